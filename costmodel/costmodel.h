@@ -231,17 +231,21 @@ struct costmodel_watch {
  *  A forward waits for the stage before, a backward for the stage after, a stage for its
  *  own last operation.
  *
+ *  Where the order follows from the times, these are rounded up to multiples of 2^-53 of more than
+ *  all operations take one after another, so that no choice hangs on rounding.
+ *
+ *  @param[in]  skip   whole periods of such orders, without a change in any digit
  *  @param[out] end_s  [stages] when each stage ends its last backward
- *  @param      watch  may be NULL
+ *  @param      watch  with it nothing is skipped; may be NULL
  *  @return false when out of memory */
 bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *p,
-                     double *end_s, const struct costmodel_watch *watch);
+                     bool skip, double *end_s, const struct costmodel_watch *watch);
 
 /** When does each stage end its last backward?
  *
  *  1F1B, GPipe, interleaved 1F1B (of a multiple of `stages` micro-batches), v-half and v-min by
  *  their recurrences, all but GPipe with whole periods skipped once the state repeats but for a
- *  shift (equal to playing all out, to rounding); the others by costmodel_play.
+ *  shift (equal to playing all out, to rounding); the others by costmodel_play, which skips too.
  *
  *  @param[in]  skip   false plays every micro-batch out
  *  @param[out] end_s  [stages]; INFINITY when out of memory
@@ -470,6 +474,11 @@ void costmodel_state_layers (struct costmodel_state *s, const int *layers);
  *  @param[out] end_s  of it the embedding's and the head's, whatever the layers */
 double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
                                 double *end_s);
+
+/** A step that no placement beats whose first `ranks` ranks are these, 1 or more: that of the last
+ *  stage that they begin, of its whole replicas and expert groups among them.  0 by published
+ *  models.  The placement in hand stays. */
+double costmodel_state_begun_s (struct costmodel_state *s, const int *gpu, int ranks);
 
 /** What the placement costs.  Compare unmeasured first: a link that nobody measured is
  *  used only when nothing else is possible. */

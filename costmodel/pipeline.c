@@ -89,7 +89,7 @@ void pipeline_play (const struct terms *t, struct replicas r, bool skip,
     else if (!watch)
         costmodel_schedule (schedule, &p, skip, r.end_s,
                             r.work + 6 * p.chunks * p.stages);
-    else if (!costmodel_play (schedule, &p, r.end_s, watch))
+    else if (!costmodel_play (schedule, &p, false, r.end_s, watch))
         never (t->pp, r.end_s);
 }
 

@@ -2,7 +2,13 @@
  *
  * Schedules with a fixed order wait for what comes next.  Those whose order follows from the
  * times take what is there: a backward of the activations' gradients first, then a forward
- * while the schedule's memory allows, and weight gradients where a stage would wait. */
+ * while the schedule's memory allows, and weight gradients where a stage would wait.
+ *
+ * Such choices hang on which of two times is less, often of two that are equal but for rounding.
+ * So these schedules are played in whole multiples of a unit, whose sums are exact.  What comes
+ * next then depends on how the stages stand to each other and on nothing else: once they stand
+ * as they did some micro-batches before, all goes on as it did from there, and whole periods are
+ * skipped without a change in any digit. */
 #include "costmodel/costmodel.h"
 
 #include <math.h>
@@ -11,9 +17,11 @@
 
 struct player {
     const struct costmodel_pipeline *p;
-    bool v;
     int virtuals;    /* stages x chunks */
-    double *fwd_end; /* [virtuals * microbatches]; NAN until done */
+    int *stage_of;   /* [virtuals] */
+    int *number;     /* [chunks * stages] of each stage's */
+    int micros;      /* that are played; the others are skipped */
+    double *fwd_end; /* [microbatches * virtuals]; NAN until done */
     double *back_end;
     double *way_s, *way_back_s; /* [virtuals] of a forward's input and of a backward's */
     double *clock;              /* [stages] */
@@ -21,27 +29,35 @@ struct player {
     const struct costmodel_watch *watch;
 };
 
-/* Stage and chunk of virtual stage k, counted along a micro-batch's way forward: chunk
- * after chunk round the stages, every second chunk in reverse where the schedule is a V. */
-static void place_of (const struct player *x, int k, int *stage, int *chunk)
+/* Where virtual stages are, counted along a micro-batch's way forward: chunk after chunk round the
+ * stages, every second chunk in reverse where the schedule is a V. */
+static void find_places (struct player *x, bool v)
 {
     int stages = x->p->stages;
 
-    *chunk = k / stages;
-    *stage = x->v && *chunk % 2 ? stages - 1 - k % stages : k % stages;
+    for (int k = 0; k < x->virtuals; k++) {
+        int chunk = k / stages, along = k % stages;
+
+        x->stage_of[k] = v && chunk % 2 ? stages - 1 - along : along;
+        x->number[chunk * stages + x->stage_of[k]] = k;
+    }
 }
 
-/* Its number. */
 static int virtual_of (const struct player *x, int stage, int chunk)
 {
-    int stages = x->p->stages;
-
-    return chunk * stages + (x->v && chunk % 2 ? stages - 1 - stage : stage);
+    return x->number[chunk * x->p->stages + stage];
 }
 
 static double *done_at (const struct player *x, double *of, int k, int micro)
 {
-    return &of[(size_t) k * (size_t) x->p->microbatches + (size_t) micro];
+    return &of[(size_t) micro * (size_t) x->virtuals + (size_t) k];
+}
+
+/* Nothing is done with a micro-batch yet. */
+static void begin_micro (struct player *x, int micro)
+{
+    for (int k = 0; k < x->virtuals; k++)
+        *done_at (x, x->fwd_end, k, micro) = *done_at (x, x->back_end, k, micro) = NAN;
 }
 
 /* From stage a to stage b; neighbours, or the ends when chunks go round. */
@@ -74,11 +90,9 @@ static double input_at (const struct player *x, enum workload_operation what, in
 static void find_ways (struct player *x)
 {
     for (int k = 0; k < x->virtuals; k++) {
-        int before, here, after, chunk;
+        int here = x->stage_of[k], before = x->stage_of[k > 0 ? k - 1 : k],
+            after = x->stage_of[k < x->virtuals - 1 ? k + 1 : k];
 
-        place_of (x, k, &here, &chunk);
-        place_of (x, k > 0 ? k - 1 : k, &before, &chunk);
-        place_of (x, k < x->virtuals - 1 ? k + 1 : k, &after, &chunk);
         x->way_s[k] = x->p->blocking ? 0.0 : hop_s (x->p, before, here);
         x->way_back_s[k] = x->p->blocking ? 0.0 : hop_s (x->p, after, here);
     }
@@ -87,24 +101,19 @@ static void find_ways (struct player *x)
 /* Blocking: the stage also waits for what it sends. */
 static double sending_s (const struct player *x, enum workload_operation what, int k)
 {
-    int here, there, chunk, next = what == OPERATION_FORWARD ? k + 1 : k - 1;
+    int next = what == OPERATION_FORWARD ? k + 1 : k - 1;
 
     if (!x->p->blocking || next < 0 || next >= x->virtuals)
         return 0.0;
-    place_of (x, k, &here, &chunk);
-    place_of (x, next, &there, &chunk);
-    return hop_s (x->p, here, there);
+    return hop_s (x->p, x->stage_of[k], x->stage_of[next]);
 }
 
 /* The stage of virtual stage k where that is another one, or -1. */
 static int other_stage (const struct player *x, int k, int here)
 {
-    int stage, chunk;
-
     if (k < 0 || k >= x->virtuals)
         return -1;
-    place_of (x, k, &stage, &chunk);
-    return stage == here ? -1 : stage;
+    return x->stage_of[k] == here ? -1 : x->stage_of[k];
 }
 
 static void show (const struct player *x, struct costmodel_event e)
@@ -165,6 +174,8 @@ static bool play_orders (struct player *x, enum workload_schedule s)
     int *at = calloc ((size_t) p->stages, sizeof *at);
     bool ok = op && at;
 
+    for (int j = 0; j < x->micros; j++)
+        begin_micro (x, j);
     for (int i = 0; i < p->stages && ok; i++)
         workload_schedule_rules (s)->order (size, i, op + (size_t) i * (size_t) n);
     while (left > 0 && ok) {
@@ -198,10 +209,29 @@ struct progress {
     int fwd[2], back[2], weight[2];
 };
 
+/* How the stages stood to each other after a forward of the first one's first chunk. */
+struct standing {
+    double *value; /* counts less the first stage's micro-batches, times less its clock */
+    int n;
+    int micros; /* that it had begun */
+    double clock_s;
+};
+
+struct choice {
+    enum workload_operation what;
+    int chunk;
+    double start;
+};
+
 struct greedy {
     struct player *x;
     struct progress *did; /* [stages] */
+    struct choice *next;  /* [stages] */
+    double *start;        /* [stages] of next; INFINITY where nothing can be done yet */
     int limit;            /* chunks whose activations a stage may hold */
+    bool skip;            /* periods are still looked for */
+    struct standing now, was; /* was.n is 0 where nothing is kept */
+    double skipped_s;
 };
 
 /* Chunks in memory: a micro-batch's activations stay until its weights' gradients. */
@@ -210,12 +240,6 @@ static int held (const struct progress *d)
     return d->fwd[0] + d->fwd[1] - d->weight[0] - d->weight[1];
 }
 
-struct choice {
-    enum workload_operation what;
-    int chunk;
-    double start;
-};
-
 /* The stage's best next operation: what can start now, backward before forward and later
  * chunks before earlier ones; else weights; else the first to arrive.  start is NAN when
  * nothing can be done yet. */
@@ -223,7 +247,7 @@ static struct choice choose (const struct greedy *g, int stage)
 {
     const struct player *x = g->x;
     const struct progress *d = &g->did[stage];
-    int chunks = x->p->chunks, m = x->p->microbatches;
+    int chunks = x->p->chunks, m = x->micros;
     double now = x->clock[stage];
     struct choice best = {OPERATION_FORWARD, 0, NAN};
 
@@ -276,58 +300,212 @@ static int waiting_stage (const struct player *x, int stage, const struct choice
     }
 }
 
-/* The stage whose choice starts first; -1: none can start. */
-static int first_to_start (const struct choice *next, int stages)
+static void decide (struct greedy *g, int stage)
 {
+    g->next[stage] = choose (g, stage);
+    g->start[stage] = isnan (g->next[stage].start) ? INFINITY : g->next[stage].start;
+}
+
+/* The stage whose choice starts first; -1: none can start. */
+static int first_to_start (const double *start, int stages)
+{
+    double least = INFINITY;
     int first = -1;
 
-    for (int i = 0; i < stages; i++)
-        if (!isnan (next[i].start) && (first < 0 || next[i].start < next[first].start))
-            first = i;
+    for (int i = 0; i < stages; i++) {
+        bool earlier = start[i] < least;
+
+        first = earlier ? i : first;
+        least = earlier ? start[i] : least;
+    }
     return first;
 }
 
-/* In the order of time, so that a stage chooses among all that has arrived.  What an operation
- * changes is seen by its own stage and by the one that waits for it: the others' choices stand. */
-static bool play_greedy (struct player *x, enum workload_schedule s)
+/* Note ends from micro-batch `from` to before `to` of virtual stage k. */
+static void note_ends (const struct player *x, struct standing *s, double *of, int k,
+                       int from, int to)
 {
-    const struct costmodel_pipeline *p = x->p;
-    size_t stages = (size_t) p->stages;
-    struct greedy g = {x, calloc (stages, sizeof (struct progress)),
-                       workload_schedule_rules (s)->memory_limit (p->stages)};
-    struct choice *next = malloc (stages * sizeof *next);
-    int left = 3 * p->chunks * p->microbatches * p->stages;
-    bool ok = g.did && next;
+    for (int j = from; j < to; j++)
+        s->value[s->n++] = *done_at (x, of, k, j) - s->clock_s;
+}
 
-    for (int i = 0; i < p->stages && ok; i++)
-        next[i] = choose (&g, i);
-    while (ok && left > 0) {
-        int stage = first_to_start (next, p->stages), other;
+/* All that the choices to come depend on: clocks, counts, and ends that others still wait for. */
+static void note_standing (struct greedy *g)
+{
+    const struct player *x = g->x;
+    struct standing *s = &g->now;
+
+    *s = (struct standing){s->value, 0, g->did[0].fwd[0], x->clock[0]};
+    for (int i = 0; i < x->p->stages; i++) {
+        const struct progress *d = &g->did[i];
+
+        s->value[s->n++] = x->clock[i] - s->clock_s;
+        for (int c = 0; c < x->p->chunks; c++) {
+            s->value[s->n++] = d->fwd[c] - s->micros;
+            s->value[s->n++] = d->back[c] - s->micros;
+            s->value[s->n++] = d->weight[c] - s->micros;
+        }
+    }
+    for (int k = 0; k < x->virtuals; k++) {
+        const struct progress *here = &g->did[x->stage_of[k]];
+        int chunk = k / x->p->stages, last = k == x->virtuals - 1;
+
+        note_ends (x, s, x->fwd_end, k,
+                   last ? here->back[chunk]
+                        : g->did[x->stage_of[k + 1]].fwd[(k + 1) / x->p->stages],
+                   here->fwd[chunk]);
+        if (k > 0)
+            note_ends (x, s, x->back_end, k,
+                       g->did[x->stage_of[k - 1]].back[(k - 1) / x->p->stages],
+                       here->back[chunk]);
+    }
+}
+
+/* Skip what repeats.  Later micro-batches only wait for their turn, so that fewer of them are
+ * as many periods less.
+ * @return operations that are skipped */
+static int skip_periods (struct greedy *g)
+{
+    struct player *x = g->x;
+    struct standing was = g->was;
+    int period, times;
+
+    note_standing (g);
+    if (g->now.n != was.n ||
+        memcmp (g->now.value, was.value, (size_t) was.n * sizeof *was.value) != 0) {
+        /* Kept until the longest period that is likely, and a part of all so far, are over. */
+        if (was.n == 0 ||
+            g->now.micros - was.micros > 2 * x->p->stages + was.micros / 4) {
+            g->was = g->now;
+            g->now.value = was.value;
+        }
+        return 0;
+    }
+    period = g->now.micros - was.micros;
+    times = (x->micros - g->now.micros) / period;
+    g->skip = false;
+    g->skipped_s = times * (g->now.clock_s - was.clock_s);
+    x->micros -= times * period;
+    return 3 * x->virtuals * times * period;
+}
+
+/* In the order of time, so that a stage chooses among all that has arrived.  What an operation
+ * changes is seen by its own stage and by the one that waits for it: the others' choices stand.
+ * @return false where nothing can start any more */
+static bool play_by_time (struct greedy *g, enum workload_schedule s)
+{
+    struct player *x = g->x;
+    int left = 3 * x->virtuals * x->micros;
+
+    begin_micro (x, 0);
+    for (int i = 0; i < x->p->stages; i++)
+        decide (g, i);
+    while (left > 0) {
+        int stage = first_to_start (g->start, x->p->stages), other;
+        const struct choice *next;
+        bool begins;
 
         if (stage < 0)
-            break;
-        other = waiting_stage (x, stage, &next[stage]);
-        carry_out (&g, s, stage, &next[stage]);
-        next[stage] = choose (&g, stage);
-        if (other >= 0)
-            next[other] = choose (&g, other);
+            return false;
+        next = &g->next[stage];
+        begins = stage == 0 && next->what == OPERATION_FORWARD && next->chunk == 0;
+        other = waiting_stage (x, stage, next);
+        carry_out (g, s, stage, next);
         left--;
+        if (begins && g->did[0].fwd[0] < x->micros)
+            begin_micro (x, g->did[0].fwd[0]);
+        if (begins && g->skip)
+            left -= skip_periods (g);
+        decide (g, stage);
+        if (other >= 0)
+            decide (g, other);
     }
+    return true;
+}
+
+static bool play_greedy (struct player *x, enum workload_schedule s, bool skip)
+{
+    size_t stages = (size_t) x->p->stages;
+    int limit = workload_schedule_rules (s)->memory_limit (x->p->stages);
+    /* Ends that are waited for are of chunks that some stage holds. */
+    size_t values = stages * (size_t) (1 + 3 * x->p->chunks + 2 * limit);
+    double *value = malloc ((2 * values + stages) * sizeof *value);
+    struct greedy g = {.x = x,
+                       .did = calloc (stages, sizeof *g.did),
+                       .next = malloc (stages * sizeof *g.next),
+                       .start = value + 2 * values,
+                       .limit = limit,
+                       .skip = skip,
+                       .now = {.value = value},
+                       .was = {.value = value + values}};
+    bool ok = g.did && g.next && value && play_by_time (&g, s);
+
+    for (size_t i = 0; i < stages && ok; i++)
+        x->end_s[i] += g.skipped_s;
     free (g.did);
-    free (next);
-    return ok && left == 0;
+    free (g.next);
+    free (value);
+    return ok;
+}
+
+/* The least power of two that so many seconds are at most 2^53 times of. */
+static double unit_of (double most_s)
+{
+    int e;
+
+    frexp (most_s, &e);
+    return ldexp (1.0, e - 53);
+}
+
+/* A pipeline in whole multiples of a unit, none less than it was: of one in which even all its
+ * operations one after another are so exact.
+ * @param[out] work  [3 * cells + 2 * stages] */
+static struct costmodel_pipeline in_units (const struct costmodel_pipeline *p,
+                                           double *work)
+{
+    struct costmodel_pipeline q = *p;
+    int cells = p->stages * p->chunks;
+    double *fwd = work, *back = work + cells, *weight = work + 2 * cells,
+           *there = work + 3 * cells, *again = there + p->stages, sum = 0.0, unit;
+
+    for (int i = 0; i < cells; i++)
+        sum += p->fwd_s[i] + p->back_s[i];
+    for (int i = 0; i < p->stages; i++)
+        sum += p->chunks * (p->send_s[i] + p->return_s[i]);
+    unit = unit_of (2.0 * p->microbatches * sum);
+    if (!(unit > 0.0) || !isfinite (sum))
+        return q;
+    for (int i = 0; i < cells; i++) {
+        fwd[i] = ceil (p->fwd_s[i] / unit) * unit;
+        weight[i] = ceil (p->weight_s[i] / unit) * unit;
+        back[i] = ceil ((p->back_s[i] - p->weight_s[i]) / unit) * unit + weight[i];
+    }
+    for (int i = 0; i < p->stages; i++) {
+        there[i] = ceil (p->send_s[i] / unit) * unit;
+        again[i] = ceil (p->return_s[i] / unit) * unit;
+    }
+    q.fwd_s = fwd;
+    q.back_s = back;
+    q.weight_s = weight;
+    q.send_s = there;
+    q.return_s = again;
+    return q;
 }
 
 bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *p,
-                     double *end_s, const struct costmodel_watch *watch)
+                     bool skip, double *end_s, const struct costmodel_watch *watch)
 {
     size_t virtuals = (size_t) p->stages * (size_t) p->chunks;
-    size_t cells = virtuals * (size_t) p->microbatches;
-    double *memory =
-        malloc ((2 * (cells + virtuals) + (size_t) p->stages) * sizeof *memory);
-    struct player x = {.p = p,
-                       .v = workload_schedule_is_v (s),
-                       .virtuals = p->stages * p->chunks,
+    size_t stages = (size_t) p->stages, cells = virtuals * (size_t) p->microbatches;
+    bool greedy = workload_schedule_is_greedy (s), ok;
+    double *memory = malloc ((2 * cells + 5 * virtuals + 3 * stages) * sizeof *memory);
+    int *places = malloc (2 * virtuals * sizeof *places);
+    struct costmodel_pipeline own = *p;
+    struct player x = {.p = &own,
+                       .virtuals = (int) virtuals,
+                       .stage_of = places,
+                       .number = places + virtuals,
+                       .micros = p->microbatches,
                        .fwd_end = memory,
                        .back_end = memory + cells,
                        .way_s = memory + 2 * cells,
@@ -335,16 +513,19 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
                        .clock = memory + 2 * (cells + virtuals),
                        .end_s = end_s,
                        .watch = watch};
-    bool ok = memory != NULL;
 
-    for (size_t i = 0; i < 2 * cells && ok; i++)
-        memory[i] = NAN;
-    if (ok)
+    ok = memory && places;
+    if (ok && greedy)
+        own = in_units (p, x.clock + stages);
+    if (ok) {
+        find_places (&x, workload_schedule_is_v (s));
         find_ways (&x);
-    for (int i = 0; i < p->stages && ok; i++)
+    }
+    for (size_t i = 0; i < stages && ok; i++)
         x.clock[i] = end_s[i] = 0.0;
     if (ok)
-        ok = workload_schedule_is_greedy (s) ? play_greedy (&x, s) : play_orders (&x, s);
+        ok = greedy ? play_greedy (&x, s, skip && !watch) : play_orders (&x, s);
     free (memory);
+    free (places);
     return ok;
 }

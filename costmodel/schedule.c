@@ -27,38 +27,56 @@ struct rounds {
     double (*back_end)[LANES]; /* [n + 1] of each stage's last backward */
 };
 
+/* When a forward ends on stage k whose micro-batch's ended at `before` on the stage before. */
+static inline double forward (const struct rounds *r, int k, int y, double before)
+{
+    return larger (r->clock[k][y] + r->fwd[k][y], before + r->in[k][y]);
+}
+
+/* When a backward ends on stage k that can begin at `now`.  Stages go upwards, so that
+ * back_end[k+1] still is the round before's. */
+static inline double backward (const struct rounds *r, int k, int y, double now)
+{
+    return larger (now + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
+}
+
 static void play_round (const struct rounds *r, int round)
 {
     int last = r->n - 1, from = last - round, to = last - round + r->m - 1;
+    double at[LANES], end[LANES]; /* of forwards, stage after stage, and of backwards */
 
-    if (round < r->m) {
-        for (int y = 0; y < LANES; y++)
-            r->clock[0][y] += r->fwd[0][y];
-        for (int k = 1; k <= last; k++)
-            for (int y = 0; y < LANES; y++)
-                r->clock[k][y] = larger (r->clock[k][y] + r->fwd[k][y],
-                                         r->clock[k - 1][y] + r->in[k][y]);
-    }
     from = from > 0 ? from : 0;
-    to = to < last ? to : last;
-    /* Upwards, so that back_end[k+1] still is the round before's. */
-    for (int k = from; k <= to; k++)
+    if (round >= r->m) {
+        for (int k = from; k <= to; k++)
+            for (int y = 0; y < LANES; y++)
+                r->clock[k][y] = r->back_end[k][y] = backward (r, k, y, r->clock[k][y]);
+        return;
+    }
+    for (int y = 0; y < LANES; y++)
+        at[y] = -INFINITY;
+    for (int k = 0; k < from; k++)
         for (int y = 0; y < LANES; y++)
-            r->clock[k][y] = r->back_end[k][y] = larger (
-                r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
+            r->clock[k][y] = at[y] = forward (r, k, y, at[y]);
+    for (int k = from; k <= last; k++) {
+        for (int y = 0; y < LANES; y++)
+            at[y] = forward (r, k, y, at[y]);
+        for (int y = 0; y < LANES; y++)
+            end[y] = backward (r, k, y, at[y]);
+        for (int y = 0; y < LANES; y++)
+            r->clock[k][y] = r->back_end[k][y] = end[y];
+    }
 }
 
 /* The same for one of the two, in a round that does a forward and a backward on every
  * stage. */
 static void play_lane (const struct rounds *r, int y)
 {
-    r->clock[0][y] += r->fwd[0][y];
-    for (int k = 1; k < r->n; k++)
-        r->clock[k][y] =
-            larger (r->clock[k][y] + r->fwd[k][y], r->clock[k - 1][y] + r->in[k][y]);
-    for (int k = 0; k < r->n; k++)
-        r->clock[k][y] = r->back_end[k][y] = larger (
-            r->clock[k][y] + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
+    double end = -INFINITY;
+
+    for (int k = 0; k < r->n; k++) {
+        end = forward (r, k, y, end);
+        r->clock[k][y] = r->back_end[k][y] = backward (r, k, y, end);
+    }
 }
 
 /* Has every entry of now grown by one amount since then?  If so, that amount. */
@@ -278,7 +296,7 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
 
         for (int i = 0; i < n; i++)
             if (!(patterned && pattern_play (s, &q[i], skip, end_s[i], work)) &&
-                !costmodel_play (s, &q[i], end_s[i], NULL))
+                !costmodel_play (s, &q[i], skip, end_s[i], NULL))
                 for (int k = 0; k < p->stages; k++)
                     end_s[i][k] = INFINITY;
         return;

@@ -23,10 +23,11 @@ static enum status allocate (struct costmodel_state *s, struct error *err)
     s->latest_s = d;
     s->slot_node = i;
     s->slots.is = b;
+    s->begun = malloc (dp * sizeof *s->begun);
     s->stage_end = calloc (pp, sizeof *s->stage_end);
     s->gpu = malloc ((size_t) s->n * sizeof (int));
     s->stamp = calloc (rows * nodes, sizeof *s->stamp);
-    if (!d || !i || !b || !s->stage_end || !s->gpu || !s->stamp)
+    if (!d || !i || !b || !s->begun || !s->stage_end || !s->gpu || !s->stamp)
         return err_nomem (err);
     s->t.gpu = s->gpu;
     s->sum_s = d + pp;
@@ -506,6 +507,7 @@ void costmodel_state_destroy (struct costmodel_state *s)
     replicas_release (&s->r);
     free (s->layers);
     free (s->gpu);
+    free (s->begun);
     free (s->stage_end);
     free (s->latest_s);
     free (s->slot_node);
@@ -583,9 +585,9 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
 static bool holds_same (const struct workload_stage *a, const struct workload_stage *b)
 {
     return a->dense == b->dense && a->expert == b->expert &&
-           memcmp (a->of, b->of, sizeof a->of) == 0 &&
-           a->first.dense == b->first.dense && a->first.expert == b->first.expert &&
-           a->last.dense == b->last.dense && a->last.expert == b->last.expert;
+           memcmp (a->of, b->of, sizeof a->of) == 0 && a->first.dense == b->first.dense &&
+           a->first.expert == b->first.expert && a->last.dense == b->last.dense &&
+           a->last.expert == b->last.expert;
 }
 
 void costmodel_state_layers (struct costmodel_state *s, const int *layers)

@@ -47,6 +47,7 @@ struct costmodel_state {
     int n, nodes;
     int *layers, *gpu;
     struct replicas r;
+    struct slot_time *begun;     /* [dp] scratch of costmodel_state_begun_s */
     struct stage_end *stage_end; /* [pp] */
     double *latest_s, *sum_s;    /* [pp] scratch */
     double *lane_s; /* [world] published models: sends of each rank to the next stage */

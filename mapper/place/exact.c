@@ -2,16 +2,23 @@
  *
  * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same
  * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
- * node), renumbering all ranks of every TP group round by one, or all replicas by as many as
- * an expert group spans, changes neither rings nor pipelines nor expert groups, so the
- * lowest-numbered of stage 0's GPUs may be asked to be the first rank of a TP group of the
- * first expert group.  Without experts that is rank 0. */
+ * node), two turns of all ranks change neither rings nor pipelines nor expert groups: every TP
+ * group round by one, where its experts are in as many parts, and replicas round by as many as
+ * expert groups fill.  So the lowest-numbered of stage 0's GPUs may be asked to be one of the
+ * ranks that turns take to each other's places last: without experts, the first of a TP group
+ * of the first replica.
+ *
+ * Where the first ranks alone take longer than the best that is known, what follows is left
+ * out. */
 #include "mapper/place/place_private.h"
 
+#include <math.h>
 #include <string.h>
 
 #define FEW_GPUS_MAX 32
 #define FEW_PLACEMENTS 10000 /* each takes microseconds */
+#define MANY 24              /* placements of one beginning */
+#define ROUNDING 1e-9        /* of sums in another order */
 
 struct exact {
     const struct pool *pool;
@@ -19,7 +26,9 @@ struct exact {
     const struct workload_config *c;
     const bool *allowed;
     int n, world, per_stage;
-    bool plain_cycles;
+    int turn,
+        turn_tp; /* ranks of the replicas, and of a TP group, that no turn takes to each
+                          other; 0: nothing may be turned */
     int most_nodes;
     int gpu[FEW_GPUS_MAX];
     bool alike[FEW_GPUS_MAX][FEW_GPUS_MAX]; /* by index in sorted[] */
@@ -96,24 +105,68 @@ static void leaf (struct exact *x, bool runs)
     }
 }
 
-/* With this GPU for rank `r` of stage 0, can the stage's lowest number still be one of the
- * first expert group's first ranks?  Numbers are in sorted order. */
+/* With this GPU for rank `r` of stage 0, can the stage's lowest number still be where turns
+ * take it?  Numbers are in sorted order. */
 static bool keeps_lowest (const struct exact *x, int r, int gpu)
 {
-    int tp = x->c->deg.tp, ep = x->c->deg.ep, lowest = gpu, first = -1;
+    int tp = x->c->deg.tp, lowest = gpu, first = -1;
 
     for (int k = 0; k <= r; k++) {
         int g = k == r ? gpu : x->gpu[k];
 
-        if (k % tp == 0 && k < ep * tp && (first < 0 || g < first))
+        if (k < x->turn && k % tp < x->turn_tp && (first < 0 || g < first))
             first = g;
         lowest = g < lowest ? g : lowest;
     }
-    return r < (ep - 1) * tp || first == lowest;
+    return r < x->turn - tp + x->turn_tp - 1 || first == lowest;
+}
+
+/* Which ranks do turns not take to each other? */
+static void find_turns (struct exact *x)
+{
+    const struct workload_degrees *d = &x->c->deg;
+    int slot = d->tp * d->cp, experts = d->ep * d->etp;
+
+    if (x->pool->n_nodes > 1 && x->pool->max_node_gpus > 1)
+        return;
+    x->turn = slot;
+    while (x->turn % experts != 0)
+        x->turn += slot;
+    x->turn_tp = d->etp == d->tp ? 1 : d->tp;
+}
+
+/* Are so many placements left with these first ranks that their beginning is worth a price? */
+static bool are_many (const struct exact *x, int ranks)
+{
+    long ways = 1;
+
+    for (int k = ranks; k < x->world && ways < MANY; k++)
+        ways *= x->n - k;
+    return ways >= MANY;
+}
+
+/* Is every placement with these first ranks slower than what is known?  Asked where a slot is
+ * whole. */
+static bool is_slower (struct exact *x, int ranks, bool runs)
+{
+    const struct workload_degrees *d = &x->c->deg;
+    double known_s = 0.0;
+
+    if (ranks == 0 || ranks % (d->tp * d->cp) != 0 || !are_many (x, ranks))
+        return false;
+    for (int free = !runs; free <= 1; free++) {
+        const struct costmodel_price *best = (free ? x->any : x->by_node)->price;
+
+        known_s = fmax (known_s, best->unmeasured > 0 ? INFINITY : best->step_s);
+    }
+    return isfinite (known_s) &&
+           costmodel_state_begun_s (x->state, x->gpu, ranks) > known_s * (1.0 + ROUNDING);
 }
 
 static void place_rank (struct exact *x, int r, bool runs)
 {
+    if (is_slower (x, r, runs))
+        return;
     if (r == x->world) {
         leaf (x, runs);
         return;
@@ -126,7 +179,7 @@ static void place_rank (struct exact *x, int r, bool runs)
             skip = !x->used[j] && x->alike[j][k];
         if (skip || needs_node (x, r, g))
             continue;
-        if (x->plain_cycles && r < x->per_stage && !keeps_lowest (x, r, g))
+        if (x->turn > 0 && r < x->per_stage && !keeps_lowest (x, r, g))
             continue;
         x->used[k] = true;
         x->gpu[r] = g;
@@ -202,8 +255,7 @@ long exact_search (const struct pool *pool, struct costmodel_state *state,
                       .any = any};
 
     x.per_stage = x.world / c->deg.pp;
-    x.plain_cycles = c->deg.cp == 1 && c->deg.etp == c->deg.tp &&
-                     (pool->n_nodes == 1 || pool->max_node_gpus == 1);
+    find_turns (&x);
     memcpy (x.sorted, gpu, (size_t) n * sizeof (int));
     for (int a = 0; a < n; a++)
         for (int b = 0; b < n; b++)

@@ -209,7 +209,7 @@ static void random_films (void **state)
         memset (&f, 0, sizeof f);
         f.p = &q;
         f.s = s;
-        assert_true (costmodel_play (s, &q, end, &watch));
+        assert_true (costmodel_play (s, &q, false, end, &watch));
         check (&f);
         for (int i = 0; i < p; i++) {
             const struct costmodel_event *last = &f.event[i][f.n[i] - 1];

@@ -102,6 +102,18 @@ static void ends_and_layers (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A beginning takes no more than the whole, and as much where it is all of one slot. */
+static void begun_is_less (struct rng *r, struct costmodel_state *x,
+                           const struct setting *s, double step_s)
+{
+    int world = (int) workload_world (&s->config.deg), ranks = 1 + rng_below (r, world);
+    const int *gpu = costmodel_state_gpus (x);
+
+    assert_true (costmodel_state_begun_s (x, gpu, ranks) <= step_s * (1 + 1e-12));
+    if (s->config.deg.pp == 1 && s->config.deg.dp == 1 && isfinite (step_s))
+        CLOSE (costmodel_state_begun_s (x, gpu, world), step_s, 1e-12);
+}
+
 /* Long walks on larger clusters, with all that makes slots see each other: node totals,
  * groups over nodes, experts, chunks, context parallelism, tied embeddings. */
 static void long_walks (void **state)
@@ -112,7 +124,8 @@ static void long_walks (void **state)
     } cases[] = {
         {4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},  {2, 4, 4, 1, 1, 2, false},
         {2, 2, 4, 2, 1, 1, true},  {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
-        {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true},  {1, 4, 8, 1, 4, 2, false}};
+        {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true},  {1, 4, 8, 1, 4, 2, false},
+        {2, 1, 8, 1, 4, 1, false}, {2, 1, 4, 2, 8, 1, false}, {8, 1, 1, 1, 1, 1, false}};
     struct rng r = seeded (22);
     (void) state;
 
@@ -178,6 +191,7 @@ static void long_walks (void **state)
             if (move % 7 == 0) {
                 double step = step_of (&s, costmodel_state_gpus (x), &unmeasured);
 
+                begun_is_less (&r, x, &s, step);
                 if (isfinite (step))
                     CLOSE (costmodel_state_price (x).step_s, step, 1e-10);
                 else

@@ -514,7 +514,7 @@ static void drawing (void **state)
         times_of (&x, layers, STAGES, k, -1, &fwd[k], &back[k]);
         send[k] = x.send_s;
     }
-    assert_true (costmodel_play (SCHEDULE_1F1B, &p, end_s, &watch));
+    assert_true (costmodel_play (SCHEDULE_1F1B, &p, false, end_s, &watch));
     snprintf (words, sizeof words, "F = %.0f ms, B = %.0f ms and %.0f ms a send",
               fwd[0] / MS, back[0] / MS, x.send_s / MS);
     must_say (words);

@@ -145,14 +145,19 @@ static void small_clusters (void **state)
         }
 }
 
-/* Placements of experts, whose groups only some renumberings of replicas leave as they are. */
+/* Placements of experts, whose groups only some renumberings of replicas, and of TP groups, leave
+ * as they are. */
 static void small_experts (void **state)
 {
     static const struct {
-        int nodes, gpus, tp, pp, dp, ep;
-    } cases[] = {{1, 4, 1, 1, 4, 2}, {1, 4, 2, 1, 2, 2}, {4, 1, 1, 1, 4, 2},
-                 {6, 1, 1, 1, 6, 2}, {6, 1, 1, 1, 6, 3}, {1, 6, 1, 1, 6, 2},
-                 {5, 1, 1, 1, 4, 4}, {6, 1, 1, 2, 2, 2}, {1, 6, 1, 1, 4, 2}};
+        int nodes, gpus, tp, cp, pp, dp, ep, etp;
+    } cases[] = {
+        {1, 4, 1, 1, 1, 4, 2, 1}, {1, 4, 2, 1, 1, 2, 2, 2}, {4, 1, 1, 1, 1, 4, 2, 1},
+        {6, 1, 1, 1, 1, 6, 2, 1}, {6, 1, 1, 1, 1, 6, 3, 1}, {1, 6, 1, 1, 1, 6, 2, 1},
+        {5, 1, 1, 1, 1, 4, 4, 1}, {6, 1, 1, 1, 2, 2, 2, 1}, {1, 6, 1, 1, 1, 4, 2, 1},
+        {6, 1, 2, 1, 1, 3, 2, 1}, {5, 1, 2, 1, 1, 2, 4, 1}, {6, 1, 4, 1, 1, 1, 4, 1},
+        {5, 1, 2, 2, 1, 1, 2, 2}, {6, 1, 1, 2, 1, 2, 2, 1}, {1, 6, 2, 1, 1, 3, 3, 1},
+        {6, 1, 1, 2, 1, 3, 1, 1}, {6, 1, 2, 1, 1, 3, 3, 2}, {6, 1, 4, 1, 1, 1, 2, 2}};
     struct rng r = seeded (23);
     int rounds = getenv ("LINKWISE_LONG") ? 40 : 4;
     (void) state;
@@ -164,7 +169,6 @@ static void small_experts (void **state)
                             false),
             4, 512, 24, config_of (cases[k].tp, cases[k].pp, cases[k].dp, 1));
         struct exhaustive x = {.s = &s,
-                               .world = cases[k].tp * cases[k].pp * cases[k].dp,
                                .n = cases[k].nodes * cases[k].gpus,
                                .unmeasured = 1 << 30,
                                .step_s = INFINITY};
@@ -175,7 +179,10 @@ static void small_experts (void **state)
         s.model.top_k = 2;
         s.model.expert_ffn = s.model.ffn;
         s.model.expert_every = 1;
+        s.config.deg.cp = cases[k].cp;
         s.config.deg.ep = cases[k].ep;
+        s.config.deg.etp = cases[k].etp;
+        x.world = (int) workload_world (&s.config.deg);
         draw_recompute (&r, &s);
         p = search_config (&s);
         o = searched (&p, MAPPER_GPU, 1);

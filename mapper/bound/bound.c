@@ -333,7 +333,8 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
         return bound_work (NULL, pool, c);
     if (level > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
-    if (caps && !pool_memory_fits (pool, c, caps)) {
+    if (caps &&
+        (!pool_memory_fits (pool, c, caps) || !pool_large_gpus_suffice (pool, c, caps))) {
         free (caps);
         return INFINITY;
     }

@@ -32,13 +32,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define PAYS 1.005 /* times a bound: what a further one must be able to reach */
+
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
     struct least_terms x;
     const struct config_times *times = &x.times;
     double sync;
 
-    least_terms_init (pool, c, &x);
+    least_terms_init (pool, c, TWINS_ANY, &x);
     sync =
         times->sync_layer_s[0][isfinite (times->sync_fixed_s[0][SPAN_NONE]) ? SPAN_NONE
                                                                             : SPAN_ALL];
@@ -76,7 +78,7 @@ static double more_lanes (const struct least_terms *x, int from, struct bound_ca
                                        pool->max_node_gpus, lanes, 1);
 
         if (kind == 0 || isfinite (sync.fixed))
-            config_times_put_sync (x, sync, kind, SPAN_ALL, &times);
+            config_times_put_sync (x, sync, sync, kind, SPAN_ALL, &times);
     }
     if (nodes > 1)
         config_times_put_spans (bound_tp_across (&x->b, &all, nodes), &times);
@@ -130,14 +132,15 @@ static double any_way (const struct least_terms *x, int from,
     struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
     int tp = x->b.c->deg.tp, gpus = x->b.pool->max_node_gpus, lanes = gpus / tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
-    double least = lanes > 0 ? whole_groups (x, one, level, bound) : INFINITY;
+    bool inside = tp * first_takes (x) <= gpus;
+    double least = inside ? whole_groups (x, one, level, bound) : INFINITY;
     struct config_times apart = *times;
 
     /* A group that spans may save crossings, and what it costs counts here. */
     apart.send.crossing_s = apart.send.per_node = 0.0;
     /* The group that spans and the slow slots may be in different replicas.  Where groups
      * do not share what a node reaches, SPAN_ONE is SPAN_NONE and more. */
-    if (lanes > 0 && can_span &&
+    if (inside && can_span &&
         (x->span_helps ||
          times->sync_fixed_s[0][SPAN_ONE] < times->sync_fixed_s[0][SPAN_NONE] ||
          times->sync_layer_s[0][SPAN_ONE] < times->sync_layer_s[0][SPAN_NONE])) {
@@ -243,30 +246,80 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
     return fmax (bound, known);
 }
 
-static double bound_with (const struct pool *pool, const struct workload_config *c,
-                          const int *caps, int *cap, enum bound_level level)
+/* The highest of all ways to divide slots into fast and slow ones. */
+static double highest_divided (const struct least_terms *x, const int *caps, int *cap,
+                               enum bound_level level)
 {
-    struct least_terms x;
+    const struct pool *pool = x->b.pool;
+    const struct workload_config *c = x->b.c;
     double most = 0.0;
 
-    if (level == BOUND_KINDS)
-        level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
-    least_terms_init (pool, c, &x);
     for (int from = 1; from <= pool->n_classes; from++) {
-        most = fmax (most, divided_bound (&x, from, false, caps, cap, level));
+        most = fmax (most, divided_bound (x, from, false, caps, cap, level));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
-        if (x.tp.across > x.tp.inside && c->deg.tp <= pool->max_node_gpus &&
+        if (x->tp.across > x->tp.inside && c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (&x, from, true, caps, cap, level));
+            most = fmax (most, divided_bound (x, from, true, caps, cap, level));
     }
     if (most <= 0.0) {
         if (caps)
             bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        most = higher_bound (&x, 0, &x.times, NULL, 0, caps ? cap : NULL, level);
+        most = higher_bound (x, 0, &x->times, NULL, 0, caps ? cap : NULL, level);
     }
-    if (!caps)
+    return most;
+}
+
+/* The bound where it takes longer than `known` for stages to be on several nodes: either the
+ * step is as long as that, or they are on one node each and send to each other at such cost. */
+static double apart_bound (const struct least_terms *any, const int *caps, int *cap,
+                           double known, enum bound_level level)
+{
+    struct least_terms x = *any;
+    double roams, apart;
+
+    if (!isfinite (known) || !bound_apart_sends (&x.b, &x.apart))
+        return known;
+    roams = bound_roams (&x, caps, known);
+    if (!(roams > known * PAYS))
+        return known;
+    least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
+    apart = fmax (known, highest_divided (&x, caps, cap, level));
+    return apart < roams ? fmin (roams, bound_kinds (&x, caps, apart, roams)) : roams;
+}
+
+/* @param[in] most  a bound beyond that is of no use */
+static double bound_with_twins (const struct pool *pool, const struct workload_config *c,
+                                enum twins twins, const int *caps, int *cap, double most,
+                                enum bound_level level)
+{
+    bool last = level >= (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+    struct least_terms x;
+    double bound;
+
+    least_terms_init (pool, c, twins, &x);
+    if (isfinite (most) && bound_kinds (&x, caps, most, most) > most)
         return most;
-    return bound_kinds (&x, caps, needed_bound (&x, caps, cap, most, level));
+    if (level == BOUND_KINDS)
+        level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
+    bound = highest_divided (&x, caps, cap, level);
+    if (!caps)
+        return bound;
+    bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), INFINITY);
+    return last ? apart_bound (&x, caps, cap, bound, level) : bound;
+}
+
+/* Ranks with the same embedding are all together or some are apart. */
+static double bound_with (const struct pool *pool, const struct workload_config *c,
+                          const int *caps, int *cap, enum bound_level level)
+{
+    struct bounded b = bounded_of (pool, c);
+    double apart;
+
+    if (!caps || !(b.volume.tied_bytes > 0))
+        return bound_with_twins (pool, c, TWINS_ANY, caps, cap, INFINITY, level);
+    apart = bound_with_twins (pool, c, TWINS_APART, caps, cap, INFINITY, level);
+    return fmin (apart,
+                 bound_with_twins (pool, c, TWINS_TOGETHER, caps, cap, apart, level));
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,
@@ -280,7 +333,8 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
         return bound_work (NULL, pool, c);
     if (level > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
-    if (caps && !pool_memory_fits (pool, c, caps)) {
+    if (caps &&
+        (!pool_memory_fits (pool, c, caps) || !pool_large_gpus_suffice (pool, c, caps))) {
         free (caps);
         return INFINITY;
     }
@@ -315,7 +369,7 @@ int bound_divided (const struct pool *pool, const struct workload_config *c, int
     struct slow_slots slots;
     int slow = from > 0 ? slow_stages (pool, c, from, false) : 0;
 
-    least_terms_init (pool, c, &x);
+    least_terms_init (pool, c, TWINS_ANY, &x);
     *times = x.times;
     if (slow > 0) {
         slow_slots_init (&x, from, false, &slots);

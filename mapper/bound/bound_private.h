@@ -46,10 +46,12 @@ struct config_times {
                  [2]; /* a boundary's sends, there and back, by the kinds of its slots */
     /* Added per layer of a stage whose TP group spans, by kind of slot */
     double span_fwd_s[2], span_back_s[2];
+    struct both_ways
+        slow_more; /* the most that a layer of a kind takes more on a slow slot */
     double tp_s[2], fwd_ops, back_ops; /* one all-reduce of a slot; fewest of a layer */
     double first_fwd_s, first_back_s;  /* added per layer of stage 0: its exchanges */
-    /* Stage 0's on either kind of slot */
-    double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS];
+    /* Stage 0's on either kind of slot, and for each layer of others */
+    double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS], other_layer_s[2][SPANS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
@@ -127,8 +129,12 @@ struct line bound_sync_through (const struct bounded *b, const struct link_rates
 /** One boundary in one direction. */
 double bound_flow_s (const struct bounded *b, double bytes_per_s, double latency_s);
 
+/** Where the first stage and the last one have the same embedding: is every rank of the first
+ *  on the node of its twin, or some rank not?  ANY: either, at the best of both. */
+enum twins { TWINS_ANY, TWINS_APART, TWINS_TOGETHER };
+
 /** All-reduce of tied embeddings. */
-double bound_tied_s (const struct pool *pool, double bytes);
+double bound_tied_s (const struct pool *pool, double bytes, enum twins twins);
 
 /* ---- experts.c ---- */
 
@@ -168,6 +174,8 @@ struct least_compute {
 /** A configuration at its best, and what tells its slots apart. */
 struct least_terms {
     struct bounded b;
+    enum twins twins;
+    struct boundary_sends apart; /* where all stages are on one node each; or 0 */
     struct config_times times;
     struct least_compute all;
     struct tp_times tp;
@@ -180,11 +188,16 @@ struct least_terms {
     bool span_helps;                /* has the second what the first has not? */
 };
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
-                       struct least_terms *x);
+                       enum twins twins, struct least_terms *x);
 
 /** One micro-batch's compute in all layers of the model, each on the GPUs that are fastest with
  *  it. */
 double least_work_s (const struct pool *pool, const struct workload_config *c);
+
+/** The boundaries between stages at their best, by the kinds of their slots, at one TP collective
+ *  inside a node. */
+void least_terms_put_sends (const struct least_terms *x, double inside, int from,
+                            struct config_times *times);
 
 /** Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
@@ -230,19 +243,24 @@ void config_times_put_spans (double across_s, struct config_times *times);
  *  holds beside the routed ones), and fixed. */
 struct line least_first_params (const struct bounded *b);
 
-/** Synchronisation of a stage's data-parallel groups for each parameter, and its start.
- *  Where TP groups span, a node may hold more ranks of one than TP groups fit it, though the
- *  node with the fewest does not. */
+/** Synchronisation of a stage's data-parallel groups for each parameter, and its start, when
+ *  each of its GPUs takes so many of a node: 2 for stage 0 together with its twins.  Where TP
+ *  groups span, a node may hold more ranks of one than TP groups fit it, though the node with
+ *  the fewest does not. */
 struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
-                              enum tp_span span);
+                              enum tp_span span, int taken);
+
+/** GPUs of a node that each of stage 0's takes. */
+int first_takes (const struct least_terms *x);
 
 /** Is synchronisation hidden under more of a stage's work than every end contains? */
 bool sync_is_hidden (const struct workload_config *c);
 
-/** Synchronisation of stage 0 out of its seconds for each parameter and its start, the
- *  experts' at their least. */
-void config_times_put_sync (const struct least_terms *x, struct line sync, int kind,
-                            enum tp_span span, struct config_times *times);
+/** Synchronisation of a stage out of its seconds for each parameter and its start, the
+ *  experts' at their least; and stage 0's out of its own. */
+void config_times_put_sync (const struct least_terms *x, struct line sync,
+                            struct line first, int kind, enum tp_span span,
+                            struct config_times *times);
 
 /** Seconds that experts add to stage 0's synchronisation for each layer, as far as its
  *  layers with them are known. */
@@ -282,8 +300,17 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
 /** The bound with the GPUs of all classes counted at once, where they are of several.
  *  @param[in] caps   as pool_memory_fits leaves it
  *  @param[in] least  a bound: nothing below it is looked at
+ *  @param[in] most   a bound beyond that is of no use
  *  @return `least` or more */
-double bound_kinds (const struct least_terms *x, const int *caps, double least);
+double bound_kinds (const struct least_terms *x, const int *caps, double least,
+                    double most);
+
+/** Can stages be on one node each, with all slots?  And what do boundaries take then? */
+bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends);
+
+/** The least step, from `least` on, at which so many stages can be on several nodes that sends
+ *  need not take that. */
+double bound_roams (const struct least_terms *x, const int *caps, double least);
 
 /* ---- needed.c ---- */
 

@@ -25,8 +25,8 @@
 
 #include "base/extremes.h"
 #include "mapper/bound/rows.h"
+#include "mapper/bound/stock.h"
 
-#define KINDS_MAX 9       /* with more, classes are counted two at a time alone */
 #define IMPOSSIBLE (-1e6) /* layers of a stage that cannot be of a kind */
 #define NARROW 1e-4       /* part of the bound at which bisection ends */
 #define FAR 4.0           /* times the bound so far at which it gives up */
@@ -43,6 +43,8 @@ struct kind {
 
 struct kinds {
     const struct least_terms *x;
+    bool
+        roams; /* bound_roams: more must be on several nodes than leave all others apart */
     int p, classes;               /* stages; the kinds 0..classes-1 are by class */
     bool used[STOCKS];            /* does it tell something? */
     int units[STOCKS][KINDS_MAX]; /* by class, then all others */
@@ -78,79 +80,14 @@ static bool has_units (const struct kinds *x, int class)
     return some;
 }
 
+static int stage_gpus (const struct kinds *x)
+{
+    const struct workload_degrees *d = &x->x->b.c->deg;
+
+    return d->tp * d->cp * d->dp;
+}
+
 /* ---- stages to units ---- */
-
-struct assignment {
-    int kinds, first, p; /* the stages first..p-1 have units */
-    int left[KINDS_MAX];
-    double held; /* their layers, at most */
-    double *most;
-    int *of;
-};
-
-/* What a unit of a kind would gain, and the stage that would take it. */
-struct wish {
-    double gain;
-    int stage;
-};
-
-static double gain_of (const struct assignment *a, int stage, int kind)
-{
-    return a->most[stage * KINDS_MAX + kind];
-}
-
-/* The best that the stage before the first can gain with a unit of each kind, others moving
- * to make room. */
-static void find_wishes (const struct assignment *a, struct wish wish[KINDS_MAX])
-{
-    for (int j = 0; j < a->kinds; j++)
-        wish[j] = (struct wish){gain_of (a, a->first, j), a->first};
-    for (int round = 1; round < a->kinds; round++)
-        for (int s = a->first + 1; s < a->p; s++)
-            for (int j = 0; j < a->kinds; j++) {
-                double gain =
-                    wish[a->of[s]].gain + gain_of (a, s, j) - gain_of (a, s, a->of[s]);
-
-                if (gain > wish[j].gain)
-                    wish[j] = (struct wish){gain, s};
-            }
-}
-
-/* Give one more stage a unit.  @return false when none is left */
-static bool assign_next (struct assignment *a)
-{
-    struct wish wish[KINDS_MAX];
-    int to = -1, mover;
-
-    a->first--;
-    find_wishes (a, wish);
-    for (int j = 0; j < a->kinds; j++)
-        if (a->left[j] > 0 && (to < 0 || wish[j].gain > wish[to].gain))
-            to = j;
-    if (to < 0)
-        return false;
-    a->left[to]--;
-    a->held += wish[to].gain;
-    do {
-        int was;
-
-        mover = wish[to].stage;
-        was = a->of[mover];
-        a->of[mover] = to;
-        to = was;
-    } while (mover != a->first);
-    return true;
-}
-
-/* Stage 0 takes a unit of a kind, or of the next better one that is left. */
-static bool take_unit (struct assignment *a, int kind)
-{
-    while (kind >= 0 && a->left[kind] == 0)
-        kind--;
-    if (kind >= 0)
-        a->left[kind]--;
-    return kind >= 0;
-}
 
 static struct assignment assignment_of (const struct kinds *x, enum stock stock)
 {
@@ -234,7 +171,7 @@ static double held_by_others (const struct kinds *x, const struct first *first,
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         a[i] = assignment_of (x, i);
         if (x->used[i] && alone &&
-            !take_unit (&a[i], first->other[i] ? x->classes : first->class))
+            !assign_unit (&a[i], first->other[i] ? x->classes : first->class))
             return -1.0;
     }
     for (int k = x->p - 1; k >= alone && below >= 0.0; k--) {
@@ -273,14 +210,30 @@ static int most_across (struct kinds *x, const struct first *first)
     return n;
 }
 
-/* Boundaries between stages that are each on a node of its own, at least: stages on several
- * nodes have two each, and what shares a node one less than it is. */
+/* Is a stage on several nodes where no TP group of it spans them? */
+static bool has_rings (const struct bounded *b)
+{
+    return b->c->deg.dp * b->c->deg.cp > 1;
+}
+
+/* Does a stage that is on one node leave no room there for a slot of another? */
+static bool fills_node (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+    int slot = d->tp * d->cp;
+
+    return b->pool->max_node_gpus - slot * d->dp < slot;
+}
+
+/* Boundaries at which all slots of a stage that is on one node send to other nodes, at least,
+ * when so many stages are on several: these have two each, and what shares a node one less than
+ * it is.  A stage that fills its node leaves it at both. */
 static int apart (const struct kinds *x, int across)
 {
-    const struct workload_degrees *d = &x->x->b.c->deg;
-    int share = x->x->b.pool->max_node_gpus / (d->tp * d->cp * d->dp);
-    int alone = x->p - across;
+    int share = x->x->b.pool->max_node_gpus / stage_gpus (x), alone = x->p - across;
 
+    if (fills_node (&x->x->b))
+        return x->p - (across > 1 ? across : 1);
     return x->p - 1 - 2 * across - (alone - (alone + share - 1) / share);
 }
 
@@ -298,13 +251,18 @@ static bool put_sends (struct kinds *x, int n_apart)
     return more;
 }
 
-/* 1F1B: stage 0's p-th next forward waits for a micro-batch's backward. */
-static bool goes_around (const struct kinds *x, double end)
+/* 1F1B: stage 0's p-th next forward waits for a micro-batch's backward.  Those that make no
+ * whole round take turns on stage 0. */
+static bool goes_around (const struct kinds *x, const struct first *first, double end)
 {
     const struct bound_pipeline *any = &x->kind[0].pipeline;
+    int rounds = (any->m - 1) / any->p, rest = rounds > 0 ? (any->m - 1) % any->p : 0;
 
     return any->schedule != SCHEDULE_1F1B ||
-           (1 + (any->m - 1) / any->p) * rows_around_s (&x->kind[0].rows) <= end;
+           (1 + rounds) * rows_around_s (&x->kind[0].rows) +
+                   rest * rows_micro_s (&x->kind[first->class].rows, 0, first->class > 0,
+                                        first->layers) <=
+               end;
 }
 
 /* The same with the sends that are known. */
@@ -314,7 +272,7 @@ static bool can_hold (const struct kinds *x, const struct first *first,
     int layers = x->x->times.layers;
     double below;
 
-    if (!goes_around (x, then->end_s) ||
+    if (!goes_around (x, first, then->end_s) ||
         (first->layers > 0 && !first_ends (x, first, layers, then->end_s)))
         return false;
     below = held_by_others (x, first, then);
@@ -334,7 +292,7 @@ static bool can_end (struct kinds *x, const struct first *first, double step_s)
         if (!can_hold (x, first, &then))
             return false;
     while (x->used[ALONE] && put_sends (x, apart (x, most_across (x, first))));
-    return true;
+    return !x->roams || most_across (x, first) > fills_node (&x->x->b);
 }
 
 /* The least step with stage 0 so, between two; the lower one where it is possible. */
@@ -376,6 +334,36 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
     return hi;
 }
 
+/* Is there room for stage 0 on GPUs of classes 0..upto, and for its twins beside them? */
+static bool has_room (const struct kinds *x, int upto)
+{
+    const struct pool *pool = x->x->b.pool;
+    int room = 0;
+
+    if (x->x->twins != TWINS_TOGETHER)
+        return true;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+        int fast = 0;
+
+        for (int g = n->first_gpu; g < n->first_gpu + n->gpus; g++)
+            fast += pool->class_of_gpu[g] <= upto;
+        room += fast < n->gpus / 2 ? fast : n->gpus / 2;
+    }
+    return room >= stage_gpus (x);
+}
+
+/* Can stage 0 be of that class, span nodes or not, and be on several nodes or on one? */
+static bool can_be_first (const struct kinds *x, int class, bool spans, bool across)
+{
+    int taken = stage_gpus (x) * first_takes (x->x);
+    bool may = !x->used[ALONE] ? !across
+               : across        ? spans || has_rings (&x->x->b)
+                               : !spans && taken <= x->x->b.pool->max_node_gpus;
+
+    return may && has_room (x, class);
+}
+
 /* The same over its classes, on one node and on several. */
 static double least_over_kinds (struct kinds *x, bool spans, double lo, double hi)
 {
@@ -384,7 +372,7 @@ static double least_over_kinds (struct kinds *x, bool spans, double lo, double h
             struct first first = {.class = j,
                                   .other = {[INSIDE] = spans, [ALONE] = across == 1}};
 
-            if (across == 0 ? !spans || !x->used[ALONE] : x->used[ALONE])
+            if (can_be_first (x, j, spans, across == 1))
                 hi = least_over_layers (x, first, lo, hi);
         }
     return hi;
@@ -421,27 +409,29 @@ static int stages_of (const struct kinds *x, int upto, enum stock stock)
     return stages < x->p ? (int) stages : x->p;
 }
 
-/* Synchronisation of a stage whose TP groups lie inside nodes, of which it has several. */
-static struct line sync_across (const struct least_terms *t)
+/* Synchronisation of a stage whose TP groups lie inside nodes, of which it has several, when
+ * each of its GPUs takes so many of a node. */
+static struct line sync_across (const struct least_terms *t, int taken)
 {
     struct link_rates rates = link_rates_of (t->b.pool, 0);
     int n = workload_dense_shards (&t->b.c->deg), tp = t->b.c->deg.tp;
-    int room = t->b.pool->max_node_gpus / tp;
+    int room = t->b.pool->max_node_gpus / (tp * taken);
 
     return bound_sync (&t->b, &rates, n, tp, room < n ? room : n - 1, room, tp);
 }
 
-/* @return are there more than two classes, or stages that may be on one node each? */
+/* @return are there more than two classes, or stages that may be on one node each; or has stage
+ * 0 to leave room for its twins? */
 static bool find_units (struct kinds *x)
 {
     const struct least_terms *t = x->x;
     const struct workload_degrees *d = &t->b.c->deg;
     int most = t->b.pool->max_node_gpus;
-    bool tells = false;
+    bool tells = t->twins == TWINS_TOGETHER;
 
     x->used[BY_CLASS] = true;
     x->used[INSIDE] = t->tp.across > t->tp.inside && d->tp <= most;
-    x->used[ALONE] = d->dp * d->cp > 1 && d->dp * d->cp * d->tp <= most;
+    x->used[ALONE] = stage_gpus (x) > 1 && stage_gpus (x) <= most;
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         int some = 0, before = 0;
 
@@ -468,7 +458,8 @@ static void find_slots (const struct least_terms *t, int classes, int kind,
     slow_slots_init (t, by_class ? kind : classes, !by_class, slots);
     if (kind == classes + ALONE) {
         *slots = (struct slow_slots){.alike = true, .from = classes, .tp_s = t->tp.least};
-        config_times_put_sync (t, sync_across (t), 1, SPAN_NONE, times);
+        config_times_put_sync (t, sync_across (t, 1), sync_across (t, first_takes (t)), 1,
+                               SPAN_NONE, times);
     }
     slow_slots_put (t, slots, times);
 }
@@ -485,6 +476,21 @@ static double apart_s (const struct bounded *b)
         pool->inter_latency_s);
 }
 
+bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)
+{
+    const struct workload_degrees *d = &b->c->deg;
+    int stage = d->tp * d->cp * d->dp, most = b->pool->max_node_gpus;
+    double any_s = bound_sends (b, 0.0, INFINITY).any_s, cross_s = 2.0 * apart_s (b);
+
+    if (d->pp == 1 || stage == 1 || stage > most || !(cross_s > any_s) ||
+        !isfinite (cross_s))
+        return false;
+    *sends = fills_node (b)
+                 ? (struct boundary_sends){cross_s, 0.0, 0.0}
+                 : (struct boundary_sends){any_s, cross_s - any_s, most / stage};
+    return true;
+}
+
 static void find_kinds (struct kinds *x, const int *caps)
 {
     const struct least_terms *t = x->x;
@@ -492,7 +498,7 @@ static void find_kinds (struct kinds *x, const int *caps)
     for (int j = 0; j < x->classes + STOCKS; j++) {
         struct kind *kind = &x->kind[j];
         int *cap = x->cap + (size_t) j * 2 * (size_t) x->p;
-        struct slow_slots slots;
+        struct slow_slots slots = {0};
 
         if (!is_used (x, j))
             continue;
@@ -501,18 +507,26 @@ static void find_kinds (struct kinds *x, const int *caps)
             find_slots (t, x->classes, j, &slots, &kind->times);
         bound_caps (t->b.pool, x->p, j, j >= x->classes, caps, cap);
         kind->pipeline = bound_pipeline_of (t, &kind->times, &slots, j > 0, cap);
+        if (slots
+                .alike) { /* the replica in which a group spans, if it does; one slot must */
+            kind->pipeline.slow = 0;
+            kind->pipeline.span[SPAN_NONE] &= has_rings (&t->b);
+        }
     }
 }
 
 /* The least step from `least` on: near it at first, which is quick where that is possible. */
-static double least_from (struct kinds *x, double least)
+static double least_from (struct kinds *x, double least, double most)
 {
     double near = least * (1.0 + NARROW), bound = least_over_placings (x, least, near);
 
-    return bound < near ? bound : least_over_placings (x, near, least * FAR);
+    return bound < near || near >= most
+               ? bound
+               : least_over_placings (x, near, smaller (most, least * FAR));
 }
 
-double bound_kinds (const struct least_terms *terms, const int *caps, double least)
+static double least_step_from (const struct least_terms *terms, const int *caps,
+                               bool roams, double least, double most)
 {
     size_t p = (size_t) terms->times.p;
     int classes = terms->b.pool->n_classes;
@@ -526,6 +540,7 @@ double bound_kinds (const struct least_terms *terms, const int *caps, double lea
     if (!x)
         return least;
     x->x = terms;
+    x->roams = roams;
     x->p = (int) p;
     x->classes = classes;
     if (find_units (x)) {
@@ -537,10 +552,21 @@ double bound_kinds (const struct least_terms *terms, const int *caps, double lea
         x->loss = x->most + STOCKS * p * KINDS_MAX;
         x->apart_s = apart_s (&terms->b);
         find_kinds (x, caps);
-        bound = least_from (x, least);
+        bound = least_from (x, least, most);
     }
     free (x->cap);
     free (x->most);
     free (x);
     return bound;
+}
+
+double bound_kinds (const struct least_terms *x, const int *caps, double least,
+                    double most)
+{
+    return least_step_from (x, caps, false, least, most);
+}
+
+double bound_roams (const struct least_terms *x, const int *caps, double least)
+{
+    return least_step_from (x, caps, true, least, INFINITY);
 }

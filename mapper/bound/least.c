@@ -159,9 +159,9 @@ static void experts_terms (struct least_terms *x)
 }
 
 struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
-                              enum tp_span span)
+                              enum tp_span span, int taken)
 {
-    int gpus = b->pool->max_node_gpus, groups = gpus / b->c->deg.tp;
+    int gpus = b->pool->max_node_gpus / taken, groups = gpus / b->c->deg.tp;
     bool whole = span == SPAN_NONE;
     int each = whole ? b->c->deg.tp : 1; /* GPUs of a node, and rings that leave it */
 
@@ -196,18 +196,25 @@ bool experts_told_apart (const struct least_terms *x, bool tight)
     return x->expert_share > 0.0 && x->whole.n > 1 && (tight || x->b.c->deg.pp == 1);
 }
 
-void config_times_put_sync (const struct least_terms *x, struct line sync, int kind,
-                            enum tp_span span, struct config_times *times)
+void config_times_put_sync (const struct least_terms *x, struct line sync,
+                            struct line first, int kind, enum tp_span span,
+                            struct config_times *times)
 {
     struct line params = least_first_params (&x->b);
     struct line experts =
         least_experts_sync (x, span == SPAN_NONE ? &x->whole.least : &x->span.least);
 
     if (sync_is_hidden (x->b.c))
-        sync = (struct line){0.0, 0.0};
-    times->sync_layer_s[kind][span] = sync.each * params.each + experts.each;
+        sync = first = (struct line){0.0, 0.0};
+    times->other_layer_s[kind][span] = sync.each * params.each + experts.each;
+    times->sync_layer_s[kind][span] = first.each * params.each + experts.each;
     times->sync_fixed_s[kind][span] =
-        sync.each * params.fixed + sync.fixed + experts.fixed;
+        first.each * params.fixed + first.fixed + experts.fixed;
+}
+
+int first_takes (const struct least_terms *x)
+{
+    return x->twins == TWINS_TOGETHER ? 2 : 1;
 }
 
 /* Stage 0's synchronisation and optimiser on one kind of slot, per layer and fixed. */
@@ -219,10 +226,11 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
     struct line params = least_first_params (&x->b);
 
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
-        struct line sync = least_sync_terms (&x->b, r, span);
+        struct line sync = least_sync_terms (&x->b, r, span, 1);
+        struct line first = least_sync_terms (&x->b, r, span, first_takes (x));
 
         if (kind == 0 || isfinite (sync.fixed))
-            config_times_put_sync (x, sync, kind, span, times);
+            config_times_put_sync (x, sync, first, kind, span, times);
     }
     times->tail_layer_s[kind] = k->optimizer_s * params.each + x->expert_share *
                                                                    x->expert_params *
@@ -230,7 +238,8 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
     times->tail_fixed_s[kind] =
         k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
     if (x->b.volume.tied_bytes > 0)
-        times->tail_fixed_s[kind] += bound_tied_s (pool, x->b.volume.tied_bytes);
+        times->tail_fixed_s[kind] +=
+            bound_tied_s (pool, x->b.volume.tied_bytes, x->twins);
     times->hides = costmodel_sync_window (pool->problem->profile, x->b.c, times->m);
 }
 
@@ -242,6 +251,11 @@ void config_times_put_spans (double across_s, struct config_times *times)
         times->span_fwd_s[kind] = isfinite (more) ? times->fwd_ops * more : INFINITY;
         times->span_back_s[kind] = isfinite (more) ? times->back_ops * more : INFINITY;
     }
+    /* Where slow slots need not span, one that does takes no less than a fast one does. */
+    times->span_fwd_s[1] =
+        fmax (times->span_fwd_s[1], times->span_fwd_s[0] - times->slow_more.fwd_s);
+    times->span_back_s[1] =
+        fmax (times->span_back_s[1], times->span_back_s[0] - times->slow_more.back_s);
 }
 
 void slow_slots_init (const struct least_terms *x, int from, bool spans,
@@ -288,6 +302,18 @@ struct layer_times slow_slots_more (const struct least_terms *x,
     return more;
 }
 
+void least_terms_put_sends (const struct least_terms *x, double inside, int from,
+                            struct config_times *times)
+{
+    times->send = bound_sends (&x->b, inside, x->tp.across);
+    bound_pairs (&x->b, from, times->pair_s);
+    if (!(x->apart.any_s > 0.0))
+        return;
+    times->send = x->apart;
+    for (int i = 0; i < 4; i++)
+        times->pair_s[i / 2][i % 2] = fmax (times->pair_s[i / 2][i % 2], x->apart.any_s);
+}
+
 void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
                      struct config_times *times)
 {
@@ -299,13 +325,10 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
     if (s->spans)
         times->send.crossing_s = times->send.per_node = 0.0;
     else if (s->slower)
-        times->send = bound_sends (&x->b, s->tp_s, x->tp.across);
-    if (by_class) {
-        bound_pairs (&x->b, s->from, times->pair_s);
+        least_terms_put_sends (x, s->tp_s, s->from, times);
+    if (by_class)
         put_tail (x, &s->rates, &s->k.k, 1, times);
-    }
     times->tp_s[1] = s->spans ? x->tp.across : s->tp_s; /* a slow slot may span already */
-    config_times_put_spans (x->tp.across, times);
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         struct layer_times more;
 
@@ -314,20 +337,23 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
         more = slow_slots_more (x, s, kind);
         fwd = fmin (fwd, more.fwd_s);
         back = fmin (back, more.back_s);
+        times->slow_more.fwd_s = fmax (times->slow_more.fwd_s, more.fwd_s);
+        times->slow_more.back_s = fmax (times->slow_more.back_s, more.back_s);
     }
+    config_times_put_spans (x->tp.across, times);
     times->slot[1] = by_class ? ends_of (p, &s->k, s->tp_s) : times->slot[0];
     times->slot[1].fwd_s = times->slot[0].fwd_s + fwd;
     times->slot[1].back_s = times->slot[0].back_s + back;
 }
 
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
-                       struct least_terms *x)
+                       enum twins twins, struct least_terms *x)
 {
     const struct mapper_problem *p = pool->problem;
     struct link_rates rates = link_rates_of (pool, 0);
     struct config_times *times = &x->times;
 
-    *x = (struct least_terms){.b = bounded_of (pool, c)};
+    *x = (struct least_terms){.b = bounded_of (pool, c), .twins = twins};
     x->all = least_compute (&x->b, 0);
     x->tp = bound_tp (&x->b, &rates);
     x->cp = bound_cp (&x->b, x->all.attention);
@@ -345,13 +371,14 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
     times->slot[0].back_s += x->cp.back_s;
     times->slot[1] = times->slot[0];
     config_times_put_spans (x->tp.across, times);
-    times->send = bound_sends (&x->b, x->tp.inside, x->tp.across);
-    bound_pairs (&x->b, 0, times->pair_s);
+    least_terms_put_sends (x, x->tp.inside, 0, times);
     put_tail (x, &rates, &x->all.k, 0, times);
     memcpy (times->sync_layer_s[1], times->sync_layer_s[0],
             sizeof times->sync_layer_s[0]);
     memcpy (times->sync_fixed_s[1], times->sync_fixed_s[0],
             sizeof times->sync_fixed_s[0]);
+    memcpy (times->other_layer_s[1], times->other_layer_s[0],
+            sizeof times->other_layer_s[0]);
     times->tail_layer_s[1] = times->tail_layer_s[0];
     times->tail_fixed_s[1] = times->tail_fixed_s[0];
 }

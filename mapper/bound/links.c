@@ -260,7 +260,9 @@ static void least_across (const struct bounded *b, const struct link_rates *x, i
                           struct line *sync)
 {
     const struct pool *pool = b->pool;
-    double inside = pool_ring_inside (pool, n, each);
+    /* Some node has two members. */
+    double inside =
+        fmin (pool_ring_inside (pool, n, each), pool_ring_on_one (pool, 2, each));
     double between =
         pool_ring_between (pool, n, each) * pool->problem->profile->time.link_out;
     int least = (n + per_node - 1) / per_node > 2 ? (n + per_node - 1) / per_node : 2;
@@ -277,6 +279,14 @@ static void least_across (const struct bounded *b, const struct link_rates *x, i
 
     if (least > most)
         return;
+    if (n <= pool->n_nodes)
+        take_least (b,
+                    &(struct costmodel_ring){.inside_bytes_per_s = INFINITY,
+                                             .between_bytes_per_s = fmin (
+                                                 ring_rate (pool, x, 1, share), between),
+                                             .latency_s = (n - 1) * cross,
+                                             .nodes = n},
+                    n, sync);
     if (n > most && b->volume.dp_all_reduce)
         r.inside_bytes_per_s *= (n - least) / (double) (n - most);
     take_least (b, &r, n, sync);
@@ -360,10 +370,13 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
                                 attention.back_s)};
 }
 
-double bound_tied_s (const struct pool *pool, double bytes)
+double bound_tied_s (const struct pool *pool, double bytes, enum twins twins)
 {
     struct link_rates r = link_rates_of (pool, 0);
+    double inside = flow (pool, bytes, r.inside.bytes_per_s, r.inside.latency_s);
+    double across = flow (pool, bytes, cross_rate (&r, 1, 1), r.between.latency_s);
 
-    return flow (pool, bytes, fmax (r.inside.bytes_per_s, cross_rate (&r, 1, 1)),
-                 least_latency (&r));
+    return twins == TWINS_APART      ? across
+           : twins == TWINS_TOGETHER ? inside
+                                     : fmin (inside, across);
 }

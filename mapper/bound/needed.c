@@ -104,6 +104,11 @@ bool bound_needed_node (const struct bounded *b, struct needed_node *node)
     return best.send_bytes_per_s < TELLS * pool->inter_bytes_per_s;
 }
 
+static struct line larger_line (struct line a, struct line b)
+{
+    return (struct line){fmax (a.each, b.each), fmax (a.fixed, b.fixed)};
+}
+
 void needed_node_put (const struct least_terms *x, const struct needed_node *node,
                       struct config_times *times)
 {
@@ -113,7 +118,8 @@ void needed_node_put (const struct least_terms *x, const struct needed_node *nod
 
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
         int per_node = b->pool->max_node_gpus / (span == SPAN_NONE ? b->c->deg.tp : 1);
-        struct line any = least_sync_terms (b, &rates, span);
+        struct line any = least_sync_terms (b, &rates, span, 1);
+        struct line first = least_sync_terms (b, &rates, span, first_takes (x));
         struct line slow = isfinite (node->ring_bytes_per_s[span])
                                ? bound_sync_through (b, &rates, n, per_node,
                                                      node->ring_bytes_per_s[span])
@@ -121,8 +127,8 @@ void needed_node_put (const struct least_terms *x, const struct needed_node *nod
 
         if (!isfinite (any.fixed) || !isfinite (slow.fixed))
             continue;
-        slow = (struct line){fmax (any.each, slow.each), fmax (any.fixed, slow.fixed)};
-        config_times_put_sync (x, slow, 1, span, times);
+        config_times_put_sync (x, larger_line (any, slow), larger_line (first, slow), 1,
+                               span, times);
     }
     if (b->c->deg.pp > 1)
         times->pair_s[0][1] = times->pair_s[1][0] =

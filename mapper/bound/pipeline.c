@@ -25,8 +25,9 @@ static struct stage_tail tail_of (const struct least_terms *x,
         struct line sync = {0.0, 0.0};
 
         if (!first && (c->zero < 3 || c->deg.pp == 1))
-            sync = least_sync_terms (&x->b, &rates, span);
-        t.sync_layer_s[span] = times->sync_layer_s[kind][span];
+            sync = least_sync_terms (&x->b, &rates, span, 1);
+        t.sync_layer_s[span] =
+            first ? times->sync_layer_s[kind][span] : times->other_layer_s[kind][span];
         t.sync_fixed_s[span] = first ? times->sync_fixed_s[kind][span] : sync.fixed;
     }
     return t;
@@ -90,6 +91,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
 {
     const struct workload_config *c = x->b.c;
     bool inside = c->deg.tp <= x->b.pool->max_node_gpus;
+    bool first_inside = c->deg.tp * first_takes (x) <= x->b.pool->max_node_gpus;
     bool can_span = c->deg.tp > 1 && isfinite (times->span_fwd_s[0]);
     struct bound_pipeline s = {
         .model = x->b.pool->problem->model,
@@ -103,7 +105,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .slow = slow,
         .slot = {bound_slot_of (x, times, NULL)},
         .span = {inside, inside && can_span, can_span},
-        .first_span = {inside, inside && can_span, can_span},
+        .first_span = {first_inside, first_inside && can_span, can_span},
         .any_s = 0.5 * times->send.any_s,
         .cross_s = 0.5 * (times->send.any_s + times->send.crossing_s),
         .per_node = (int) times->send.per_node,
@@ -222,9 +224,10 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     bool tight = level > BOUND_FRACTIONS;
 
     s.n_experts = scheduled_experts (x, tight, s.experts);
-    /* Where every stage has a tail of its own, stage 0 is nothing special. */
+    /* Where every stage has a tail of its own, stage 0 is nothing special; nor is it where its
+     * lanes are few. */
     if (!tight || s.per_node == 0 || !s.span[SPAN_NONE] || (slots && slots->on) ||
-        workload_schedule_splits_backward (s.schedule))
+        x->twins == TWINS_TOGETHER || workload_schedule_splits_backward (s.schedule))
         return bound_by_end (&s, level);
     return by_lanes (x, slots, times, &s, level);
 }

@@ -643,6 +643,14 @@ double rows_around_s (const struct pipeline_case *pc)
            s->head_fwd_s + s->head_back_s;
 }
 
+double rows_micro_s (const struct pipeline_case *pc, int k, int kind, int layers)
+{
+    struct both_ways e = ends_of (pc, k, kind);
+
+    return e.fwd_s + e.back_s + stage_s (pc, FORWARD, k, kind, layers) +
+           stage_s (pc, BACKWARD, k, kind, layers);
+}
+
 /* The lines' slack is left. */
 double rows_fixed_s (const struct pipeline_case *pc, int k)
 {

@@ -81,6 +81,9 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 /** A micro-batch's whole way down and up. */
 double rows_around_s (const struct pipeline_case *pc);
 
+/** One micro-batch on stage k. */
+double rows_micro_s (const struct pipeline_case *pc, int k, int kind, int layers);
+
 /** What stage k takes in row (1) with no layers anywhere. */
 double rows_fixed_s (const struct pipeline_case *pc, int k);
 

@@ -87,6 +87,42 @@ bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
     return room >= layers;
 }
 
+/* Layers that all stages hold together at most, when a stage of n layers needs all its GPUs of
+ * classes with memory for n: of those with more there are no more stages than they have GPUs
+ * for. */
+static int shared_room (const struct pool *pool, const struct workload_config *c,
+                        const int *caps)
+{
+    int most[CLASSES_MAX] = {0}, pp = c->deg.pp, room = 0, left = pp;
+    long stage = workload_world (&c->deg) / pp, gpus = 0;
+    bool taken[CLASSES_MAX] = {false};
+
+    for (int q = 0; q < pool->n_classes; q++)
+        for (int i = 0; i < pp; i++)
+            most[q] = caps[q * pp + i] > most[q] ? caps[q * pp + i] : most[q];
+    for (int n = 0; n < pool->n_classes && left > 0; n++) {
+        int q = 0, stages;
+
+        for (int i = 0; i < pool->n_classes; i++)
+            if (!taken[i] && (taken[q] || most[i] > most[q]))
+                q = i;
+        taken[q] = true;
+        gpus += pool_groups (pool, q, 1) - (q > 0 ? pool_groups (pool, q - 1, 1) : 0);
+        stages = gpus / stage < pp ? (int) (gpus / stage) : pp;
+        stages -= pp - left;
+        room += stages * most[q];
+        left -= stages;
+    }
+    return room;
+}
+
+bool pool_large_gpus_suffice (const struct pool *pool, const struct workload_config *c,
+                              const int *caps)
+{
+    return pool->n_classes == 1 || pool_nodes_limited (pool) ||
+           shared_room (pool, c, caps) >= pool->problem->model->layers;
+}
+
 bool pool_states_fit (const struct pool *pool, const struct workload_config *c,
                       const struct workload_stage *all)
 {

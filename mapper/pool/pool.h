@@ -155,6 +155,11 @@ int pool_cp_most (const struct mapper_problem *p);
 bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
                        int *caps);
 
+/** Are there as many GPUs with that memory as it takes?  A stage needs all its GPUs of classes
+ *  that hold its layers.  @param[in] caps  as pool_memory_fits leaves it */
+bool pool_large_gpus_suffice (const struct pool *pool, const struct workload_config *c,
+                              const int *caps);
+
 /** Is there room for the layers' states alone, whatever else the configuration is?
  *  @param[in] all  workload_all_layers of the model */
 bool pool_states_fit (const struct pool *pool, const struct workload_config *c,

@@ -42,6 +42,7 @@ static struct workload_model lab_model (struct rng *r)
     m.ffn = 4 * m.hidden;
     m.head_dim = m.hidden / m.heads;
     m.vocab = 1000 << rng_below (r, 8);
+    m.tied = rng_below (r, 3) == 0;
     if (rng_below (r, 4))
         return m;
     m.experts = 4 << rng_below (r, 2);

@@ -20,7 +20,7 @@
 #define SCATTER_SPREAD 1.5
 #define PARTS 4 /* runs left out choose how many quarters of the fit are taken, */
 /* if they are missed by at most so much of the start's error. */
-#define TAKEN_MOST 0.95
+#define TAKEN_MOST 0.85
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,

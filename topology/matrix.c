@@ -15,7 +15,8 @@ struct entry_rule {
     const char *what;
 };
 
-#define TOLD_ROWS 256 /* between two calls that tell of reading */
+#define BANDWIDTH_LEAST 1e-9 /* GB/s; times of slower links lose their meaning in sums */
+#define TOLD_ROWS 256        /* between two calls that tell of reading */
 
 static const struct entry_rule rules[] = {
     {UNITS_GB, false, 1e9, "a number > 0 or null"}, /* bandwidth */
@@ -24,7 +25,13 @@ static const struct entry_rule rules[] = {
 
 static bool entry_ok (const struct entry_rule *rule, double x)
 {
-    return isnan (x) || ((rule->zero_ok ? x >= 0 : x > 0) && x <= rule->max);
+    return isnan (x) || (x >= (rule->zero_ok ? 0 : BANDWIDTH_LEAST) && x <= rule->max);
+}
+
+/* What is expected in place of an entry. */
+static const char *wanted (const struct entry_rule *rule, double x)
+{
+    return x > 0 && x < BANDWIDTH_LEAST ? "a number >= 1e-9 or null" : rule->what;
 }
 
 /* A number or null (NaN). */
@@ -34,7 +41,7 @@ static enum status read_entry (struct reader *r, const struct json_at *at,
     *x = json_is_number (at->v) ? json_number_value (at->v) : NAN;
     return (json_is_number (at->v) || json_is_null (at->v)) && entry_ok (rule, *x)
                ? ST_OK
-               : json_fail (at, r->err, "%s", rule->what);
+               : json_fail (at, r->err, "%s", wanted (rule, *x));
 }
 
 static enum status read_rows (struct reader *r, const struct json_at *at, int n,
@@ -97,7 +104,7 @@ static enum status read_npy (struct reader *r, const struct json_at *at, int n,
             if (!entry_ok (rule, x) && i != j)
                 return json_fail_text (&file, r->err,
                                        "entry [%d][%d]: expected %s (NaN), found %g", i,
-                                       j, rule->what, x);
+                                       j, wanted (rule, x), x);
         }
     }
     notes_reading (r->notes, name, 1.0);
@@ -191,6 +198,8 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
         return json_fail (at, r->err, "a number, %d rows of %d, or {\"npy\": FILE}", n,
                           n);
     TRY (json_want_number (at, 0, rule->zero_ok, rule->max, &x, r->err));
+    if (!entry_ok (rule, x))
+        return json_fail (at, r->err, "%s", wanted (rule, x));
     m->number = x * rule->unit;
     return ST_OK;
 }

@@ -12,9 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
-#define EXCHANGES 200   /* of nodes in a walk, tried for one configuration */
-#define ALL_GPUS 64     /* of a pool that gets them all */
+#define EXCHANGES 200 /* of nodes in a walk, tried for one configuration */
+#define ALL_GPUS 64   /* of a pool that gets them all */
 
 static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
                                                 .step_s = INFINITY};
@@ -76,115 +75,6 @@ enum status sketch_of (const struct pool *pool, const struct walks *w,
         }
     }
     return ST_OK;
-}
-
-/* ---- walks ---- */
-
-struct visit {
-    bool pinned;
-    double first, second, third;
-    int at;
-};
-
-static int by_key (const void *a, const void *b)
-{
-    const struct visit *x = a, *y = b;
-
-    if (x->pinned != y->pinned)
-        return x->pinned ? -1 : 1;
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    if (x->second != y->second)
-        return x->second < y->second ? -1 : 1;
-    if (x->third != y->third)
-        return x->third < y->third ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
-static double mean_class (const struct pool *pool, const struct topology_node *n)
-{
-    double sum = 0.0;
-
-    for (int k = 0; k < n->gpus; k++)
-        sum += pool->class_of_gpu[n->first_gpu + k];
-    return sum / n->gpus;
-}
-
-static struct visit visit_of (const struct pool *pool, int walk, int i)
-{
-    const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
-    struct visit v = {.pinned = pool_is_pinned (pool, pool->node[i]),
-                      .second = pool->badness[i],
-                      .at = i};
-
-    if (walk == WALK_MEAN) {
-        v.first = mean_class (pool, n);
-    } else if (walk == WALK_GROWN) {
-        v.first = pool_node_class (pool, pool->node[i]);
-    } else {
-        v.first = pool->class_of_gpu[n->first_gpu];
-        v.second = -n->gpus;
-        v.third = pool->badness[i];
-    }
-    return v;
-}
-
-/* From each node to the nearest of those that are left of its class, in place. */
-static void grow (const struct pool *pool, struct visit *v)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-
-    for (int i = 0; i + 2 < pool->n_nodes; i++) {
-        int nearest = i + 1;
-        double least = INFINITY;
-
-        for (int k = i + 1; k < pool->n_nodes && v[k].pinned == v[i + 1].pinned &&
-                            v[k].first <= v[i + 1].first;
-             k++) {
-            double way = pool_link_badness (c, pool->node[v[i].at], pool->node[v[k].at]) +
-                         pool_link_badness (c, pool->node[v[k].at], pool->node[v[i].at]);
-
-            if (way < least) {
-                least = way;
-                nearest = k;
-            }
-        }
-
-        struct visit next = v[nearest];
-
-        memmove (v + i + 2, v + i + 1, (size_t) (nearest - i - 1) * sizeof *v);
-        v[i + 1] = next;
-    }
-}
-
-enum status walks_init (struct walks *w, const struct pool *pool, struct error *err)
-{
-    size_t n = (size_t) pool->n_nodes;
-    struct visit *v = malloc (n * sizeof *v);
-
-    *w = (struct walks){.seq = malloc (WALKS * n * sizeof (int))};
-    if (!v || !w->seq) {
-        free (v);
-        return err_nomem (err);
-    }
-    for (int i = 0; i < pool->n_nodes; i++)
-        w->n_gpus += pool->problem->cluster->node[pool->node[i]].gpus;
-    for (int walk = 0; walk < WALKS; walk++) {
-        for (int i = 0; i < pool->n_nodes; i++)
-            v[i] = visit_of (pool, walk, i);
-        qsort (v, n, sizeof *v, by_key);
-        if (walk == WALK_GROWN && pool->n_nodes <= GROWN_NODES)
-            grow (pool, v);
-        for (int i = 0; i < pool->n_nodes; i++)
-            w->seq[walk * pool->n_nodes + i] = v[i].at;
-    }
-    free (v);
-    return ST_OK;
-}
-
-void walks_release (struct walks *w)
-{
-    free (w->seq);
 }
 
 /* ---- a configuration in hand ---- */
@@ -352,6 +242,7 @@ struct layouts {
     int *poured; /* [pp] scratch */
     int *line;   /* [n] GPUs in the order of a walk, those that are left out last */
     int *late;   /* [n] scratch */
+    int *across; /* [n_nodes] scratch */
     struct sketch *best;
     struct way along; /* the best of those along nodes */
 };
@@ -568,6 +459,17 @@ static void better_order (struct layouts *l)
     }
 }
 
+/* TP groups across nodes, from neighbour to neighbour. */
+static void try_across (struct layouts *l, bool all)
+{
+    const struct drawn *x = l->x;
+
+    memcpy (l->across, order_of (l, WALK_GROWN),
+            (size_t) x->pool->n_nodes * sizeof (int));
+    if (across_line (x->pool, x->c, l->across, l->line, l->late) >= x->world)
+        try_line (l, NULL, 0, all);
+}
+
 /* What was found, or none. */
 static enum status finish (enum status st, struct sketch *out, struct error *err)
 {
@@ -590,7 +492,7 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
     *out = (struct sketch){0};
     if (st == ST_OK)
         st = room_for (c->deg.pp, x.n, out, err);
-    l.even = malloc ((2 * (pp + n) + (size_t) pool->n_nodes) * sizeof (int));
+    l.even = malloc (2 * (pp + n + (size_t) pool->n_nodes) * sizeof (int));
     if (!l.even)
         st = err_nomem (err);
     if (st == ST_OK) {
@@ -598,8 +500,11 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
         l.line = l.poured + pp;
         l.late = l.line + n;
         l.along = (struct way){.order = l.late + n, .price = no_price};
+        l.across = l.along.order + pool->n_nodes;
         memcpy (l.even, x.layers, pp * sizeof (int));
         try_lines (&l, all);
+        if (across_pays (pool, c))
+            try_across (&l, all);
         if (all)
             better_order (&l);
     }

@@ -47,6 +47,16 @@ bool drawn_uses_fit (const struct drawn *x);
  *  @param[in,out] layers  [pp] @return false when they do not fit in memory */
 bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers);
 
+/** Are links between nodes faster than those inside, and TP groups maybe better off across? */
+bool across_pays (const struct pool *pool, const struct workload_config *c);
+
+/** Lay all GPUs in a line whose TP groups hold one GPU of each of several nodes.
+ *  @param[in,out] order  [n_nodes] indices into the pool's nodes, put in the order of good rings
+ *  @param[out] line  [n] GPUs; those of nodes beyond a limit come last  @param late  [n] scratch
+ *  @return how many are not beyond a limit */
+int across_line (const struct pool *pool, const struct workload_config *c, int *order,
+                 int *line, int *late);
+
 /** Give the state and the stages other layers. */
 void drawn_take_layers (struct drawn *x, const int *layers);
 

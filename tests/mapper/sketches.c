@@ -1,5 +1,7 @@
 /* Odd pools too large to be tried whole: layers and places moved together come to the best of all
- * splits and placements, or within .5 % of it; and sketches keep to limits on nodes. */
+ * splits and placements, or within .5 % of it; sketches keep to limits on nodes, and lay groups across them. */
+#include "mapper/place/place.h"
+#include "mapper/place/sketch.h"
 #include "tests/lib/search.h"
 #include "tests/lib/clusters.h"
 
@@ -167,11 +169,56 @@ static void luck_does_not_matter (void **state)
     }
 }
 
+/* Where links between nodes are the faster ones, TP groups lie across nodes, and slow links stay out
+ * of their rings. */
+static void groups_lie_across (void **state)
+{
+    enum { NODES = 8, GPUS = 4, N = NODES * GPUS };
+    static const double between[NODES][NODES] = {
+        {0, 13, 25, 6, 26, 23, 6, 22},   {25, 0, 23, 22, 23, 9, 25, 24},
+        {23, 23, 0, 24, 23, 22, 25, 25}, {23, 6, 14, 0, 24, 24, 24, 9},
+        {24, 22, 22, 23, 0, 24, 23, 9},  {24, 23, 23, 24, 23, 0, 26, 26},
+        {23, 24, 23, 25, 25, 13, 0, 24}, {24, 26, 12, 25, 23, 23, 22, 0}};
+    double rate[N * N];
+    struct workload_config c = config_of (4, 1, 8, 4);
+    struct setting s = small_job (NULL, LAYERS, 2048, 32);
+    struct mapper_problem p;
+    struct pool pool;
+    struct groups groups;
+    struct walks walks;
+    struct sketch sketch;
+    struct found whole;
+    struct error err = {""};
+    (void) state;
+
+    for (int k = 0; k < N * N; k++) {
+        int from = k / N / GPUS, to = k % N / GPUS;
+
+        rate[k] = from == to ? 12 : between[from][to];
+    }
+    s.config = c;
+    s.cluster = cluster_of_rates (NODES, GPUS, "rtx-3090", true, rate);
+    p = search_config (&s);
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (groups_init (&groups, &pool, &c, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    ok (sketch_build (&pool, &walks, &groups, &c, false, &sketch, &err), &err);
+    whole = search (&p, &(struct mapper_settings){
+                            .granularity = MAPPER_NODE, .seed = 1, .effort = 1});
+    assert_true (sketch.price.step_s < .8 * whole.r.estimate.step_s);
+    found_release (&whole);
+    sketch_release (&sketch);
+    walks_release (&walks);
+    groups_release (&groups);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (near_the_best_of_all),
-                                       cmocka_unit_test (luck_does_not_matter),
-                                       cmocka_unit_test (limits_hold)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (near_the_best_of_all), cmocka_unit_test (luck_does_not_matter),
+        cmocka_unit_test (limits_hold), cmocka_unit_test (groups_lie_across)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -40,6 +40,17 @@ is "d['unknown'] == []"
 batch --nodes=2 "--gpus-per-node=a100:4" --gres=nvme:100 >"$T/batch.sh"
 row "$T/batch.sh" --gpu a100
 has gpus=8 gpus_per_node=4
+batch "-N 2 -n 16 --gres=nvme:100 --gpus-per-node=8" >"$T/batch.sh" # all on one line
+row "$T/batch.sh" --gpu a100
+has gpus=16 gpus_per_node=8
+for gres in "nvme:100,gpu:8(S:0-1)" "gpu:h100:8,nvme:1"; do
+    batch --nodes=2 "--gres=$gres" >"$T/batch.sh"
+    row "$T/batch.sh" --gpu h100
+    has gpus=16 gpus_per_node=8
+done
+batch --nodes=4 --gres=gpu >"$T/batch.sh"
+row "$T/batch.sh" --gpu h100
+has gpus=4 gpus_per_node=1
 batch -G16 --gpus-per-node=8 >"$T/batch.sh"
 row "$T/batch.sh" --gpu a100
 has gpus=16 gpus_per_node=8

@@ -399,10 +399,13 @@ static void batch_options (struct jobs_script *s)
     jobs_words_read (s, "", false, &w);
     spell_out (&w);
     for (int at = 0, next; at < w.n; at = next) {
+        bool valued;
+
         for (next = at + 1; next < w.n && !is_option (w.word[next]); next++)
             ;
+        valued = next > at + 1; /* what follows a value is letters and remarks */
         batch_option (s, &(struct jobs_words){
-                             .word = w.word + at, .line = w.line + at, .n = next - at});
+                             .word = w.word + at, .line = w.line + at, .n = 1 + valued});
     }
     jobs_words_free (&w);
 }

@@ -48,6 +48,9 @@ for gres in "nvme:100,gpu:8(S:0-1)" "gpu:h100:8,nvme:1"; do
     row "$T/batch.sh" --gpu h100
     has gpus=16 gpus_per_node=8
 done
+batch "--nodes 2 -t 10:00 # two of them" --gpus-per-node=4 >"$T/batch.sh"
+row "$T/batch.sh" --gpu h100
+has gpus=8 gpus_per_node=4
 batch --nodes=4 --gres=gpu >"$T/batch.sh"
 row "$T/batch.sh" --gpu h100
 has gpus=4 gpus_per_node=1

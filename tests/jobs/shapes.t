@@ -129,6 +129,8 @@ row $F/llama-8b.sh "$T/more.log" --gpu h100
 has gpus=16
 grep -q "NCCL has a communicator of 32 ranks, the files say 16 GPUs" "$T/err"
 result $? "NCCL's ranks that contradict the files are said" "$T/err"
+printf 'Loading weights ...: 50%%\n' >"$T/loading.log"
+expect 1 "dots that are no timer's" "without an option that is known" $L import-job "$T/loading.log" --gpu h100
 nccl 16 2 >"$T/nccl.log"
 expect 1 "NCCL's lines alone" "nothing says the model" $L import-job "$T/nccl.log"
 

@@ -43,6 +43,7 @@ has gpus=8 gpus_per_node=4
 batch "-N 2 -n 16 --gres=nvme:100 --gpus-per-node=8" >"$T/batch.sh" # all on one line
 row "$T/batch.sh" --gpu a100
 has gpus=16 gpus_per_node=8
+is "d['unknown'] == []"
 for gres in "nvme:100,gpu:8(S:0-1)" "gpu:h100:8,nvme:1"; do
     batch --nodes=2 "--gres=$gres" >"$T/batch.sh"
     row "$T/batch.sh" --gpu h100

@@ -18,8 +18,9 @@
 #define RESIDUAL_RUNS 5.0 /* that the profile's residual counts as */
 /* Of how far runs scatter, in logarithms. */
 #define SCATTER_SPREAD 1.5
-#define PARTS 4 /* runs left out choose how many quarters of the fit are taken, */
-/* if they are missed by at most so much of the start's error. */
+/* Runs left out choose how many quarters of the fit are taken, if these miss them by at most so
+ * much of the start's error. */
+#define PARTS 4
 #define TAKEN_MOST 0.85
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,

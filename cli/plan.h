@@ -92,8 +92,7 @@ struct plan_input {
     struct plan_goodput goodput;
     struct mapper_settings settings;
     struct mapper_nodes nodes;
-    struct text only, exclude,
-        pin; /* what stood in the files that nodes' lists were read from */
+    struct text only, exclude, pin; /* what stood in the files of nodes' lists */
     const char *cluster, *model, *out, *what_if;
     enum costmodel_kind kind;
     int seed;

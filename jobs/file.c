@@ -11,9 +11,9 @@
 
 #define KINDS                                                                        \
     "looked for: a Megatron-LM command line or script, a log of Megatron-LM, NeMo, " \
-    "TorchTitan, DeepSpeed or nanotron, YAML of NeMo, Megatron Bridge or nanotron, " \
-    "TOML "                                                                          \
-    "of TorchTitan, JSON of DeepSpeed (ds_config) or of a model (config.json)"
+    "TorchTitan, DeepSpeed or nanotron, YAML of Megatron-LM, NeMo, Megatron Bridge " \
+    "or nanotron, TOML of TorchTitan, JSON of DeepSpeed (ds_config) or of a model "  \
+    "(config.json)"
 
 static bool ends_with (const char *s, const char *end)
 {

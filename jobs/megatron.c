@@ -57,7 +57,7 @@ static const char harmless[] =
     "moe-permute moe-flex-dispatcher moe-deepep "
     "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
     "deepspeed= deepspeed-activation deepspeed-config no-pipeline no-query-key "
-    "job-name time= partition= account= exclusive= output= error= mem= cpus qos "
+    "job-name time= partition= account= exclusive= output= error= mem= cpus ntasks= qos "
     "container nodelist calculate-per-token empty-unused no-masked no-bias bias- "
     "masked-softmax apply-layernorm apply-query-key attention-head accumulate-allreduce "
     "enable-experimental finetune legacy inference consumed iteration rank= local-rank= "

@@ -45,6 +45,7 @@ static const char *const timers[JOBS_TIMERS] = {[JOBS_TIMER_PASSES] = "forward-b
 static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     const char *dots = strstr (line, " ..."), *value, *name;
+    bool known = false;
     size_t n;
     char *end;
     double ms;
@@ -58,11 +59,14 @@ static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char
     if (*value == '(')
         value += strcspn (value, ",") + (strchr (value, ',') != NULL);
     ms = strtod (value, &end);
-    for (int k = 0; k < JOBS_TIMERS && end != value; k++)
-        if (n == strlen (timers[k]) && strncmp (name, timers[k], n) == 0 &&
-            !jobs_sample (&run->timer[k].s, &run->timer[k].n, ms / 1e3))
+    for (int k = 0; k < JOBS_TIMERS && end != value; k++) {
+        if (n != strlen (timers[k]) || strncmp (name, timers[k], n) != 0)
+            continue;
+        known = true;
+        if (!jobs_sample (&run->timer[k].s, &run->timer[k].n, ms / 1e3))
             r->lost = err_nomem (r->err);
-    return true;
+    }
+    return known;
 }
 
 bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,

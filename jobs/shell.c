@@ -288,7 +288,22 @@ static void command (struct shell *s)
 
 /* ---- Slurm ---- */
 
-/* Letters that sbatch takes for its options. */
+/* A word in place of another, and of the one behind it where `both`. */
+static void put_word (struct jobs_words *w, int at, char *word, bool both)
+{
+    free (w->word[at]);
+    w->word[at] = word;
+    if (!both)
+        return;
+    free (w->word[at + 1]);
+    w->n--;
+    for (int i = at + 1; i < w->n; i++) {
+        w->word[i] = w->word[i + 1];
+        w->line[i] = w->line[i + 1];
+    }
+}
+
+/* Letters that sbatch takes for its options, with their values at them or behind them. */
 static void spell_out (struct jobs_words *w)
 {
     static const struct {
@@ -296,31 +311,42 @@ static void spell_out (struct jobs_words *w)
         const char *option;
     } letters[] = {{'N', "--nodes="}, {'n', "--ntasks="}, {'G', "--gpus="}};
 
-    for (size_t k = 0; k < COUNT_OF (letters) && w->n > 0; k++)
-        if (w->word[0][0] == '-' && w->word[0][1] == letters[k].letter) {
-            const char *value = w->word[0][2] || w->n < 2 ? w->word[0] + 2 : w->word[1];
+    for (int i = 0; i < w->n; i++)
+        for (size_t k = 0; k < COUNT_OF (letters); k++) {
             struct text t = {0};
+            bool behind;
 
-            text_add (&t, "%s%s", letters[k].option, value);
+            if (w->word[i][0] != '-' || w->word[i][1] != letters[k].letter)
+                continue;
+            behind = !w->word[i][2] && i + 1 < w->n;
+            text_add (&t, "%s%s", letters[k].option,
+                      behind ? w->word[i + 1] : w->word[i] + 2);
             if (t.failed)
                 return;
-            free (w->word[0]);
-            w->word[0] = t.s;
-            for (; w->n > 1; w->n--)
-                free (w->word[w->n - 1]);
+            put_word (w, i, t.s, behind);
         }
 }
 
-/* "gpu:h100:8" as 8.  @return false: it is another resource */
+/* "gpu:h100:8(S:0-1),nvme:100" as 8, "gpu" as 1.  @return false: no resource is GPUs */
 static bool count_gpus (struct jobs_said *said)
 {
-    const char *last = strrchr (said->value, ':');
+    char *at = said->value;
+    const char *last;
+    bool named;
 
-    if (strcmp (said->key, "gres") == 0 && strncmp (said->value, "gpu", 3) != 0)
-        return false;
-    if (last)
-        memmove (said->value, last + 1, strlen (last + 1) + 1);
-    said->value[strspn (said->value, "0123456789")] = '\0'; /* "8(S:0-1)" */
+    while (strcmp (said->key, "gres") == 0 && strncmp (at, "gpu", 3) != 0) {
+        at += strcspn (at, ",");
+        if (!*at++)
+            return false;
+    }
+    named = strncmp (at, "gpu", 3) == 0;
+    at[strcspn (at, ",(")] = '\0';
+    last = strrchr (at, ':');
+    last = last ? last + 1 : at;
+    memmove (said->value, last, strlen (last) + 1);
+    said->value[strspn (said->value, "0123456789")] = '\0';
+    if (named && !*said->value)
+        memcpy (said->value, "1", 2);
     return true;
 }
 
@@ -348,25 +374,40 @@ static void set_variables (struct jobs_script *s, const struct jobs_said *said)
     }
 }
 
-/* "#SBATCH --nodes=4": words from s->in.at on. */
-static void batch_option (struct jobs_script *s)
+/* @param[in] w  an option, and what stands behind it */
+static void batch_option (struct jobs_script *s, const struct jobs_words *w)
 {
-    struct jobs_words w = {0};
     struct jobs_said *said;
     int from = s->r->n_said;
 
-    jobs_words_read (s, "", false, &w);
-    spell_out (&w);
-    say_options (s, &w);
-    jobs_words_free (&w);
+    say_options (s, w);
     if (s->r->n_said == from)
         return;
-    said = &s->r->said[from]; /* a line has one */
+    said = &s->r->said[from];
     if ((strncmp (said->key, "gres", 4) == 0 || strncmp (said->key, "gpus", 4) == 0) &&
         !count_gpus (said))
         jobs_drop (s->r, from, s->r->n_runs);
     else
         set_variables (s, said);
+}
+
+/* "#SBATCH --nodes=4 --gres=gpu:8": words from s->at on. */
+static void batch_options (struct jobs_script *s)
+{
+    struct jobs_words w = {0};
+
+    jobs_words_read (s, "", false, &w);
+    spell_out (&w);
+    for (int at = 0, next; at < w.n; at = next) {
+        bool valued;
+
+        for (next = at + 1; next < w.n && !is_option (w.word[next]); next++)
+            ;
+        valued = next > at + 1; /* what follows a value is letters and remarks */
+        batch_option (s, &(struct jobs_words){
+                             .word = w.word + at, .line = w.line + at, .n = 1 + valued});
+    }
+    jobs_words_free (&w);
 }
 
 static void comment (struct shell *s)
@@ -377,7 +418,7 @@ static void comment (struct shell *s)
     *end = '\0';
     if (strncmp (s->in.at, "#SBATCH ", 8) == 0) {
         s->in.at += 8;
-        batch_option (&s->in);
+        batch_options (&s->in);
     }
     *end = old;
     s->in.at = end;

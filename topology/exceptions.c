@@ -9,7 +9,6 @@
 
 #include "base/units.h"
 
-#define GB_PER_S_MAX 1e9
 #define LATENCY_US_MAX 1e9
 
 /* What an exception says about its link. */
@@ -74,7 +73,8 @@ static enum status read_change (struct reader *r, const struct json_at *at,
         return json_fail_text (at, r->err,
                                "expected bandwidth_gb_per_s, latency_us or both");
     if (bw.v && !json_is_null (bw.v))
-        TRY (json_want_number (&bw, 0, false, GB_PER_S_MAX, &gb_per_s, r->err));
+        TRY (json_want_number (&bw, GB_PER_S_LEAST, true, GB_PER_S_MAX, &gb_per_s,
+                               r->err));
     if (latency.v && !json_is_null (latency.v))
         TRY (json_want_number (&latency, 0, true, LATENCY_US_MAX, &us, r->err));
     *x = (struct change){bw.v != NULL, latency.v != NULL, gb_per_s * UNITS_GB,

@@ -7,8 +7,6 @@
 
 #include "base/units.h"
 
-#define GB_PER_S_MAX 1e9
-
 static enum status read_links (struct reader *r, const struct json_at *at, int n,
                                bool over_nodes, const char *known,
                                struct topology_links *l)
@@ -44,7 +42,8 @@ static enum status read_one_intra (struct reader *r, const struct json_at *at, i
                      "source",
                      l));
     if (json_has (at, "gpu_gb_per_s"))
-        TRY (json_get_number (at, "gpu_gb_per_s", 0, false, GB_PER_S_MAX, &gb, r->err));
+        TRY (json_get_number (at, "gpu_gb_per_s", GB_PER_S_LEAST, true, GB_PER_S_MAX, &gb,
+                              r->err));
     l->gpu_bytes_per_s = gb * UNITS_GB;
     return ST_OK;
 }
@@ -144,7 +143,7 @@ static enum status read_node_totals (struct reader *r, const struct json_at *int
 
         if (json_is_null (one.v))
             continue;
-        TRY (json_want_number (&one, 0, false, GB_PER_S_MAX, &gb, r->err));
+        TRY (json_want_number (&one, GB_PER_S_LEAST, true, GB_PER_S_MAX, &gb, r->err));
         c->node[i].node_bytes_per_s = gb * UNITS_GB;
     }
     return ST_OK;

@@ -15,23 +15,22 @@ struct entry_rule {
     const char *what;
 };
 
-#define BANDWIDTH_LEAST 1e-9 /* GB/s; times of slower links lose their meaning in sums */
-#define TOLD_ROWS 256        /* between two calls that tell of reading */
+#define TOLD_ROWS 256 /* between two calls that tell of reading */
 
 static const struct entry_rule rules[] = {
-    {UNITS_GB, false, 1e9, "a number > 0 or null"}, /* bandwidth */
-    {UNITS_US, true, 1e9, "a number >= 0 or null"}, /* latency */
-    {1.0, true, 1e9, "a number >= 0 or null"}};     /* a relative error */
+    {UNITS_GB, false, GB_PER_S_MAX, "a number > 0 or null"}, /* bandwidth */
+    {UNITS_US, true, 1e9, "a number >= 0 or null"},          /* latency */
+    {1.0, true, 1e9, "a number >= 0 or null"}};              /* a relative error */
 
 static bool entry_ok (const struct entry_rule *rule, double x)
 {
-    return isnan (x) || (x >= (rule->zero_ok ? 0 : BANDWIDTH_LEAST) && x <= rule->max);
+    return isnan (x) || (x >= (rule->zero_ok ? 0 : GB_PER_S_LEAST) && x <= rule->max);
 }
 
 /* What is expected in place of an entry. */
 static const char *wanted (const struct entry_rule *rule, double x)
 {
-    return x > 0 && x < BANDWIDTH_LEAST ? "a number >= 1e-9 or null" : rule->what;
+    return x > 0 && x < GB_PER_S_LEAST ? "a number >= 1e-9 or null" : rule->what;
 }
 
 /* A number or null (NaN). */

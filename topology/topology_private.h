@@ -8,6 +8,10 @@
 #include "base/pairs.h"
 #include "topology/topology.h"
 
+/** Bandwidths that files may have, GB/s: times of slower links lose their meaning in sums. */
+#define GB_PER_S_LEAST 1e-9
+#define GB_PER_S_MAX 1e9
+
 /** What every part of the cluster file's reader needs. */
 struct reader {
     struct topology_cluster *c;

@@ -43,8 +43,7 @@ struct kind {
 
 struct kinds {
     const struct least_terms *x;
-    bool
-        roams; /* bound_roams: more must be on several nodes than leave all others apart */
+    bool roams; /* bound_roams: more are on several nodes than leave all others apart */
     int p, classes;               /* stages; the kinds 0..classes-1 are by class */
     bool used[STOCKS];            /* does it tell something? */
     int units[STOCKS][KINDS_MAX]; /* by class, then all others */
@@ -507,8 +506,8 @@ static void find_kinds (struct kinds *x, const int *caps)
             find_slots (t, x->classes, j, &slots, &kind->times);
         bound_caps (t->b.pool, x->p, j, j >= x->classes, caps, cap);
         kind->pipeline = bound_pipeline_of (t, &kind->times, &slots, j > 0, cap);
-        if (slots
-                .alike) { /* the replica in which a group spans, if it does; one slot must */
+        /* The replica in which a group spans, if it does; one slot must. */
+        if (slots.alike) {
             kind->pipeline.slow = 0;
             kind->pipeline.span[SPAN_NONE] &= has_rings (&t->b);
         }

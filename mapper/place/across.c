@@ -3,8 +3,8 @@
  * are first put in an order in which those that follow each other are joined by fast ones. */
 #include "mapper/place/sketch_private.h"
 
-#define ORDERED_NODES \
-    32              /* of a pool whose nodes are put in order: of more, that takes long */
+/* Of a pool whose nodes are put in order: of more, that takes long. */
+#define ORDERED_NODES 32
 #define SWEEPS 20   /* over all pairs of nodes, at most */
 #define SHARPNESS 4 /* power of a link's time: the slowest link decides */
 #define SLOWEST 1e3 /* times the best link's time, of a link that is not there */
@@ -76,12 +76,12 @@ bool across_pays (const struct pool *pool, const struct workload_config *c)
 }
 
 /* The node at place i of round k: every round turns the groups by one rank, so that GPUs of the same
- * rank, which synchronise, are on different nodes too. */
-static int turned (const struct pool *pool, const int *order, int tp, int i, int k)
+ * rank, which synchronise, are on different nodes too.  The first `most` nodes stay the first. */
+static int turned (const int *order, int tp, int most, int i, int k)
 {
     int first = i / tp * tp;
 
-    return order[first + tp <= pool->n_nodes ? first + (i - first + k) % tp : i];
+    return order[first + tp <= most ? first + (i - first + k) % tp : i];
 }
 
 int across_line (const struct pool *pool, const struct workload_config *c, int *order,
@@ -96,7 +96,7 @@ int across_line (const struct pool *pool, const struct workload_config *c, int *
     for (int k = 0; k < pool->max_node_gpus; k++)
         for (int i = 0; i < pool->n_nodes; i++) {
             const struct topology_node *node =
-                &cluster->node[pool->node[turned (pool, order, tp, i, k)]];
+                &cluster->node[pool->node[turned (order, tp, most, i, k)]];
 
             if (k < node->gpus && i < most)
                 line[at++] = node->first_gpu + k;

@@ -26,9 +26,9 @@ struct exact {
     const struct workload_config *c;
     const bool *allowed;
     int n, world, per_stage;
-    int turn,
-        turn_tp; /* ranks of the replicas, and of a TP group, that no turn takes to each
-                          other; 0: nothing may be turned */
+    /* Ranks of the replicas, and of a TP group, that no turn takes to each other; 0: nothing
+     * may be turned. */
+    int turn, turn_tp;
     int most_nodes;
     int gpu[FEW_GPUS_MAX];
     bool alike[FEW_GPUS_MAX][FEW_GPUS_MAX]; /* by index in sorted[] */

@@ -8,8 +8,7 @@
 #include "base/threads.h"
 
 #define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
-#define LOOSE \
-    0.03 /* of the step: a gap that closer bounds of single plans do not close */
+#define LOOSE 0.03        /* of the step: closer bounds of single plans do not close it */
 #define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
 #define POLISHED 4        /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2    /* and so many random numbers */

@@ -40,6 +40,21 @@ is "d['unknown'] == []"
 batch --nodes=2 "--gpus-per-node=a100:4" --gres=nvme:100 >"$T/batch.sh"
 row "$T/batch.sh" --gpu a100
 has gpus=8 gpus_per_node=4
+batch "-N 2 -n 16 --gres=nvme:100 --gpus-per-node=8" >"$T/batch.sh" # all on one line
+row "$T/batch.sh" --gpu a100
+has gpus=16 gpus_per_node=8
+is "d['unknown'] == []"
+for gres in "nvme:100,gpu:8(S:0-1)" "gpu:h100:8,nvme:1"; do
+    batch --nodes=2 "--gres=$gres" >"$T/batch.sh"
+    row "$T/batch.sh" --gpu h100
+    has gpus=16 gpus_per_node=8
+done
+batch "--nodes 2 -t 10:00 # two of them" --gpus-per-node=4 >"$T/batch.sh"
+row "$T/batch.sh" --gpu h100
+has gpus=8 gpus_per_node=4
+batch --nodes=4 --gres=gpu >"$T/batch.sh"
+row "$T/batch.sh" --gpu h100
+has gpus=4 gpus_per_node=1
 batch -G16 --gpus-per-node=8 >"$T/batch.sh"
 row "$T/batch.sh" --gpu a100
 has gpus=16 gpus_per_node=8
@@ -115,6 +130,8 @@ row $F/llama-8b.sh "$T/more.log" --gpu h100
 has gpus=16
 grep -q "NCCL has a communicator of 32 ranks, the files say 16 GPUs" "$T/err"
 result $? "NCCL's ranks that contradict the files are said" "$T/err"
+printf 'Loading weights ...: 50%%\n' >"$T/loading.log"
+expect 1 "dots that are no timer's" "without an option that is known" $L import-job "$T/loading.log" --gpu h100
 nccl 16 2 >"$T/nccl.log"
 expect 1 "NCCL's lines alone" "nothing says the model" $L import-job "$T/nccl.log"
 

@@ -209,6 +209,13 @@ static void breaches (void **state)
                            "\"node_gb_per_s\":[1]}"),
          "node_gb_per_s: expected a number, or a list of 2"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
+                           "\"node_gb_per_s\":1e-10}"),
+         "node_gb_per_s: expected a number >= 1e-09 and <= 1e+09, found 1e-10"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1},"
+                           "\"exceptions\":[{\"from\":\"a\",\"to\":\"b\","
+                           "\"bandwidth_gb_per_s\":1e-10}]"),
+         "bandwidth_gb_per_s: expected a number >= 1e-09 and <= 1e+09, found 1e-10"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"
                            "\"node_pair_gb_per_s\":[1,2]}"),
          "node_pair_gb_per_s[0]: expected an array of 2"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":1,"

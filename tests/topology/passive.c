@@ -260,7 +260,7 @@ static void dcgm_csv (void **state)
         imported ("timestamp,Hostname,gpu,UUID,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_"
                   "TOTAL,nvlink_crc_flit_error_count_total,DCGM_FI_DEV_GPU_TEMP\n"
                   "10:00,n1,0,GPU-a,3,,40\n"
-                  "10:00,n2,0,\"GPU-b\",0,9,40\n\n"
+                  "10:00,n2:9400,0,\"GPU-b\",0,9,40\n\n"
                   "11:00,n1,0,GPU-a,7,2,41\n",
                   "dcgm");
     (void) state;
@@ -269,6 +269,7 @@ static void dcgm_csv (void **state)
     assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "GPU-a");
     assert_int_equal (count_of (doc, 0, "nvlink_replay"), 7);
     assert_int_equal (count_of (doc, 0, "nvlink_crc_flit"), 2);
+    assert_string_equal (json_member_text (counter (doc, 1), "node"), "n2");
     assert_string_equal (json_member_text (counter (doc, 1), "uuid"), "GPU-b");
     assert_int_equal (count_of (doc, 1, "nvlink_replay"), 0);
     json_decref (doc);

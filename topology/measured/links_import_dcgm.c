@@ -74,6 +74,16 @@ static int find_column (char **column, int n, const char *names)
     return -1;
 }
 
+/* A host without the exporter's port, "n1:9400", in place; NULL: none is given. */
+static const char *host_of (char *cell)
+{
+    char *port = strchr (cell, ':');
+
+    if (port && strspn (port + 1, "0123456789") == strlen (port + 1))
+        *port = '\0';
+    return *cell ? cell : NULL;
+}
+
 static enum status read_csv (struct links_table *t, char *text)
 {
     struct links_lines lines = {.next = text};
@@ -104,7 +114,7 @@ static enum status read_csv (struct links_table *t, char *text)
             return links_fail (t, lines.number,
                                "expected a GPU's number, found \"%.40s\"", cell[gpu]);
 
-        struct links_counter at = {.node = host >= 0 && *cell[host] ? cell[host] : NULL,
+        struct links_counter at = {.node = host >= 0 ? host_of (cell[host]) : NULL,
                                    .uuid = uuid >= 0 && *cell[uuid] ? cell[uuid] : NULL,
                                    .gpu = (int) index};
 

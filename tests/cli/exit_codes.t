@@ -33,7 +33,7 @@ expect 1 "optimizer states that the framework has not" "optimizer bytes 7: profi
 expect 2 "optimizer states of nothing" "optimizer-bytes: expected a whole number from 1" $plan "$C" llama-2-7b $job --optimizer-bytes 0
 expect 2 "published formulas know no modules" "recompute mlp needs --memory-model linkwise" $plan "$C" llama-2-7b $job --recompute mlp --memory-model korthikanti
 expect 2 "... nor short optimizer states" "optimizer-bytes needs --memory-model linkwise" $plan "$C" llama-2-7b $job --optimizer-bytes 8 --memory-model fujii
-expect 0 "the slowest links that a number can name" "pruned by bounds" $plan -v "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b --seq 4096 --global-batch 64
+expect 0 "the slowest links that there may be" "pruned by bounds" $plan -v "2x8 h100-sxm5-80g intra:370 inter:1e-9 + 2x8 h100-sxm5-80g intra:370 inter:2e-9" llama-2-7b --seq 4096 --global-batch 64
 expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --pin m1
@@ -73,6 +73,8 @@ expect 1 "truncated cluster" "cut.json: line [0-9]+, column" $plan "$T/cut.json"
 : >"$T/empty.json"
 expect 1 "empty cluster" "empty.json: expected JSON, found an empty file" $plan "$T/empty.json" llama-2-7b $job
 sed 's/13.56/-13.56/' examples/clusters/h100-17.json >"$T/negative.json"
+expect 1 "slower links" "by_node.0.: expected a number >= 1e-9 or null, found 9.99989e-321" \
+    $plan "2x8 h100-sxm5-80g intra:370 inter:1e-320 + 2x8 h100-sxm5-80g intra:370 inter:2e-320" llama-2-7b $job
 expect 1 "negative bandwidth" 'negative.json: links.inter.bandwidth_gb_per_s\[0\]\[1\]: expected a number > 0 or null, found -13.56' \
     $plan "$T/negative.json" llama-2-7b $job
 sed 's/13.56/NaN/' examples/clusters/h100-17.json >"$T/nan.json"

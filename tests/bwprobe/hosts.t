@@ -29,7 +29,7 @@ probe() { # HOSTS OPTION...
         --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
         --mca orte_base_help_aggregate 0 -x OUT -x ASAN_OPTIONS -np "$1" \
         --hostfile "$OUT/hosts" sh "$OUT/rank.sh" "$BWPROBE" --transport socket --passes 4 \
-        --pause 0 --measure 0.05 --timeout 2 --budget 60 --seed 7 \
+        --pause 0 --measure 0.05 --timeout 2 --budget 100 --seed 7 \
         --interface 10.77.0.0/24 -o "$OUT/links.json" "${@:2}"
 }
 export OUT=$1 ASAN_OPTIONS=detect_leaks=0
@@ -38,7 +38,7 @@ probe "h1 h2 h3 h4 h5 h6 h7 h8" >"$1/report" 2>"$1/err" &
 mpirun=$!
 # In the middle of the last pass: every pair has three values or more, whose median one disturbed
 # moment does not move.
-for ((i = 0; i < 600; i++)); do
+for ((i = 0; i < 1000; i++)); do
     [ "$(grep -cE '^\[[0-9]+,[0-9]+,0,3,' "$1/links.json.part" 2>/dev/null)" -ge 6 ] && break
     sleep 0.1
 done
@@ -59,11 +59,11 @@ tc -n h2 filter del dev eth0 parent 1: prio 1
 probe "h1 h2 h3 h4 h5 h6 h7" --resume >"$1/report2" 2>"$1/err2"
 cat "$1/rc.0" >"$1/second.rc"
 S
-SANDBOX_LIMIT=150 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+SANDBOX_LIMIT=240 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
 cat "$T/err" "$T/report" >"$T/all" 2>/dev/null
 
 [ "$(cat "$T/first.rc" 2>/dev/null)" = 1 ] && [ "$(wc -l <"$T/left")" = 7 ] &&
-    awk '{ exit !($1 < 60) }' "$T/seconds"
+    awk '{ exit !($1 < 120) }' "$T/seconds"
 result $? "every rank that survives ends by itself, with exit code 1" "$T/all"
 
 # check NAME PYTHON: d is the links file, rate (i, j) what TCP gets of the shaped rate

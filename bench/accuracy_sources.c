@@ -23,7 +23,7 @@ static void die (const struct error *err)
     exit (1);
 }
 
-/* The figures of a source; from DRAWN_FROM on they are the second table's. */
+/* The figures of a source, in three tables: from T_LEFT on and from DRAWN_FROM on. */
 enum {
     TIMES,
     T_MAPE,
@@ -54,16 +54,16 @@ enum {
 static const struct {
     const char *header, *format;
     enum { COUNT, LARGEST, LEAST, FARTHEST } worst; /* FARTHEST: from 0 */
-} look[FIGURES] = {{"step times", "%.0f", COUNT},   {"MAPE %", "%.1f", LARGEST},
+} look[FIGURES] = {{"steps", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
                    {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
                    {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
                    {"left out %", "%.1f", LARGEST}, {"median %", "%.1f", LARGEST},
                    {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},
                    {"MAPE %", "%.1f", LARGEST},     {"median %", "%.1f", LARGEST},
                    {"inside %", "%.0f", LEAST},     {"ran", "%.0f", COUNT},
-                   {"refused %", "%.1f", LARGEST},  {"step times", "%.0f", COUNT},
+                   {"refused %", "%.1f", LARGEST},  {"steps", "%.0f", COUNT},
                    {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
-                   {"worse %", "%.0f", LARGEST},    {"step times", "%.0f", COUNT},
+                   {"worse %", "%.0f", LARGEST},    {"steps", "%.0f", COUNT},
                    {"left out %", "%.1f", LARGEST}, {"5 fitted %", "%.1f", LARGEST},
                    {"worse %", "%.0f", LARGEST}};
 
@@ -449,8 +449,19 @@ static void cells (struct table *t, int first, int end, const double *figure)
             table_cell (t, look[c].format, figure[c]);
 }
 
-/* The columns from `first` to before `end`, a line for each source that has the first. */
-static void print_sources (int first, int end)
+/* Has the source none of these figures? */
+static bool has_none (const struct source *s, int first, int end)
+{
+    bool none = true;
+
+    for (int c = first; c < end; c++)
+        none = none && isnan (s->figure[c]);
+    return none;
+}
+
+/* The columns from `first` to before `end`, a line for each source that has one of them; with
+ * what it was estimated by, or its name alone. */
+static void print_sources (int first, int end, bool by)
 {
     static const struct {
         const char *of;
@@ -461,18 +472,22 @@ static void print_sources (int first, int end)
     static const char *const kinds[] = {"fitted", "composed", "other"};
     const char *header[FIGURES + 4] = {"<file", "<profile", "<kind"};
     struct table *t;
+    int at = by ? 3 : 1;
 
     for (int c = first; c < end; c++)
-        header[3 + c - first] = look[c].header;
+        header[at++] = look[c].header;
+    header[at] = NULL;
     t = table_create (header);
     for (int i = 0; i < n_sources; i++) {
         const struct source *s = &source[i];
 
-        if (s->nothing[0] || isnan (s->figure[first]))
+        if (s->nothing[0] || has_none (s, first, end))
             continue;
         table_cell (t, "%s", s->name);
-        table_cell (t, "%s", s->profile);
-        table_cell (t, "%s", kinds[s->kind]);
+        if (by) {
+            table_cell (t, "%s", s->profile);
+            table_cell (t, "%s", kinds[s->kind]);
+        }
         cells (t, first, end, s->figure);
     }
     for (int line = 0; line < 6; line++) {
@@ -481,8 +496,8 @@ static void print_sources (int first, int end)
         for (int c = first; c < end; c++)
             figure[c] = summary (c, group[line / 2].kind, line % 2);
         table_cell (t, "%s %s", line % 2 ? "worst" : "median", group[line / 2].of);
-        table_cell (t, "%s", "");
-        table_cell (t, "%s", "");
+        for (int c = 0; c < 2 && by; c++)
+            table_cell (t, "%s", "");
         cells (t, first, end, figure);
     }
     table_print (t, stdout);
@@ -515,7 +530,9 @@ static void print_all (void)
             "of at most 40 rows; refused: of the runs that ran,\nthose that need more "
             "than the GPU "
             "has.  Lines of medians have the rows of all their sources.\n");
-    print_sources (TIMES, DRAWN_FROM);
+    print_sources (TIMES, T_LEFT, true);
+    printf ("\nThe same sources left out, and their memory:\n");
+    print_sources (T_LEFT, DRAWN_FROM, false);
     print_refused ("", true);
     print_refused (" of composed and other", false);
     printf ("Step times are without the rows whose notes say SLOW: nanotron's steps that "
@@ -523,15 +540,17 @@ static void print_all (void)
     for (int i = 0; i < n_sources; i++)
         if (source[i].nothing[0])
             printf ("  %s: %s\n", source[i].name, source[i].nothing);
-    printf (
-        "\nFitting to %d runs, drawn %d times: MAPE of the others with nothing "
-        "fitted, and with the time\nconstants fitted to those %d (medians of the "
-        "draws); worse: share of the draws in which the fit\nloses more than a "
-        "point.  Fitted sources' profiles have seen all of their runs; left out: the same "
-        "from\nconstants that have not, as in the table above.  At most %d rows "
-        "of a source, every k-th.\n",
-        DRAWN, DRAWS, DRAWN, FEW_MOST);
-    print_sources (DRAWN_FROM, FIGURES);
+    printf ("\nFitting to %d runs, drawn %d times: MAPE of the others with nothing "
+            "fitted, and "
+            "with the time\nconstants fitted to those %d (medians of the draws); worse: "
+            "share "
+            "of the draws in which the fit\nloses more than a point.  Fitted sources' "
+            "profiles "
+            "have seen all of their runs; left out: the\nsame from constants that have "
+            "not.  At "
+            "most %d rows of a source, every k-th.\n",
+            DRAWN, DRAWS, DRAWN, FEW_MOST);
+    print_sources (DRAWN_FROM, FIGURES, false);
 }
 
 static int is_csv (const struct dirent *d)

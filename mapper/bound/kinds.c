@@ -41,6 +41,14 @@ struct kind {
     struct pipeline_case rows;
 };
 
+/* GPUs of a stage. */
+static int stage_gpus (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+
+    return d->tp * d->cp * d->dp;
+}
+
 struct kinds {
     const struct least_terms *x;
     bool roams; /* bound_roams: more are on several nodes than leave all others apart */
@@ -77,13 +85,6 @@ static bool has_units (const struct kinds *x, int class)
     for (enum stock i = BY_CLASS; i < STOCKS; i++)
         some = some || x->units[i][class] > 0;
     return some;
-}
-
-static int stage_gpus (const struct kinds *x)
-{
-    const struct workload_degrees *d = &x->x->b.c->deg;
-
-    return d->tp * d->cp * d->dp;
 }
 
 /* ---- stages to units ---- */
@@ -229,7 +230,8 @@ static bool fills_node (const struct bounded *b)
  * it is.  A stage that fills its node leaves it at both. */
 static int apart (const struct kinds *x, int across)
 {
-    int share = x->x->b.pool->max_node_gpus / stage_gpus (x), alone = x->p - across;
+    int share = x->x->b.pool->max_node_gpus / stage_gpus (&x->x->b),
+        alone = x->p - across;
 
     if (fills_node (&x->x->b))
         return x->p - (across > 1 ? across : 1);
@@ -349,13 +351,13 @@ static bool has_room (const struct kinds *x, int upto)
             fast += pool->class_of_gpu[g] <= upto;
         room += fast < n->gpus / 2 ? fast : n->gpus / 2;
     }
-    return room >= stage_gpus (x);
+    return room >= stage_gpus (&x->x->b);
 }
 
 /* Can stage 0 be of that class, span nodes or not, and be on several nodes or on one? */
 static bool can_be_first (const struct kinds *x, int class, bool spans, bool across)
 {
-    int taken = stage_gpus (x) * first_takes (x->x);
+    int taken = stage_gpus (&x->x->b) * first_takes (x->x);
     bool may = !x->used[ALONE] ? !across
                : across        ? spans || has_rings (&x->x->b)
                                : !spans && taken <= x->x->b.pool->max_node_gpus;
@@ -400,7 +402,7 @@ static int stages_of (const struct kinds *x, int upto, enum stock stock)
 {
     const struct pool *pool = x->x->b.pool;
     const struct workload_degrees *d = &x->x->b.c->deg;
-    int stage = d->tp * d->cp * d->dp;
+    int stage = stage_gpus (&x->x->b);
     long stages = stock == BY_CLASS ? pool_groups (pool, upto, 1) / stage
                   : stock == INSIDE ? pool_groups (pool, upto, d->tp) / d->cp / d->dp
                                     : pool_groups (pool, upto, stage);
@@ -430,7 +432,7 @@ static bool find_units (struct kinds *x)
 
     x->used[BY_CLASS] = true;
     x->used[INSIDE] = t->tp.across > t->tp.inside && d->tp <= most;
-    x->used[ALONE] = stage_gpus (x) > 1 && stage_gpus (x) <= most;
+    x->used[ALONE] = stage_gpus (&x->x->b) > 1 && stage_gpus (&x->x->b) <= most;
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         int some = 0, before = 0;
 
@@ -466,22 +468,19 @@ static void find_slots (const struct least_terms *t, int classes, int kind,
 /* All slots of a stage send at once. */
 static double apart_s (const struct bounded *b)
 {
-    const struct workload_degrees *d = &b->c->deg;
     const struct pool *pool = b->pool;
 
     return bound_flow_s (
-        b,
-        fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / (d->tp * d->cp * d->dp)),
+        b, fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / stage_gpus (b)),
         pool->inter_latency_s);
 }
 
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)
 {
-    const struct workload_degrees *d = &b->c->deg;
-    int stage = d->tp * d->cp * d->dp, most = b->pool->max_node_gpus;
+    int stage = stage_gpus (b), most = b->pool->max_node_gpus;
     double any_s = bound_sends (b, 0.0, INFINITY).any_s, cross_s = 2.0 * apart_s (b);
 
-    if (d->pp == 1 || stage == 1 || stage > most || !(cross_s > any_s) ||
+    if (b->c->deg.pp == 1 || stage == 1 || stage > most || !(cross_s > any_s) ||
         !isfinite (cross_s))
         return false;
     *sends = fills_node (b)

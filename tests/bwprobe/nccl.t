@@ -58,16 +58,16 @@ FAKE_GPU="NVIDIA H100 80GB HBM3" ranks 2 --passes 1 --compute -o "$T/links.json"
 ended 0 60
 result $? "--compute, on two ranks" "$T/err.0"
 says "every precision in five shapes, copies, launches; constants of the type" '
+rates = {"bf16": 500, "fp8": 800, "tf32": 250, "fp32": 40} # those of tests/lib/fake_nvidia.c
+close = lambda x, y: abs (x / y - 1) < 1e-3
 for e in m["endpoints"]:
     assert [p["precision"] for p in e["products"]] == [x for x in ("bf16", "fp8", "tf32", "fp32") for i in range (5)]
-    assert all (0 < p["tflop_per_s"] <= 18 for p in e["products"])
-    assert e["gemm_tflop_per_s"] == e["products"][0]["tflop_per_s"] and e["copy_gb_per_s"] > .1
-    assert 0 < e["launch_us"] < 1e6 and 0 < e["kernel_us"] < 1e6
+    assert all (close (p["tflop_per_s"], rates[p["precision"]]) for p in e["products"])
+    assert close (e["gemm_tflop_per_s"], 500) and close (e["copy_gb_per_s"], 2500)
+    assert 0 < e["launch_us"] < 1e6 and close (e["kernel_us"], 2)
 t = d["gpu_types"]["h100-sxm5-80g"]
-fast = sorted (max (p["tflop_per_s"] for p in e["products"] if p["precision"] == "bf16") for e in m["endpoints"])
-want = .85 * sum (fast) / 2 / 989
-assert abs (t["gemm_efficiency"] / want - 1) < 1e-4, (t, want)
-assert t["measured"]["fp8_gemm_efficiency"]["gpus"] == 2 and t["copy_gb_per_s"] > .1
+assert close (t["gemm_efficiency"], .85 * 500 / 989), t
+assert t["measured"]["fp8_gemm_efficiency"]["gpus"] == 2 and close (t["copy_gb_per_s"], 2500)
 assert t["measured"]["copy_gb_per_s"]["by"] == "bwprobe"'
 cp "$T/links.json" "$T/h100.json"
 

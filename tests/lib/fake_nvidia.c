@@ -1,7 +1,9 @@
 /* Stands in for libcuda, libcudart, libnccl and libcublas where there is no GPU: one "GPU" whose
  * memory is the host's, a stream that is a thread, and communicators that are local sockets.
  * Like the real ones it answers at once, works later, and waits for ever for a partner that is
- * gone until the communicator is aborted.  Parts of a job are told apart by the id alone. */
+ * gone until the communicator is aborted.  Parts of a job are told apart by the id alone.  Its
+ * events tell the time for which the GPU worked: what sockets took, and an exact time for each
+ * product, copy and kernel, so that no busy machine changes what --compute measures. */
 #include "bwprobe/nvidia.h"
 
 #include <poll.h>
@@ -34,6 +36,14 @@ enum {
     CUBLAS_STATUS_INVALID_VALUE = 7,
     CUBLAS_STATUS_NOT_SUPPORTED = 15
 };
+
+/* What --compute is to find. */
+#define KERNEL_S 2e-6
+#define COPY_BYTES_PER_S 2.5e12
+#define BF16_FLOP_PER_S 500e12
+#define FP8_FLOP_PER_S 800e12
+#define TF32_FLOP_PER_S 250e12
+#define FP32_FLOP_PER_S 40e12
 
 /* ---- driver ---- */
 
@@ -95,10 +105,11 @@ struct event {
 };
 
 struct op {
-    enum { OP_EVENT, OP_SEND, OP_RECV } what;
+    enum { OP_EVENT, OP_SEND, OP_RECV, OP_WORK } what;
     void *p;
     size_t n;
     struct ncclComm *comm;
+    double seconds; /* of OP_WORK */
 };
 
 static struct op queue[4096];
@@ -138,7 +149,10 @@ static void move (const struct op *o)
 
 static void *work (void *arg)
 {
+    double worked_s = 0;
+
     for (;;) {
+        double begun;
         struct op o;
 
         pthread_mutex_lock (&lock);
@@ -147,10 +161,14 @@ static void *work (void *arg)
         o = queue[tail % 4096];
         pthread_mutex_unlock (&lock);
         if (o.what == OP_EVENT) {
-            ((struct event *) o.p)->at = now ();
+            ((struct event *) o.p)->at = worked_s;
             ((struct event *) o.p)->done = 1;
+        } else if (o.what == OP_WORK) {
+            worked_s += o.seconds;
         } else {
+            begun = now ();
             move (&o);
+            worked_s += now () - begun;
         }
         pthread_mutex_lock (&lock);
         tail++;
@@ -170,6 +188,11 @@ static void put (struct op o)
     queue[head++ % 4096] = o;
     pthread_cond_signal (&more);
     pthread_mutex_unlock (&lock);
+}
+
+static void put_work (double seconds)
+{
+    put ((struct op){OP_WORK, NULL, 0, NULL, seconds});
 }
 
 /* ---- runtime ---- */
@@ -206,6 +229,7 @@ cudaError_t cudaMemsetAsync (void *p, int x, size_t n, cudaStream_t s)
 {
     (void) s;
     memset (p, x, n);
+    put_work (KERNEL_S);
     return cudaSuccess;
 }
 cudaError_t cudaMemcpy (void *to, const void *from, size_t n, unsigned k)
@@ -217,6 +241,7 @@ cudaError_t cudaMemcpyAsync (void *to, const void *from, size_t n, unsigned k,
                              cudaStream_t s)
 {
     (void) s;
+    put_work (2.0 * (double) n / COPY_BYTES_PER_S);
     return cudaMemcpy (to, from, n, k);
 }
 cudaError_t cudaMemGetInfo (size_t *a, size_t *b)
@@ -258,7 +283,7 @@ cudaError_t cudaEventRecord (cudaEvent_t e, cudaStream_t s)
 {
     (void) s;
     ((struct event *) e)->done = 0;
-    put ((struct op){OP_EVENT, e, 0, NULL});
+    put ((struct op){.what = OP_EVENT, .p = e});
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery (cudaEvent_t e)
@@ -426,9 +451,13 @@ cublasStatus_t cublasGemmEx (cublasHandle_t h, cublasOperation_t ta, cublasOpera
                              int ldb, const void *beta, void *c, cudaDataType_t ct,
                              int ldc, cublasComputeType_t ctype, cublasGemmAlgo_t algo)
 {
-    (void) h, (void) ta, (void) tb, (void) alpha, (void) a, (void) at, (void) b,
-        (void) bt;
-    (void) beta, (void) c, (void) ct, (void) ctype, (void) algo;
+    const double rate = at == CUDA_R_16BF                       ? BF16_FLOP_PER_S
+                        : ctype == CUBLAS_COMPUTE_32F_FAST_TF32 ? TF32_FLOP_PER_S
+                                                                : FP32_FLOP_PER_S;
+
+    (void) h, (void) ta, (void) tb, (void) alpha, (void) a, (void) b, (void) bt;
+    (void) beta, (void) c, (void) ct, (void) algo;
+    put_work (2.0 * m * n * k / rate);
     usleep (1000);
     return n > 0 && lda == m && ldb == k && ldc == m ? CUBLAS_STATUS_SUCCESS
                                                      : CUBLAS_STATUS_INVALID_VALUE;
@@ -527,8 +556,9 @@ cublasStatus_t cublasLtMatmul (
     const void *c, cublasLtMatrixLayout_t lc, void *to, cublasLtMatrixLayout_t lto,
     const cublasLtMatmulAlgo_t *algo, void *room, size_t bytes, cudaStream_t s)
 {
-    (void) h, (void) d, (void) alpha, (void) la, (void) lb, (void) beta, (void) c;
-    (void) lc, (void) to, (void) lto, (void) algo, (void) room, (void) bytes, (void) s;
+    (void) h, (void) d, (void) alpha, (void) beta, (void) c, (void) lc, (void) to;
+    (void) lto, (void) algo, (void) room, (void) bytes, (void) s;
+    put_work (2.0 * (double) (la->data[0] * la->data[1] * lb->data[1]) / FP8_FLOP_PER_S);
     usleep (1000);
     return a && b ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }

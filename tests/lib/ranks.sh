@@ -1,7 +1,8 @@
 # Source me after tap.sh: jobs of bwprobe without MPI, over the loopback.
 needs python3 python3
 
-port=$((20000 + $$ % 10000))
+# Each script has 64 ports of its own: scripts that run at once have neighbouring process numbers.
+port=$((20000 + $$ % 180 * 64))
 # $OPTIONS go to every rank.  NCCL takes each for a host of its own, so that several may share a
 # GPU.
 # ranks N OPTION...: start ranks 0 .. N-1 of a job of $WORLD; their numbers in ${pid[@]}.
@@ -28,7 +29,7 @@ ended() {
             kill -0 "$p" 2>/dev/null && alive=1
         done
         [ -n "$alive" ] || break
-        sleep 0.1
+        pause 0.1
     done
     wait "${pid[0]}"
     rc=$?
@@ -52,7 +53,7 @@ lines() {
     local i
     for ((i = 0; i < 300; i++)); do
         [ -f "$T/links.json.part" ] && [ "$(grep -c '^\[' "$T/links.json.part")" -ge "$1" ] && return
-        sleep 0.05
+        pause 0.05
     done
     echo "# the journal never had $1 lines"
 }
@@ -66,7 +67,7 @@ stall() {
     kill -STOP "${pid[$1]}"
     for ((i = 0; i < 900; i++)); do
         kill -0 "${pid[0]}" 2>/dev/null || break
-        sleep 0.1
+        pause 0.1
     done
     slay "$1"
 }

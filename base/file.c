@@ -165,11 +165,32 @@ struct pending {
     off_t size;   /* before */
 };
 
+int file_open_number (const char *path)
+{
+    static const char *const folder[] = {"/dev/fd/", "/proc/self/fd/"};
+
+    if (strcmp (path, "-") == 0 || strcmp (path, "/dev/stdout") == 0)
+        return STDOUT_FILENO;
+    if (strcmp (path, "/dev/stderr") == 0)
+        return STDERR_FILENO;
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++) {
+        const char *digits = path + strlen (folder[i]);
+        size_t n;
+
+        if (strncmp (path, folder[i], strlen (folder[i])) != 0)
+            continue;
+        n = strspn (digits, "0123456789");
+        if (n > 0 && n < 10 && !digits[n])
+            return atoi (digits);
+    }
+    return -1;
+}
+
 bool file_is_stream (const char *path)
 {
     struct stat sb;
 
-    return strcmp (path, "-") == 0 ||
+    return file_open_number (path) >= 0 ||
            (stat (path, &sb) == 0 && !S_ISREG (sb.st_mode) && !S_ISDIR (sb.st_mode));
 }
 
@@ -279,13 +300,14 @@ static enum status commit (struct pending *p, struct error *err)
 
 enum status file_write (const char *path, const char *data, size_t len, struct error *err)
 {
+    int open = file_open_number (path);
     struct pending p;
     enum status st;
 
-    if (strcmp (path, "-") == 0)
-        return write_all (STDOUT_FILENO, data, len)
+    if (open >= 0)
+        return write_all (open, data, len)
                    ? ST_OK
-                   : file_failed ("standard output", err);
+                   : file_failed (open == STDOUT_FILENO ? "standard output" : path, err);
     st = prepare (path, data, len, -1, &p, err);
     if (st == ST_OK)
         st = commit (&p, err);

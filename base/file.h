@@ -37,13 +37,19 @@ const char *file_not_text (const char *data, size_t len);
  *  write it: 3 or 0. */
 size_t file_mark (const char *data, size_t len);
 
-/** Does what is written there pass on: "-", a device, a pipe?  False for a file, new or not. */
+/** The open file that a name for output means: "-" and /dev/stdout are 1, /dev/stderr is 2, and
+ *  /dev/fd/N and /proc/self/fd/N are N.
+ *  @return -1 of another name */
+int file_open_number (const char *path);
+
+/** Does what is written there pass on: "-", an open file, a device, a pipe?  False for a file, new
+ *  or not. */
 bool file_is_stream (const char *path);
 
 /** Write a file whole or not at all: the bytes go to a temporary file in the same
  *  folder, reach the disk, and take the name in one rename.  Mode bits and owner of an
- *  existing file are kept.  "-" is standard output; what is not a regular file (a device, a
- *  pipe) is written in place.  Behind a symbolic link its target is written.
+ *  existing file are kept.  What file_open_number knows gets the bytes where it
+ *  stands, and what is not a regular file (a device, a pipe) is written in place.  Behind a symbolic link its target is written.
  *
  *  In place too, after the room for the bytes is taken, goes what a rename would take from the
  *  file (other hard links, an owner that this process cannot give) and a file in a folder

@@ -355,6 +355,8 @@ enum status json_want_int (const struct json_at *at, long long lo, long long hi,
         *n = (long long) x;
         return ST_OK;
     }
+    if (lo == hi)
+        return json_fail (at, err, "%lld", lo);
     return json_fail (at, err, "a whole number from %lld to %lld", lo, hi);
 }
 

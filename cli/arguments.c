@@ -157,6 +157,54 @@ static void list_options (const struct group *g, struct option *all, char *lette
     strcpy (letters, "?Vq");
 }
 
+/* What other programs call an option, by a word of its name. */
+static const char *const other_words[][2] = {{"tensor", "tp"},
+                                             {"pipeline", "pp"},
+                                             {"data", "dp"},
+                                             {"context", "cp"},
+                                             {"expert", "ep"},
+                                             {"gbs", "global-batch"},
+                                             {"batch-size", "global-batch"},
+                                             {"mbs", "micro-batch"},
+                                             {"dtype", "precision"},
+                                             {"bf16", "precision"},
+                                             {"fp8", "precision"}};
+
+/* Has a name of words between dashes this one, or these? */
+static bool has_words (const char *name, const char *words)
+{
+    size_t n = strlen (words);
+
+    for (const char *s = name; (s = strstr (s, words)); s++)
+        if ((s == name || s[-1] == '-') && (s[n] == '-' || !s[n]))
+            return true;
+    return false;
+}
+
+/* Of an option that is like no other: the longest that it begins with, one that is a word of it or
+ * has it as a part, or what other programs' word in it means. */
+static void guess_option (const struct option *all, struct text_near *near)
+{
+    const char *asked = near->asked, *found = NULL;
+    size_t most = 2;
+
+    for (const struct option *o = all; o->name; o++)
+        if (strlen (o->name) > most && strncmp (asked, o->name, strlen (o->name)) == 0) {
+            found = o->name;
+            most = strlen (o->name);
+        }
+    for (const struct option *o = all; o->name && !found; o++)
+        if (has_words (asked, o->name) || (strlen (asked) > 2 && strstr (o->name, asked)))
+            found = o->name;
+    for (size_t i = 0; i < sizeof other_words / sizeof *other_words && !found; i++)
+        for (const struct option *o = all; o->name && !found; o++)
+            if (has_words (asked, other_words[i][0]) &&
+                strcmp (o->name, other_words[i][1]) == 0)
+                found = o->name;
+    if (found)
+        snprintf (near->word, sizeof near->word, "%s", found);
+}
+
 /* The long option that nobody knows, and one that may have been meant: argp's own message has no
  * room for it.  Goes through a copy of the line, since getopt sorts it. */
 static void refuse_unknown (const struct group *g, int argc, char **argv)
@@ -180,9 +228,8 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
 
         for (const struct option *o = all; o->name; o++)
             text_near_try (&near, o->name, strlen (o->name));
-        for (const struct option *o = all; o->name && !near.word[0]; o++)
-            if (strlen (near.asked) > 2 && strstr (o->name, near.asked))
-                snprintf (near.word, sizeof near.word, "%s", o->name);
+        if (!near.word[0])
+            guess_option (all, &near);
         if (near.word[0]) {
             fprintf (stderr, "%s: unrecognized option '--%s'%s\n", argv[0], near.asked,
                      text_near_hint (&near, "--", hint));

@@ -143,6 +143,8 @@ json_t *cli_parts_json (const struct workload_profile *p,
                         const struct topology_node *node, int n);
 /** Its keys about the profile alone. */
 json_t *cli_framework_json (const struct workload_profile *p);
+/** Print the accuracy on record of the profile on each GPU type of the cluster. */
+void cli_print_record (const struct workload_profile *p, const struct topology_cluster *c);
 
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);

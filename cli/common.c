@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/units.h"
 
 bool cli_is_dash (const char *arg)
 {
-    return arg && strcmp (arg, "-") == 0;
+    return arg && file_open_number (arg) == 1;
 }
 
 const char *cli_input_name (const char *arg)
@@ -145,34 +146,6 @@ enum status cli_print_json (json_t *doc, struct error *err)
 
     json_decref (doc);
     return st;
-}
-
-json_t *cli_framework_json (const struct workload_profile *p)
-{
-    return json_pack ("{s:s, s:s, s:s}", "framework", p->name, "framework_kind",
-                      p->compute_of_type ? "composed" : "fitted", "framework_source",
-                      p->origin);
-}
-
-json_t *cli_parts_json (const struct workload_profile *p,
-                        const struct topology_node *node, int n)
-{
-    json_t *parts = cli_framework_json (p), *types = json_array ();
-
-    for (int i = 0; i < n; i++) {
-        const struct topology_gpu_type *t = node[i].type;
-        bool built_in = t && topology_gpu_type_builtin (t->name) == t, seen = !t;
-
-        for (int k = 0; k < i && !seen; k++)
-            seen = node[k].type == t;
-        if (!seen)
-            json_array_append_new (types,
-                                   json_pack ("{s:s, s:s, s:O*}", "name", t->name, "from",
-                                              built_in ? "built-in" : "cluster file",
-                                              "measured", t->measured));
-    }
-    json_object_set_new (parts, "gpu_types", types);
-    return parts;
 }
 
 const char *cli_seconds (double s, char buf[32])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 #include "report/compare.h"
 #include "topology/survey/diff.h"
@@ -382,6 +383,9 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
 
         snprintf (x->title[k], sizeof x->title[k], "%s", slash ? slash + 1 : name);
     }
+    if (strcmp (x->title[0], x->title[1]) == 0)
+        for (int k = 0; k < 2; k++)
+            snprintf (x->title[k], sizeof x->title[k], "%s", file_name (in->list.arg[k]));
     x->snapshots = topology_same_cluster (x->c[0], x->c[1]);
     if (x->snapshots)
         TRY (topology_diff_collect (x->c[0], x->c[1], in->change_pct / 100, in->worst,

@@ -130,7 +130,8 @@ enum status topology_types_read (struct reader *r, const struct json_at *root)
         struct json_at one = json_key (&at, name);
 
         if (!topology_name_ok (name) || strlen (name) >= sizeof r->c->type->name)
-            return json_fail_text (&one, r->err, "not a valid name of a GPU type");
+            return json_fail_text (
+                &one, r->err, "expected a name matching [A-Za-z0-9][A-Za-z0-9._-]{0,62}");
         TRY (read_gpu_type (r, &one, name, &r->c->type[r->c->n_types]));
         r->c->n_types++;
     }

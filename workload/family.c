@@ -157,7 +157,7 @@ static const struct workload_field qwen3_moe[] = {
 
 #define DEEPSEEK_EXPERTS                                                 \
     FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),              \
-        FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),   \
+        FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),    \
         FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),         \
         FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),             \
         FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),             \
@@ -174,6 +174,19 @@ static const struct workload_field deepseek[] = {
     FIELD ("qk_nope_head_dim", NEEDED, nope_dim, WIDTH_MAX),
     FIELD ("v_head_dim", NEEDED, v_dim, WIDTH_MAX),
     DEEPSEEK_EXPERTS,
+    {0}};
+
+/* Ling and Ring. */
+static const struct workload_field bailing[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    FIELD ("use_qkv_bias", FLAG, qkv_bias, 0),
+    FIELD ("use_bias", FLAG, out_bias, 0),
+    FIELD ("use_qk_norm", FLAG, qk_norm, 0),
+    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
+    FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
+    FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),
+    QWEN_EXPERTS,
     {0}};
 
 /* The same experts with plain attention. */
@@ -542,6 +555,7 @@ static const struct workload_family families[] = {
     {"starcoder2", use_bias, {LAYER_NORM, BIASED, .tied = true}, finish_use_bias},
     {"nemotron", llama, {LAYER_NORM}, finish_llama},
     {"arcee", llama, {.tied = false}, finish_llama},
+    {"apertus", llama, {.qk_norm = true}, finish_llama},
     {"stablelm", stablelm, {GATED, LAYER_NORM}, finish_stablelm},
     {"phi", phi, {LAYER_NORM, BIASED, .norms = 1, .head_bias = true}, NULL},
     {"mixtral", mixtral, {GATED}, finish_mixtral},
@@ -570,6 +584,11 @@ static const struct workload_family families[] = {
      finish_ernie_moe},
     {"hunyuan", hunyuan_moe, {GATED, .qk_norm = true}, finish_hunyuan_moe},
     {"hunyuan_v1_moe", hunyuan_moe, {GATED, .qk_norm = true}, finish_hunyuan_moe},
+    {"bailing_moe", bailing, {GATED}, finish_deepseek},
+    {"bailing_moe_v2",
+     bailing,
+     {GATED, .qk_norm = true, .router_bias = true},
+     finish_deepseek},
     {"glm4_moe", glm4_moe, {GATED, .router_bias = true}, finish_deepseek},
     {"dots1", glm4_moe, {GATED, .qk_norm = true, .router_bias = true}, finish_deepseek},
     {"deepseek", glm4_moe, {GATED}, finish_deepseek},

@@ -54,10 +54,24 @@ static const struct {
     {"cross_attention_layers", "attention to an image"},
     {"type_vocab_size", "an encoder alone"},
     {"is_encoder_decoder", "an encoder with a decoder"},
+    {"parallel_attn_mlp_res", "an MLP beside the experts"},
 };
+
+/* An encoder has no output that follows the tokens before it. */
+static enum status refuse_encoder (const struct workload_reading *r)
+{
+    struct json_at list = json_key (r->at, "architectures");
+    struct json_at first = json_entry (&list, 0);
+    const char *s = json_string_value (first.v);
+
+    return s && strstr (s, "MaskedLM")
+               ? json_fail_text (&first, r->err, "an encoder alone: not supported")
+               : ST_OK;
+}
 
 static enum status refuse_others (const struct workload_reading *r)
 {
+    TRY (refuse_encoder (r));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct json_at at = json_key (r->at, others[i].key);
 
@@ -108,6 +122,20 @@ static bool has_other_experts (const struct json_at *at, const struct workload_f
     return false;
 }
 
+/* A gated MLP has three matrices, one with another activation than SiLU often two. */
+static void doubt_gate (const struct workload_reading *r,
+                        const struct workload_family *like)
+{
+    struct json_at act = json_key (r->at, "hidden_act");
+    const char *s = json_string_value (act.v);
+
+    if (s && like->base.gated_mlp && !strstr (s, "silu") && !strstr (s, "swi"))
+        notes_add (r->notes,
+                   "hidden_act: with \"%.60s\" an MLP may have two matrices; three are "
+                   "counted",
+                   s);
+}
+
 enum status workload_family_guess (const struct workload_reading *r, const char *type,
                                    const struct workload_family **family)
 {
@@ -123,6 +151,7 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
         notes_add (r->notes,
                    "%s: \"%.60s\" is not known: read as \"%s\", whose fields it has",
                    at.key, type, like->type);
+        doubt_gate (r, like);
         return ST_OK;
     }
     return json_fail (&at, r->err,

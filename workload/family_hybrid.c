@@ -155,7 +155,7 @@ static enum status put_pattern (const struct workload_reading *r, const struct l
 static void add_insides (const struct workload_model *m, struct layers *l)
 {
     for (int i = 0; i < m->layers; i++)
-        l->parts[i] |= m->experts > 0 ? PART_EXPERTS : PART_MLP;
+        l->parts[i] |= m->experts > 0 && i >= m->dense_layers ? PART_EXPERTS : PART_MLP;
 }
 
 static bool has_own (const struct workload_reading *r)
@@ -337,6 +337,18 @@ static const struct workload_field lfm2[] = {
     LLAMA_MLP,
     FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
     FIELD ("conv_bias", FLAG, lin_bias, 0),
+    {0}};
+
+static const struct workload_field lfm2_moe[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
+    FIELD ("conv_bias", FLAG, lin_bias, 0),
+    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
+    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
+    FIELD ("use_expert_bias", FLAG, router_bias, 0),
     {0}};
 
 static enum status finish_mamba2 (const struct workload_reading *r,
@@ -523,8 +535,11 @@ static enum status finish_lfm2 (const struct workload_reading *r,
     m->lin_conv_bias = m->lin_bias;
     m->lin_heads = m->hidden;
     m->lin_width = 1;
-    adjust_ffn (r, m);
-    return take_lists (r, m, lists, &l);
+    if (m->experts == 0)
+        adjust_ffn (r, m);
+    TRY (take_lists (r, m, lists, &l));
+    m->dense_layers = 0; /* the pattern says it */
+    return ST_OK;
 }
 
 #define SSM(HEADS, WIDTH, GROUPS, STATE, CHUNK)                                         \
@@ -569,6 +584,16 @@ static const struct workload_family families[] = {
       .gated_mlp = true,
       .qk_norm = true,
       .tied = true},
+     finish_lfm2},
+    {"lfm2_moe",
+     lfm2_moe,
+     {.linear = LINEAR_CONV,
+      .lin_conv = 3,
+      .gated_mlp = true,
+      .qk_norm = true,
+      .tied = true,
+      .router_bias = true,
+      .dense_layers = 2},
      finish_lfm2},
 };
 

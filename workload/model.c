@@ -134,25 +134,31 @@ static void note_ignored (const struct json_at *root, const struct workload_read
                    r->at->key);
 }
 
-/* A multimodal model's language part, unless the document is one itself. */
+/* A multimodal model's language part, or what holds it, unless this is one itself. */
 static struct json_at language_of (const struct json_at *root)
 {
-    struct json_at type = json_key (root, "model_type"),
-                   text = json_key (root, "text_config");
+    static const char *const part[] = {"text_config", "llm_config", "language_config",
+                                       "thinker_config"};
+    struct json_at type = json_key (root, "model_type");
 
-    if (!json_is_object (text.v) ||
-        (json_is_string (type.v) && workload_family_find (json_string_value (type.v)) &&
-         !json_has (&text, "model_type")))
-        return *root;
-    return text;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        struct json_at text = json_key (root, part[i]);
+
+        if (json_is_object (text.v) &&
+            (json_has (&text, "model_type") || !json_is_string (type.v) ||
+             !workload_family_find (json_string_value (type.v))))
+            return text;
+    }
+    return *root;
 }
 
 enum status workload_model_from_json (json_t *doc, const char *file, const char *name,
                                       struct workload_model *out, struct notes *notes,
                                       struct error *err)
 {
-    struct json_at root = json_root (doc, file), at = language_of (&root),
-                   type = json_key (&at, "model_type"), title = json_key (&root, "name");
+    struct json_at root = json_root (doc, file), outer = language_of (&root),
+                   at = language_of (&outer), type = json_key (&at, "model_type"),
+                   title = json_key (&root, "name");
     const struct workload_reading r = {&at, notes, err};
     const struct workload_family *family;
     struct workload_model m;
@@ -267,7 +273,8 @@ static enum status no_such_model (const char *arg, const char *why, struct error
     text_add (&say, "%s (and no preset has that name; ", why);
     if (near.len > 0)
         text_add (&say, "near it: %s; ", text_str (&near));
-    text_add (&say, "`linkwise models` lists them)");
+    text_add (&say, "`linkwise models` lists them)%s",
+              hub ? "" : "; another model's config.json is a MODEL, too");
     if (hub)
         text_add (&say,
                   "; for a model of the Hugging Face hub: `hf download %s config.json "

@@ -126,14 +126,16 @@ double workload_layer_params (const struct workload_model *m, int tp)
     return workload_least_layer (m, false, params_of_parts, &(struct rank){m, tp});
 }
 
-/* A decoder's layer has a second attention and its norm. */
+/* A decoder's layer has a second attention and its norm.  The first layers of encoder and decoder
+ * have a bias for each head and each of 32 distances (T5's relative_attention_num_buckets). */
 static double decoder_params (const struct workload_model *m, int tp)
 {
     double cross =
         attention_params (m, tp, m->norms) - (m->norms - 1) * norm_params (m, m->hidden);
 
     return m->decoder_layers * (workload_layer_params (m, tp) + cross) +
-           (m->decoder_layers > 0 ? norm_params (m, m->hidden) : 0.0);
+           (m->decoder_layers > 0 ? norm_params (m, m->hidden) + 2.0 * 32 * m->heads / tp
+                                  : 0.0);
 }
 
 double workload_expert_layer_params (const struct workload_model *m, int tp)

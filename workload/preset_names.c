@@ -87,11 +87,17 @@ void workload_presets_near (const char *name, struct text *out)
     const struct workload_model *all = workload_presets (&n);
 
     plain (name, asked);
-    /* The nearest first; over a third of the name changed, it is another one. */
-    for (int d = 1; d <= (int) strlen (asked) / 3 && named < 3; d++)
+    /* The nearest first; over a third of the name changed, it is another one.  What begins with
+     * the name is as near as the last. */
+    for (int d = 1, most = (int) strlen (asked) / 3; d <= most && named < 3; d++)
         for (int i = 0; i < n && named < 3; i++) {
             plain (all[i].name, own);
-            if (text_distance (asked, own) == d)
+
+            int apart = text_distance (asked, own);
+
+            if (apart > most && strncmp (asked, own, strlen (asked)) == 0)
+                apart = most;
+            if (apart == d)
                 text_add (out, "%s%s", named++ > 0 ? ", " : "", all[i].name);
         }
 }

@@ -127,6 +127,32 @@ static void folder_without_room (void **state)
     holds ("their.json", "2nd");
 }
 
+/* An open file by its name goes on where it stands; nobody loses what is before or after. */
+static void open_files (void **state)
+{
+    struct error err = {""};
+    char name[32];
+    int fd = open (in_folder ("log"), O_RDWR | O_CREAT, 0600);
+    (void) state;
+
+    assert_int_equal (write (fd, "before ", 7), 7);
+    snprintf (name, sizeof name, "/dev/fd/%d", fd);
+    assert_int_equal (file_open_number (name), fd);
+    assert_true (file_is_stream (name));
+    ok (file_write (name, "it ", 3, &err), &err);
+    assert_int_equal (write (fd, "after", 5), 5);
+    close (fd);
+    holds ("log", "before it after");
+    assert_int_equal (file_write (name, "x", 1, &err), ST_IO);
+    assert_int_equal (file_open_number ("-"), 1);
+    assert_int_equal (file_open_number ("/dev/stdout"), 1);
+    assert_int_equal (file_open_number ("/dev/stderr"), 2);
+    assert_int_equal (file_open_number ("/proc/self/fd/17"), 17);
+    assert_int_equal (file_open_number ("/dev/fd/"), -1);
+    assert_int_equal (file_open_number ("/dev/fd/1x"), -1);
+    assert_int_equal (file_open_number ("stdout"), -1);
+}
+
 /* A pipe passes the bytes on, also one of a set. */
 static void pipes (void **state)
 {
@@ -222,6 +248,7 @@ int main (void)
                                        cmocka_unit_test (device),
                                        cmocka_unit_test (links_and_owners),
                                        cmocka_unit_test (folder_without_room),
+                                       cmocka_unit_test (open_files),
                                        cmocka_unit_test (pipes),
                                        cmocka_unit_test (set_all_or_none),
                                        cmocka_unit_test (folder_all_or_none),

@@ -18,6 +18,11 @@ done <<TABLE
 2 | cluster shwo                                    | did you mean show\?
 2 | plan "4x8 h100" llama-3-8b --micro-batches 2    | did you mean --micro-batch\?
 2 | plan "4x8 h100" llama-3-8b --batch 64           | did you mean --global-batch\?
+2 | plan "4x8 h100" llama-3-8b --tensor-model-parallel-size 2 | did you mean --tp\?
+2 | plan "4x8 h100" llama-3-8b --seq-length 4096    | did you mean --seq\?
+2 | plan "4x8 h100" llama-3-8b --zero-stage 1       | did you mean --zero\?
+2 | plan "4x8 h100" llama-3-8b --mbs=2              | did you mean --micro-batch\?
+2 | plan "4x8 h100" llama-3-8b --num-nodes 2        | did you mean --nodes\?
 2 | plan "4x8 h100" llama-3-8b --schedule 1F1B      | did you mean 1f1b\?
 2 | plan "4x8 h100" llama-3-8b --recompute selectiv | did you mean selective\?
 2 | plan "4x8 h100" llama-3-8b --nodes 5            | has 4: ask for that many or fewer

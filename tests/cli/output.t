@@ -22,6 +22,9 @@ expect 2 "... beside a pipe" "dev/pipe cannot take matrices" synth "$T/dev/pipe"
 [ -p "$T/dev/pipe" ]
 result $? "... which stays"
 synth "$T/big.json" >/dev/null
+(echo before; $L cluster synth calm --nodes 2 -o /dev/stdout; echo after) >"$T/log"
+(echo before; $L cluster synth calm --nodes 2 -o -; echo after) | cmp -s - "$T/log"
+result $? "/dev/stdout is what - is, also where it is a file"
 ln -s big.json "$T/link.json"
 expect 0 "a cluster with matrices through a link" "" synth "$T/link.json"
 [ -L "$T/link.json" ] && cmp -s "$T/big.0.npy" "$T/link.0.npy"

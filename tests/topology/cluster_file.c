@@ -163,7 +163,7 @@ static void breaches (void **state)
         const char *doc, *says;
     } bad[] = {
         {"[]", "expected an object, found an array of 0"},
-        {"{\"version\":2}", "version: expected a whole number from 1 to 1, found 2"},
+        {"{\"version\":2}", "version: expected 1, found 2"},
         {"{\"version\":1}", "nodes: expected an array, found nothing"},
         {"{\"version\":1,\"nodes\":[]}", "nodes: expected 1 to 1048576 nodes"},
         {DOC ("\"nodes\":[{\"name\":\"-a\",\"gpus\":1,\"gpu_type\":\"t4\"}]", ""),

@@ -94,5 +94,9 @@ enum status change_ends_of (struct change *x, char **from, char **to, bool *both
     *from = x->arg[0];
     *to = arrow + 2;
     TRY (check_end (x, *from));
-    return check_end (x, *to);
+    TRY (check_end (x, *to));
+    return strcmp (*from, *to) != 0
+               ? ST_OK
+               : err_set (x->err, ST_INVALID,
+                          "expected two nodes or two GPUs, found %s twice", *from);
 }

@@ -92,8 +92,6 @@ enum status change_total (struct change *x)
     TRY (change_ends_of (x, &from, &to, &both));
     TRY (change_node_of (x, from, &a));
     TRY (change_node_of (x, to, &b));
-    if (a == b)
-        return err_set (x->err, ST_INVALID, "expected two nodes, found %s twice", from);
     put_total (x, a, b, gb_per_s * UNITS_GB);
     if (both)
         put_total (x, b, a, gb_per_s * UNITS_GB);

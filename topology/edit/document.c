@@ -131,7 +131,7 @@ enum status topology_document_write (struct topology_document *d, const char *pa
     if (st == ST_OK && file_is_stream (path))
         st = err_set (err, ST_USAGE,
                       "%s cannot take matrices of more than %d endpoints: name a file",
-                      strcmp (path, "-") == 0 ? "standard output" : path,
+                      file_open_number (path) == 1 ? "standard output" : path,
                       TOPOLOGY_INLINE_MAX);
     for (int k = 0; k < d->n_sides && st == ST_OK; k++) {
         char *name = side_name (base, k);

@@ -1,0 +1,279 @@
+/* Which config.json files are read as which family, warned of or refused. */
+#include "tests/lib/fields.h"
+
+static void refused (void **state)
+{
+    static const struct {
+        const char *fields, *says;
+    } bad[] = {
+        {SHAPE ("qwen3_next", 2048, 4, 16, 2, 5120,
+                151936) ",'layer_types':['linear_attention','linear_attention','linear_"
+                        "attention','window']",
+         "layer_types[3]: expected a kind of layer"},
+        {SHAPE ("qwen3_next", 2048, 4, 16, 2, 5120, 151936) ",'mlp_only_layers':[1]",
+         "mlp_only_layers: layers without experts are not supported here"},
+        {SHAPE ("nemotron_h", 4480, 56, 40, 8, 15680,
+                131072) ",'hybrid_override_pattern':'M-M*'",
+         "hybrid_override_pattern: 4 letters for 56 layers"},
+        {SHAPE ("nemotron_h", 4480, 4, 40, 8, 15680,
+                131072) ",'hybrid_override_pattern':'M-Mx'",
+         "hybrid_override_pattern: letter 4 is of no kind of layer"},
+        {SHAPE ("nemotron_h", 4480, 2, 40, 8, 15680,
+                131072) ",'hybrid_override_pattern':'ME','moe_latent_size':1024",
+         "moe_latent_size: experts of a narrower width"},
+        {SHAPE ("nemotron_h", 4480, 257, 40, 8, 15680, 131072),
+         "num_hidden_layers: 257 layers of several kinds: at most 256"},
+        {"'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'num_heads':80,"
+         "'"
+         "head_dim':80,'vocab_size':50288",
+         "num_heads: 80 heads of width 80 are not the inner width of 5120"},
+        {"'model_type':'mamba2','hidden_size':2560,'num_hidden_layers':64,'num_heads':80,"
+         "'"
+         "head_dim':64,'n_groups':3,'vocab_size':50288",
+         "3 groups do not divide 80 heads"},
+        {SHAPE ("granitemoehybrid", 4096, 40, 32, 8, 512,
+                100352) ",'shared_intermediate_size':1024,'layer_types':['attention','"
+                        "mamba']",
+         "layer_types: 2 kinds for 40 layers"},
+        {SHAPE ("bamba", 4096, 4, 32, 8, 512, 100352) ",'attn_layer_indices':[4]",
+         "attn_layer_indices[0]: expected"},
+        {SHAPE ("falcon_h1", 1024, 36, 8, 2, 2048, 32784) ",'projectors_bias':true",
+         "projectors_bias: not supported"},
+        {SHAPE ("jamba", 4096, 32, 32, 8, 14336, 65536) ",'mamba_d_state':16",
+         "mamba_d_state: state-space layers"},
+        {SHAPE ("deepseek_v32", 7168, 61, 128, 128, 18432, 129280) ",'index_n_heads':64",
+         "index_n_heads: an indexer of sparse attention"},
+        {SHAPE ("bert", 768, 12, 12, 12, 3072, 30522) ",'type_vocab_size':2",
+         "type_vocab_size: an encoder alone"},
+        {SHAPE ("odd", 2048, 28, 16, 4, 5632,
+                126464) ",'num_experts':64,'num_experts_per_tok':6,'moe_intermediate_"
+                        "size':1408,"
+                        "'num_shared_experts':2",
+         "the fields of one, found \"odd\""},
+        {SHAPE ("arctic", 7168, 35, 56, 8, 4864,
+                32000) ",'num_local_experts':128,'num_experts_per_tok':2,"
+                       "'parallel_attn_mlp_res':true",
+         "parallel_attn_mlp_res: an MLP beside the experts: not supported"},
+        {SHAPE ("modernbert", 768, 22, 12, 12, 1152,
+                50368) ",'architectures':['ModernBertForMaskedLM']",
+         "architectures[0]: an encoder alone: not supported"},
+        {SHAPE ("odd", 768, 12, 12, 12, 3072, 30522) ",'expert_count':2",
+         "model_type: expected a known family (docs/model.md), or the fields of one, "
+         "found "
+         "\"odd\""},
+        {"'model_type':'opt','hidden_size':1024,'num_hidden_layers':24,"
+         "'num_attention_heads':16,'ffn_dim':4096,'max_position_embeddings':2048,"
+         "'vocab_size':50272,'word_embed_proj_dim':512",
+         "word_embed_proj_dim: embeddings narrower than the layers"},
+        {"'model_type':'llama','hidden_size':64,'num_hidden_layers':2,"
+         "'intermediate_size':128,'vocab_size':100,'num_attention_heads':[4,8]",
+         "num_attention_heads[1]: layers of different shapes are not supported"},
+        {SHAPE ("stablelm", 64, 2, 4, 4, 128, 100) ",'qk_layernorm':true",
+         "qk_layernorm: a norm for every head"},
+        {SHAPE ("stablelm", 64, 2, 4, 4, 128, 100) ",'use_parallel_residual':true",
+         "use_parallel_residual: parallel residuals"},
+        {SHAPE ("ernie4_5_moe", 64, 4, 4, 4, 128,
+                100) ",'moe_num_experts':4,'moe_k':2,"
+                     "'moe_intermediate_size':64,'moe_layer_end_index':2",
+         "moe_layer_end_index: layers"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct workload_model m;
+        struct error err = {""};
+
+        assert_int_equal (read_fields (bad[i].fields, &m, NULL, &err), ST_INVALID);
+        if (!strstr (err.text, bad[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    }
+}
+
+/* Layers without experts, as a number, a list of layers and a list of kinds. */
+static void dense_first (void **state)
+{
+    static const struct {
+        const char *more;
+        int dense; /* -1: refused */
+    } of[] = {{"", 0},
+              {",'first_k_dense_replace':2", 2},
+              {",'mlp_layer_types':['dense','sparse','sparse']", 1},
+              {",'first_k_dense_replace':2,'mlp_layer_types':['sparse','sparse']", 0},
+              {",'mlp_layer_types':['sparse','dense']", -1},
+              {",'mlp_layer_types':[1]", -1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct workload_model m;
+        struct error err = {""};
+        char fields[512];
+        enum status st;
+
+        snprintf (fields, sizeof fields, "%s%s",
+                  SHAPE ("glm4_moe", 64, 3, 4, 4, 128,
+                         100) ",'n_routed_experts':4,'num_experts_per_tok':2,'moe_"
+                              "intermediate_size':8",
+                  of[i].more);
+        st = read_fields (fields, &m, NULL, &err);
+        assert_int_equal (st, of[i].dense < 0 ? ST_INVALID : ST_OK);
+        if (of[i].dense >= 0)
+            assert_int_equal (m.dense_layers, of[i].dense);
+    }
+}
+
+/* An unknown model_type is read as the family whose fields it has, with a word. */
+static void guessed (void **state)
+{
+    static const struct {
+        const char *fields, *like;
+    } same[] = {
+        {SHAPE ("new", 4096, 32, 32, 8, 14336, 128256), "llama"},
+        {SHAPE ("new", 4096, 32, 32, 8, 14336,
+                32000) ",'num_local_experts':8,'num_experts_per_tok':2",
+         "mixtral"},
+        {SHAPE ("new", 2048, 48, 32, 4, 6144,
+                151936) ",'num_experts':128,'num_experts_per_tok':8,'moe_intermediate_"
+                        "size':768",
+         "qwen3_moe"},
+        {"'model_type':'new','n_embd':768,'n_layer':12,'n_head':12,'n_positions':1024,"
+         "'vocab_size':50257",
+         "gpt2"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        struct workload_model m;
+        struct notes notes = {0};
+        struct error err = {""};
+
+        ok (read_fields (same[i].fields, &m, &notes, &err), &err);
+        assert_string_equal (m.type, same[i].like);
+        assert_int_equal (notes.n, 1);
+        assert_non_null (strstr (notes.line[0], "\"new\" is not known: read as"));
+        notes_free (&notes);
+    }
+}
+
+/* Of an unknown family whose activation is not that of gates. */
+static void gate_doubted (void **state)
+{
+    struct workload_model m;
+    struct notes notes = {0};
+    struct error err = {""};
+    (void) state;
+
+    ok (read_fields (SHAPE ("new", 64, 2, 4, 4, 128, 100) ",'hidden_act':'relu2'", &m,
+                     &notes, &err),
+        &err);
+    assert_int_equal (notes.n, 2);
+    assert_non_null (strstr (notes.line[1], "hidden_act: with \"relu2\""));
+    notes_free (&notes);
+    ok (read_fields (SHAPE ("new", 64, 2, 4, 4, 128, 100) ",'hidden_act':'silu'", &m,
+                     &notes, &err),
+        &err);
+    assert_int_equal (notes.n, 1);
+    notes_free (&notes);
+}
+
+/* The language part of models with others, under the names that they have for it. */
+static void wrapped (void **state)
+{
+#define INSIDE "{" SHAPE ("qwen2", 64, 2, 4, 4, 128, 100) "}"
+    static const char *const whole[] = {
+        "'model_type':'llava','text_config':" INSIDE,
+        "'model_type':'internvl_chat','llm_config':" INSIDE,
+        "'model_type':'deepseek_vl_v2','language_config':" INSIDE,
+        "'model_type':'qwen2_5_omni','thinker_config':{'model_type':'thinker',"
+        "'text_config':" INSIDE "}"};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        struct workload_model m;
+        struct notes notes = {0};
+        struct error err = {""};
+
+        ok (read_fields (whole[i], &m, &notes, &err), &err);
+        assert_string_equal (m.type, "qwen2");
+        assert_non_null (strstr (notes.line[0], "only the language model is counted"));
+        notes_free (&notes);
+    }
+}
+
+/* What is left out of the estimate is said. */
+static void warned (void **state)
+{
+    static const struct {
+        const char *more;
+        int notes;
+    } of[] = {{"", 0},
+              {",'sliding_window':4096", 0},
+              {",'num_nextn_predict_layers':1", 1},
+              {",'num_nextn_predict_layers':0", 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct workload_model m;
+        struct notes notes = {0};
+        struct error err = {""};
+        char fields[512];
+
+        snprintf (fields, sizeof fields, "%s%s", SHAPE ("llama", 64, 2, 4, 4, 128, 100),
+                  of[i].more);
+        ok (read_fields (fields, &m, &notes, &err), &err);
+        assert_int_equal (notes.n, of[i].notes);
+        notes_free (&notes);
+    }
+}
+
+/* Names on the hub and looser spellings mean a preset; others have near ones. */
+static void names (void **state)
+{
+    static const struct {
+        const char *name, *preset;
+    } meant[] = {{"meta-llama/Llama-3-8B", "llama-3-8b"},
+                 {"meta-llama/Meta-Llama-3-8B-Instruct", "llama-3-8b"},
+                 {"meta-llama/Llama-3.1-70B", "llama-3-70b"},
+                 {"Llama_2_7b_chat_hf", "llama-2-7b"},
+                 {"llama3-8b", "llama-3-8b"},
+                 {"openai/gpt-oss-120b", "gpt-oss-120b"},
+                 {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"},
+                 {"deepseek-ai/DeepSeek-R1", "deepseek-v3"},
+                 {"meta-llama/Llama-4-8B", NULL},
+                 {"llama", NULL},
+                 {"", NULL},
+                 {"/", NULL}};
+    struct text near = {0};
+    struct workload_model m;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof meant / sizeof *meant; i++) {
+        const struct workload_model *p = workload_preset_meant (meant[i].name);
+
+        if (!meant[i].preset != !p || (p && strcmp (p->name, meant[i].preset) != 0))
+            fail_msg ("%s: means %s", meant[i].name, p ? p->name : "nothing");
+    }
+    workload_presets_near ("lama-2-7b", &near);
+    assert_non_null (strstr (text_str (&near), "llama-2-7b"));
+    text_free (&near);
+    workload_presets_near ("deepseek", &near);
+    assert_string_equal (text_str (&near), "deepseek-v2, deepseek-v3");
+    text_free (&near);
+    workload_presets_near ("unlike-any-other", &near);
+    assert_int_equal (near.len, 0);
+    text_free (&near);
+    assert_int_equal (workload_model_read ("someone/lama-2-7b", &m, NULL, &err), ST_IO);
+    assert_non_null (strstr (err.text, "near it: llama-2-7b"));
+    assert_non_null (strstr (err.text, "`hf download someone/lama-2-7b config.json"));
+    assert_int_equal (workload_model_read ("./lama-2-7b", &m, NULL, &err), ST_IO);
+    assert_null (strstr (err.text, "hf download"));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (refused),      cmocka_unit_test (dense_first),
+        cmocka_unit_test (guessed),      cmocka_unit_test (wrapped),
+        cmocka_unit_test (gate_doubted), cmocka_unit_test (warned),
+        cmocka_unit_test (names)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

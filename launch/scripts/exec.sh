@@ -16,14 +16,19 @@
 # the host's k-th rank of the map.  LINKWISE_PLACEMENT=launcher takes the launcher's own order
 # instead of the map: a host's GPUs, without the drained ones, by local rank.
 generation=
-here=$(dirname -- "$0")
-case $here in /*) ;; *) here=./$here ;; esac # awk takes lr=1/map.txt for an assignment
+case $0 in # awk takes lr=1/map.txt for an assignment
+/*) here=${0%/*} ;;
+*/*) here=./${0%/*} ;;
+*) here=. ;;
+esac
 fail() {
     printf '%s\n' "exec.sh: $*" >&2
     exit 1
 }
 [ $# -gt 0 ] || fail 'no program given'
-[ "$(cat "$here/generation" 2>/dev/null)" = "$generation" ] ||
+found=
+{ read -r found <"$here/generation"; } 2>/dev/null
+[ "$found" = "$generation" ] ||
     fail "$here is half written, or holds another plan: run linkwise emit again"
 
 # The host's name: in a pod the node's, which the manifest passes.
@@ -148,7 +153,7 @@ else
     read -r host turn size node nodes world first gpus <<E
 $line
 E
-    if [ "${LINKWISE_ANY_HOST:-0}" != 1 ]; then
+    if [ "${LINKWISE_ANY_HOST:-0}" != 1 ] && [ "$me" != "$host" ]; then
         name=$(own_name) || fail "rank $rank belongs on $host; $several"
         [ "$name" = "$host" ] ||
             fail "rank $rank belongs on $host, but runs on $me: the launcher did not keep the order"
@@ -158,11 +163,15 @@ fi
 
 # As CUDA takes them: UUIDs where the cluster file has those of all, else indices in PCI bus
 # order.  A process is given one MIG instance, however many are listed.
-uuids=$here/gpu-uuid.txt
+# Beside them, the GPU's NUMA node.
+uuids=$here/gpu-uuid.txt numas=$here/gpu-numa.txt
 [ -f "$uuids" ] || uuids=/dev/null
-read -r sees gpu device devices <<E
+[ -f "$numas" ] || numas=/dev/null
+read -r sees gpu device devices numa <<E
 $(awk -v h="$host" -v gpus="$gpus" -v turn="$turn" '
-    $1 "" == h { uuid[$2] = $3 }
+    $1 "" != h { next }
+    part == 1 { uuid[$2] = $3 }
+    part == 2 { numa[$2] = $3 }
     END {
         n = split(gpus, gpu, ",")
         for (k = 1; k <= n; k++) known += gpu[k] in uuid
@@ -171,8 +180,8 @@ $(awk -v h="$host" -v gpus="$gpus" -v turn="$turn" '
             list = list (k > 1 ? "," : "") device[k]
             if (device[k] ~ /^MIG-/) sees = "one"
         }
-        print sees ? sees : "node", gpu[turn + 1], device[turn + 1], list
-    }' "$uuids")
+        print sees ? sees : "node", gpu[turn + 1], device[turn + 1], list, numa[gpu[turn + 1]]
+    }' part=1 "$uuids" part=2 "$numas")
 E
 [ "$sees" = node ] && sees=${LINKWISE_VISIBLE:-node}
 case $sees in
@@ -180,9 +189,6 @@ node) ;;
 one) turn=0 size=1 devices=$device ;;
 *) fail "LINKWISE_VISIBLE: expected node or one, found \"$sees\"" ;;
 esac
-numa=
-[ ! -f "$here/gpu-numa.txt" ] ||
-    numa=$(awk -v h="$host" -v g="$gpu" '$1 "" == h && $2 == g { print $3; exit }' "$here/gpu-numa.txt")
 
 unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
 CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$devices

@@ -8,7 +8,10 @@
 # The GPU is the program's device LOCAL_RANK as the driver names it, `none` where it shows the
 # program no such device (where.py); without a driver, what nvidia-smi calls that entry of
 # CUDA_VISIBLE_DEVICES, else the entry itself, else `-`.
-here=$(dirname -- "$0")
+case $0 in
+*/*) here=${0%/*} ;;
+*) here=. ;;
+esac
 where=$("$here/exec.sh" --where) || exit 1
 
 gpu=$(python3 "$here/where.py" 2>/dev/null)

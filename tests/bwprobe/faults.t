@@ -89,7 +89,7 @@ while time.time () < end and not os.path.exists (sys.argv[3]):
     time.sleep (0.02)
 P
 flood=$!
-for ((i = 0; i < 100; i++)); do [ -e "$T/flooded" ] && break; sleep 0.1; done
+for ((i = 0; i < 100; i++)); do [ -e "$T/flooded" ] && break; pause 0.1; done
 WORLD=4 more 4 -o "$T/links.json"
 ended 0 60
 result $? "ranks get in past five hundred silent connections" "$T/err.0"

@@ -92,7 +92,7 @@ leaves() { # SECONDS: rank 1 ends, with code 1
     local i rc
     for ((i = 0; i < $1 * 10; i++)); do
         kill -0 "${pid[1]}" 2>/dev/null || break
-        sleep 0.1
+        pause 0.1
     done
     kill -9 "${pid[1]}" 2>/dev/null && echo "still running" >>"$T/err.1"
     { wait "${pid[1]}"; } 2>/dev/null
@@ -128,7 +128,7 @@ orders() {
     rogue rank0 <"$T/body"
     pid[0]=$rogue
     WORLD=2 more 2 -o "$T/links.json"
-    for ((i = 0; i < 150; i++)); do kill -0 "${pid[1]}" 2>/dev/null || break; sleep 0.1; done
+    for ((i = 0; i < 150; i++)); do kill -0 "${pid[1]}" 2>/dev/null || break; pause 0.1; done
     kill -9 "${pid[1]}" 2>/dev/null && echo "still running" >>"$T/err.1"
     { wait "${pid[1]}"; } 2>/dev/null
     rc=$?

@@ -5,7 +5,7 @@ needs python3 python3
 L=$LINKWISE
 # has NAME FILE PATTERN: the file holds it.
 has() {
-    grep -Eq -- "$3" "$2"
+    matches "$3" "$2"
     result $? "$1" "$2"
 }
 # The value of a key, blanks and line ends taken out.
@@ -200,8 +200,14 @@ expect 2 "side files do not go to standard output" "name a file" $L cluster synt
 
 # ---- showing ----
 if command -v script >/dev/null; then
-    timeout 2 script -qec "$L cluster synth failing --nodes 12000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null
-    grep -Eq 'generating: [0-9]+ %, [0-9]+ (s|min) left' "$T/line"
+    script -qec "$L cluster synth failing --nodes 12000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
+    left='generating: [0-9]+ %, [0-9]+ (s|min) left'
+    for i in $(seq 200); do
+        grep -Eq "$left" "$T/line" && break
+        pause 0.1
+    done
+    kill $! && wait $! 2>/dev/null
+    grep -Eq "$left" "$T/line"
     result $? "a line with the time left after a second" "$T/line"
     [ ! -e "$T/slow.json" ]
     result $? "... and no file of what was ended"

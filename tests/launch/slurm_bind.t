@@ -75,7 +75,7 @@ while read -r name _; do
 done <ways
 for i in $(seq 1000); do
     [ "$(squeue -h | wc -l)" = 0 ] && break
-    sleep 0.2
+    pause 1
 done
 S2
 in_sandbox "$T/inside.sh" "$T" $jobs >"$T/sandbox.out" 2>&1

@@ -46,7 +46,7 @@ for name in train strange other ../train; do
     sbatch --parsable -J "$name" -N 4 --exclusive -w h2,h3,h5,h6 -o "$1/$file.out" -e "$1/$file.err" "$job" >"$file.id"
     for i in $(seq 300); do
         [ "$(squeue -h | wc -l)" = 0 ] && break
-        sleep 0.2
+        pause 0.5
     done
 done
 sinfo -h -N -o '%N %t' | sort -u >states

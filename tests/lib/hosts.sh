@@ -2,6 +2,8 @@
 #
 #     hosts_up h1 h2 h3     one namespace per host on a bridge 10.77.0.0/24, each with its own
 #                           host name; $HOSTS_RSH HOST COMMAND... runs a command there
+. tests/lib/pause.sh
+declare -A hosts_at # their addresses
 hosts_up() {
     hosts_dir=$(mktemp -d "${TMPDIR:-/tmp}/hosts.XXXXXX")
     mkdir -p /run/netns
@@ -9,22 +11,29 @@ hosts_up() {
     mount -t tmpfs tmpfs "$hosts_dir"
     # Session folders of launchers are named by host and process: keep them apart.
     export TMPDIR=$hosts_dir HOSTS_RSH=$hosts_dir/rsh
-    ip link set lo up
-    ip link add br0 type bridge
-    ip addr add 10.77.0.254/24 dev br0
-    ip link set br0 up
+    ip -batch - <<'I'
+link set lo up
+link add br0 type bridge
+addr add 10.77.0.254/24 dev br0
+link set br0 up
+I
     hostname head
     printf '127.0.0.1 localhost\n10.77.0.254 head\n' >"$hosts_dir/hosts"
     local i=0 h
     for h in "$@"; do
         i=$((i + 1))
+        hosts_at[$h]=10.77.0.$i
         echo "10.77.0.$i $h" >>"$hosts_dir/hosts"
-        ip netns add "$h"
-        ip link add "v$i" type veth peer name eth0 netns "$h"
-        ip link set "v$i" master br0 up
-        ip -n "$h" addr add "10.77.0.$i/24" dev eth0
-        ip -n "$h" link set eth0 up
-        ip -n "$h" link set lo up
+        ip -batch - <<I
+netns add $h
+link add v$i type veth peer name eth0 netns $h
+link set v$i master br0 up
+I
+        ip -n "$h" -batch - <<I
+addr add 10.77.0.$i/24 dev eth0
+link set eth0 up
+link set lo up
+I
     done
     mount --bind "$hosts_dir/hosts" /etc/hosts
     cat >"$HOSTS_RSH" <<'R'
@@ -52,21 +61,21 @@ R
 # reaches 1448 / 1514 of the rate.  The first shape of a host must come before its others.
 declare -A hosts_shaped
 hosts_shape() {
-    local src=$1 dst=$2 mbit=$3 address k
-    address=$(awk -v h="$dst" '$2 == h { print $1 }' /etc/hosts)
+    local src=$1 dst=$2 mbit=$3 k
     if [ -z "${hosts_shaped[$src]:-}" ]; then
-        tc -n "$src" qdisc add dev eth0 root handle 1: htb default 999
-        tc -n "$src" class add dev eth0 parent 1: classid 1:999 htb rate 10gbit quantum 60000
-        tc -n "$src" filter add dev eth0 protocol ip parent 1: prio 2 u32 \
-            match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
+        tc -n "$src" -batch - <<'C'
+qdisc add dev eth0 root handle 1: htb default 999
+class add dev eth0 parent 1: classid 1:999 htb rate 10gbit quantum 60000
+filter add dev eth0 protocol ip parent 1: prio 2 u32 match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
+C
         hosts_shaped[$src]=0
     fi
     k=$((hosts_shaped[$src] += 1))
-    tc -n "$src" class add dev eth0 parent 1: classid 1:$k htb rate "${mbit}mbit" \
-        ceil "${mbit}mbit" burst 16kb cburst 16kb quantum 60000
-    tc -n "$src" qdisc add dev eth0 parent 1:$k handle $((100 + k)): bfifo limit 200000
-    tc -n "$src" filter add dev eth0 protocol ip parent 1: prio 3 u32 \
-        match ip dst "$address/32" flowid 1:$k
+    tc -n "$src" -batch - <<C
+class add dev eth0 parent 1: classid 1:$k htb rate ${mbit}mbit ceil ${mbit}mbit burst 16kb cburst 16kb quantum 60000
+qdisc add dev eth0 parent 1:$k handle $((100 + k)): bfifo limit 200000
+filter add dev eth0 protocol ip parent 1: prio 3 u32 match ip dst ${hosts_at[$dst]}/32 flowid 1:$k
+C
 }
 
 # hosts_shape_all MBIT HOST...: the same of every link among hosts.
@@ -91,32 +100,32 @@ hosts_trunk() {
     ip link set trunk0 master br0 up
     ip link set trunk1 master br1 up
     for end in trunk0 trunk1; do
-        tc qdisc add dev $end root handle 1: htb default 999
-        tc class add dev $end parent 1: classid 1:999 htb rate 10gbit quantum 60000
-        tc class add dev $end parent 1: classid 1:1 htb rate "${mbit}mbit" ceil "${mbit}mbit" \
-            burst 16kb cburst 16kb quantum 60000
-        tc qdisc add dev $end parent 1:1 handle 11: bfifo limit 400000
-        tc filter add dev $end protocol ip parent 1: prio 2 u32 \
-            match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
-        tc filter add dev $end protocol ip parent 1: prio 3 u32 match u32 0 0 flowid 1:1
+        tc -batch - <<C
+qdisc add dev $end root handle 1: htb default 999
+class add dev $end parent 1: classid 1:999 htb rate 10gbit quantum 60000
+class add dev $end parent 1: classid 1:1 htb rate ${mbit}mbit ceil ${mbit}mbit burst 16kb cburst 16kb quantum 60000
+qdisc add dev $end parent 1:1 handle 11: bfifo limit 400000
+filter add dev $end protocol ip parent 1: prio 2 u32 match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
+filter add dev $end protocol ip parent 1: prio 3 u32 match u32 0 0 flowid 1:1
+C
     done
     for h in "$@"; do
-        ip link set "v$(awk -v h="$h" '$2 == h { split($1, a, "."); print a[4] }' /etc/hosts)" \
-            master br1
+        ip link set "v${hosts_at[$h]##*.}" master br1
     done
 }
 
 # hosts_cut SRC DST, after the shapes of SRC: nothing gets from SRC to DST any more.
 hosts_cut() {
-    tc -n "$1" class add dev eth0 parent 1: classid 1:998 htb rate 10gbit quantum 60000
-    tc -n "$1" qdisc add dev eth0 parent 1:998 handle 98: bfifo limit 1
-    tc -n "$1" filter add dev eth0 protocol ip parent 1: prio 1 u32 \
-        match ip dst "$(awk -v h="$2" '$2 == h { print $1 }' /etc/hosts)/32" flowid 1:998
+    tc -n "$1" -batch - <<C
+class add dev eth0 parent 1: classid 1:998 htb rate 10gbit quantum 60000
+qdisc add dev eth0 parent 1:998 handle 98: bfifo limit 1
+filter add dev eth0 protocol ip parent 1: prio 1 u32 match ip dst ${hosts_at[$2]}/32 flowid 1:998
+C
 }
 
 # hosts_kill HOST: pull its plug.
 hosts_kill() {
-    ip link set "v$(awk -v h="$1" '$2 == h { split($1, a, "."); print a[4] }' /etc/hosts)" down
+    ip link set "v${hosts_at[$1]##*.}" down
     kill -9 $(ip netns pids "$1")
 }
 

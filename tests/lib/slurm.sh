@@ -64,7 +64,7 @@ C
     done
     for i in $(seq 100); do
         [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = $# ] && return
-        sleep 0.2
+        pause 0.5
     done
     cat "$slurm"/log/*
     return 1

@@ -33,14 +33,16 @@ for one in "1x1 h100-sxm5-80g" "2x8 h100-sxm5-80g intra:370 inter:48"; do
 done
 "$LINKWISE" plan "64x8 h100 intra:370 inter:48" gpt2-xl --seq 1024 --global-batch 512 --tp 1 --pp 1 --dp 512 --micro-batch 1 \
     --zero 1 --recompute none -o "$T/sixty-four.json" >>"$T/log" 2>&1
-for page in 1x1 2x8 pairs plan hours hostile hostile-plan eighty sixty-four; do
+"$LINKWISE" plan "1x8 h100 intra:370 inter:48 + 1x8 b300 intra:700 inter:48" gpt2-xl --seq 1024 --global-batch 64 --dp 16 --pp 1 --tp 1 \
+    -o "$T/mixed.json" >>"$T/log" 2>&1
+for page in 1x1 2x8 pairs mixed plan hours hostile hostile-plan eighty sixty-four; do
     "$LINKWISE" report "$T/$page.json" -o "$T/$page.html" 2>>"$T/log"
 done
 "$LINKWISE" report --compare $C $C -o "$T/same.html"
 "$LINKWISE" report --compare examples/clusters/a100-16-before.json examples/clusters/a100-16-after.json -o "$T/compare.html"
 node tests/report/browser.js "$(command -v chromium)" "$T/profile" "$T/plan.html 1280 light" "$T/plan.html 320 dark" \
     "$T/plan.html 3840 light" "$T/plan.html 1000 light" "$T/hours.html 320 light" "$T/nominal.html 320 light" "$T/between.html 1280 light" "$T/hostile.html 1280 light" "$T/hostile-plan.html 320 light" "$T/eighty.html 1280 dark" "$T/sixty-four.html 1280 light" \
-    "$T/1x1.html 320 dark" "$T/2x8.html 1280 light" "$T/pairs.html 320 light" "$T/same.html 320 light" "$T/compare.html 1280 light" >"$T/seen.json" 2>"$T/log"
+    "$T/1x1.html 320 dark" "$T/2x8.html 1280 light" "$T/pairs.html 320 light" "$T/mixed.html 320 dark" "$T/same.html 320 light" "$T/compare.html 1280 light" >"$T/seen.json" 2>"$T/log"
 result $? "Chromium opens the pages" "$T/log"
 
 # sees NAME PYTHON: `seen` by page and width, `say` what is wrong.
@@ -98,6 +100,26 @@ first = d["ranks"]["node"]
 rank = next(r for r in range(128) if first[r] == 0 and d["ranks"]["gpu"][r] == 0)
 if not seen["plan 1280"]["read"][0]["before"].startswith("Rank %d: cnode2-001 GPU 0, stage %d," % (rank, rank // 8)):
     say.append(seen["plan 1280"]["read"][0])'
+sees "the accuracy on record, and where there is none" '
+def share(x, places=1):
+    return "%.*f %%" % (places, 100 * x)
+for page in "plan 1280", "2x8 1280":
+    d, texts = data(page.split()[0]), seen[page]["texts"]
+    kept = json.load(open("calibrate/record.json"))["records"]
+    own = [r for r in kept if r["profile"] == d["parts"]["framework"]]
+    here = d["parts"]["gpu_types"][0]["record"]["here"]
+    if not here or here != [r for r in own if r["gpu"] == d["parts"]["gpu_types"][0]["name"]]:
+        say.append(here)
+    for r in here:
+        sources = "%d: " % len(r["sources"]) + ", ".join(r["sources"])
+        rows = [texts[i - 8:i] for i in range(len(texts)) if texts[i] == sources]
+        if rows != [[str(r["steps"]), share(r["step_mape"]), share(r["step_median"]), share(r["step_in_interval"], 0),
+                     str(r["peaks"]), share(r["peak_mape"]), share(r["peak_in_interval"], 0), "made from these runs"]]:
+            say.append(rows)
+said = [t for t in seen["mixed 320"]["texts"] if t.startswith("No run of megatron-core on b300-288g is on record. ")]
+if not re.search("9 steps of megatron-core on 4 other GPU types .a100-sxm4-80g, gb200-192g, gh200-96g, h100-sxm5-80g., [0-9]+ % to [0-9]+ % off "
+                 "in the means. On record are 23 steps of 1 other profile on b300-288g .megatron-bridge., [0-9]+ % off", " ".join(said)):
+    say.append(said or seen["mixed 320"]["texts"])'
 sees "a riskier plan is beside the safe one" '
 for page, width, digits in ("plan", 1280, 2), ("hours", 320, 3):
     said = re.search("^risky +([0-9.]+) s [(](.* less.*)[)], (chance of running out .*)", open(sys.argv[2] + "/" + page + "-said").read(), re.M)

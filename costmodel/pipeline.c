@@ -111,3 +111,61 @@ void pipeline_play_two (const struct terms *t, const struct replicas r[2])
     else if (ok[0] || ok[1])
         costmodel_schedule (schedule, &p[ok[1]], true, end_s[ok[1]], work + 2 * one);
 }
+
+/* Rows (1) to (3) of mapper/bound/recursion.c: when stage 0 ends at least, by what stage k has to
+ * do, whose C is `both`; `way` is one micro-batch's down and up, `after` that of the stages after
+ * k, with their sends. */
+static double row_of (const struct costmodel_pipeline *p, int k, double way, double after)
+{
+    int run = p->stages - k, left = p->microbatches - run;
+    double both = p->fwd_s[k] + p->back_s[k];
+    double end = way + (p->microbatches - 1) * p->back_s[k];
+
+    if (left <= 0)
+        return end;
+
+    int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
+
+    return fmax (end + left * p->fwd_s[k], way +
+                                               rounds * fmax (both * run, both + after) +
+                                               (rest + 1) * both + after);
+}
+
+bool pipeline_least (const struct terms *t, struct replicas r)
+{
+    const struct workload_config *c = t->problem.config;
+    bool plain = c->schedule == SCHEDULE_1F1B && c->deg.vpp == 1;
+    double way = 0.0, up = 0.0, after = 0.0, most = 0.0;
+    struct costmodel_pipeline p;
+
+    if (!plain && c->schedule != SCHEDULE_INTERLEAVED && c->schedule != SCHEDULE_GPIPE)
+        return false;
+    if (!fill (t, &r, &p, r.work)) {
+        never (t->pp, r.end_s);
+        return true;
+    }
+    for (int k = 0; k < t->pp; k++) {
+        if (k > 0) {
+            way += p.send_s[k - 1];
+            up += p.return_s[k - 1];
+        }
+        /* Through the first chunks down to stage k and back, in between all that it does. */
+        r.end_s[k] = way + up + t->microbatches * (r.slot[k].fwd_s + r.slot[k].back_s);
+        way += p.fwd_s[k];
+        up += p.back_s[k];
+    }
+    way += up;
+    for (int k = t->pp - 1; k >= 0; k--) {
+        up -= p.back_s[k];
+        if (plain)
+            most = fmax (most, row_of (&p, k, way, after));
+        most = fmax (most, r.end_s[k]);
+        r.end_s[k] = most - up;
+        after += p.fwd_s[k] + p.back_s[k];
+        if (k > 0) {
+            after += p.send_s[k - 1] + p.return_s[k - 1];
+            up -= p.return_s[k - 1];
+        }
+    }
+    return true;
+}

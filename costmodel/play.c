@@ -433,12 +433,16 @@ static bool play_greedy (struct player *x, enum workload_schedule s, bool skip)
     struct greedy g = {.x = x,
                        .did = calloc (stages, sizeof *g.did),
                        .next = malloc (stages * sizeof *g.next),
-                       .start = value + 2 * values,
                        .limit = limit,
-                       .skip = skip,
-                       .now = {.value = value},
-                       .was = {.value = value + values}};
-    bool ok = g.did && g.next && value && play_by_time (&g, s);
+                       .skip = skip};
+    bool ok = g.did && g.next && value;
+
+    if (ok) {
+        g.now.value = value;
+        g.was.value = value + values;
+        g.start = value + 2 * values;
+        ok = play_by_time (&g, s);
+    }
 
     for (size_t i = 0; i < stages && ok; i++)
         x->end_s[i] += g.skipped_s;
@@ -497,34 +501,33 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
 {
     size_t virtuals = (size_t) p->stages * (size_t) p->chunks;
     size_t stages = (size_t) p->stages, cells = virtuals * (size_t) p->microbatches;
-    bool greedy = workload_schedule_is_greedy (s), ok;
+    bool greedy = workload_schedule_is_greedy (s), ok = false;
     double *memory = malloc ((2 * cells + 5 * virtuals + 3 * stages) * sizeof *memory);
     int *places = malloc (2 * virtuals * sizeof *places);
-    struct costmodel_pipeline own = *p;
-    struct player x = {.p = &own,
-                       .virtuals = (int) virtuals,
-                       .stage_of = places,
-                       .number = places + virtuals,
-                       .micros = p->microbatches,
-                       .fwd_end = memory,
-                       .back_end = memory + cells,
-                       .way_s = memory + 2 * cells,
-                       .way_back_s = memory + 2 * cells + virtuals,
-                       .clock = memory + 2 * (cells + virtuals),
-                       .end_s = end_s,
-                       .watch = watch};
 
-    ok = memory && places;
-    if (ok && greedy)
-        own = in_units (p, x.clock + stages);
-    if (ok) {
+    if (memory && places) {
+        struct costmodel_pipeline own = *p;
+        struct player x = {.p = &own,
+                           .virtuals = (int) virtuals,
+                           .stage_of = places,
+                           .number = places + virtuals,
+                           .micros = p->microbatches,
+                           .fwd_end = memory,
+                           .back_end = memory + cells,
+                           .way_s = memory + 2 * cells,
+                           .way_back_s = memory + 2 * cells + virtuals,
+                           .clock = memory + 2 * (cells + virtuals),
+                           .end_s = end_s,
+                           .watch = watch};
+
+        if (greedy)
+            own = in_units (p, x.clock + stages);
         find_places (&x, workload_schedule_is_v (s));
         find_ways (&x);
-    }
-    for (size_t i = 0; i < stages && ok; i++)
-        x.clock[i] = end_s[i] = 0.0;
-    if (ok)
+        for (size_t i = 0; i < stages; i++)
+            x.clock[i] = end_s[i] = 0.0;
         ok = greedy ? play_greedy (&x, s, skip && !watch) : play_orders (&x, s);
+    }
     free (memory);
     free (places);
     return ok;

@@ -90,6 +90,9 @@ struct link_rates {
 };
 struct link_rates link_rates_of (const struct pool *pool, int from);
 
+/** Those that touch a GPU of that class. */
+struct link_rates link_rates_of_class (const struct pool *pool, int class);
+
 /** One TP all-reduce inside a node, across nodes, and the less of the two; INFINITY where
  *  impossible. */
 struct tp_times {
@@ -163,11 +166,21 @@ bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b
 
 /* ---- least.c ---- */
 
+/** One layer of a kind, with its all-reduces and all-to-alls; input_s: back_s without what
+ *  zero-bubble schedules put off. */
+struct layer_times {
+    double fwd_s, back_s, input_s, fwd_ops, back_ops;
+};
+
 /** The least of each compute term over some classes; in place of what zero-bubble schedules
  *  put off (weight_s, head_weight_s), the rest of backward. */
 struct least_compute {
     struct costmodel_compute k;
     double speed;
+    /* Each class with the links that its GPUs have, which makes an all-reduce so long beside the
+     * least of compute alone. */
+    struct layer_times layer[WORKLOAD_KINDS];
+    double tp_s;
     struct both_ways attention; /* the largest: what hides CP */
 };
 
@@ -217,17 +230,6 @@ void slow_slots_init (const struct least_terms *x, int from, bool spans,
 /** Put the slow slots into the times: of a layer, the kind where it takes least more. */
 void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
                      struct config_times *times);
-
-/** One layer of a kind, with its all-reduces and all-to-alls; input_s: back_s without what
- *  zero-bubble schedules put off. */
-struct layer_times {
-    double fwd_s, back_s, input_s, fwd_ops, back_ops;
-};
-
-/** @param tp_s, exchange_s  one all-reduce, one all-to-all */
-struct layer_times least_layer_times (const struct bounded *b,
-                                      const struct costmodel_compute *k, int kind,
-                                      double tp_s, double exchange_s);
 
 /** What a layer of a kind takes more on a slow slot than on any. */
 struct layer_times slow_slots_more (const struct least_terms *x,

@@ -57,16 +57,18 @@ static long layers_on_slow (const struct pipeline_case *pc,
     struct rows_times then = times_of (pc, first, end);
     const struct bound_pipeline *x = pc->x;
     int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
+    int near = 0;
     int *most = pc->work, *loss = pc->work + x->p; /* sorted, of the stages so far */
     long held, fast;
 
     for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
-        int any = rows_most_layers (pc, k, 0, below, &then), less = 0;
+        int any = rows_most_layers (pc, k, 0, below, &then, near), less = 0;
 
         if (any == 0)
             return -1;
         if (slow > 0)
-            less = rows_most_layers (pc, k, 1, below, &then);
+            less = rows_most_layers (pc, k, 1, below, &then, any);
+        near = any;
         insert (most, n, any);
         insert (loss, n, less > 0 ? any - less : never);
         below += any;
@@ -316,8 +318,9 @@ static void most_by (const struct pipeline_case *pc, const struct first_stage *f
     layers[0] = first->layers;
     slow[0] = first->kind == 1;
     for (int k = x->p - 1; k > 0; k--) {
-        layers[k] = rows_most_layers (pc, k, 0, below, &then);
-        slower[k] = x->slow > 0 ? rows_most_layers (pc, k, 1, below, &then) : 0;
+        layers[k] = rows_most_layers (pc, k, 0, below, &then, 0);
+        slower[k] =
+            x->slow > 0 ? rows_most_layers (pc, k, 1, below, &then, layers[k]) : 0;
         slow[k] = false;
         below += layers[k];
     }

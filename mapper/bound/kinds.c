@@ -24,22 +24,10 @@
 #include <string.h>
 
 #include "base/extremes.h"
-#include "mapper/bound/rows.h"
-#include "mapper/bound/stock.h"
+#include "mapper/bound/kinds.h"
 
-#define IMPOSSIBLE (-1e6) /* layers of a stage that cannot be of a kind */
-#define NARROW 1e-4       /* part of the bound at which bisection ends */
-#define FAR 4.0           /* times the bound so far at which it gives up */
-
-/* What is counted: classes; of stages with TP groups inside nodes; of those on one node. */
-enum stock { BY_CLASS, INSIDE, ALONE, STOCKS };
-
-/* A kind of slot: with a GPU of its class or a slower one; or what INSIDE or ALONE is not. */
-struct kind {
-    struct config_times times;
-    struct bound_pipeline pipeline;
-    struct pipeline_case rows;
-};
+#define NARROW 1e-4 /* part of the bound at which bisection ends */
+#define FAR 4.0     /* times the bound so far at which it gives up */
 
 /* GPUs of a stage. */
 static int stage_gpus (const struct bounded *b)
@@ -49,42 +37,9 @@ static int stage_gpus (const struct bounded *b)
     return d->tp * d->cp * d->dp;
 }
 
-struct kinds {
-    const struct least_terms *x;
-    bool roams; /* bound_roams: more are on several nodes than leave all others apart */
-    int p, classes;               /* stages; the kinds 0..classes-1 are by class */
-    bool used[STOCKS];            /* does it tell something? */
-    int units[STOCKS][KINDS_MAX]; /* by class, then all others */
-    struct kind kind[KINDS_MAX + STOCKS]; /* by class, then INSIDE's and ALONE's others */
-    int *cap;                             /* [2 * p] of each */
-    double *
-        most; /* [STOCKS * p * KINDS_MAX] layers that a stage of a kind holds, by stock */
-    int *of;  /* [STOCKS * p] each stage's kind, by stock */
-    double *loss; /* [p] of most_across */
-    double
-        apart_s; /* sends from a stage on one node to one on another, in one direction */
-};
-
-/* Stage 0 as it is tried; 0 layers where it is like all others. */
-struct first {
-    int layers, class;
-    bool other[STOCKS]; /* does it span, is it on several nodes? */
-};
-
 static bool is_used (const struct kinds *x, int kind)
 {
     return kind < x->classes || (kind > x->classes && x->used[kind - x->classes]);
-}
-
-/* Can a stage's slowest slot be of that class?  Where there are no units of it, one that has
- * it takes a faster one's. */
-static bool has_units (const struct kinds *x, int class)
-{
-    bool some = false;
-
-    for (enum stock i = BY_CLASS; i < STOCKS; i++)
-        some = some || x->units[i][class] > 0;
-    return some;
 }
 
 /* ---- stages to units ---- */
@@ -104,14 +59,6 @@ static struct assignment assignment_of (const struct kinds *x, enum stock stock)
 
 /* ---- can all end by then? ---- */
 
-static double most_layers (const struct kinds *x, int kind, int k, int below,
-                           const struct rows_times *then)
-{
-    int most = rows_most_layers (&x->kind[kind].rows, k, kind > 0, below, then);
-
-    return most > 0 ? most : IMPOSSIBLE;
-}
-
 /* The most layers of stage k on each kind, in all stocks. */
 static void find_most (const struct kinds *x, int k, int below,
                        const struct rows_times *then)
@@ -119,8 +66,8 @@ static void find_most (const struct kinds *x, int k, int below,
     double by_class[KINDS_MAX], slower = IMPOSSIBLE;
 
     for (int j = x->classes - 1; j >= 0; j--) {
-        if (has_units (x, j))
-            slower = larger (slower, most_layers (x, j, k, below, then));
+        if (kinds_has_units (x, j))
+            slower = larger (slower, kinds_most_layers (x, j, k, below, then));
         by_class[j] = slower;
     }
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
@@ -129,7 +76,7 @@ static void find_most (const struct kinds *x, int k, int below,
 
         if (x->used[i] && i != BY_CLASS)
             most[x->classes] = other =
-                most_layers (x, x->classes + (int) i, k, below, then);
+                kinds_most_layers (x, x->classes + (int) i, k, below, then);
         for (int j = 0; j < x->classes; j++)
             most[j] = larger (by_class[j], other);
     }
@@ -252,33 +199,20 @@ static bool put_sends (struct kinds *x, int n_apart)
     return more;
 }
 
-/* 1F1B: stage 0's p-th next forward waits for a micro-batch's backward.  Those that make no
- * whole round take turns on stage 0. */
-static bool goes_around (const struct kinds *x, const struct first *first, double end)
-{
-    const struct bound_pipeline *any = &x->kind[0].pipeline;
-    int rounds = (any->m - 1) / any->p, rest = rounds > 0 ? (any->m - 1) % any->p : 0;
-
-    return any->schedule != SCHEDULE_1F1B ||
-           (1 + rounds) * rows_around_s (&x->kind[0].rows) +
-                   rest * rows_micro_s (&x->kind[first->class].rows, 0, first->class > 0,
-                                        first->layers) <=
-               end;
-}
-
 /* The same with the sends that are known. */
-static bool can_hold (const struct kinds *x, const struct first *first,
+static bool can_hold (struct kinds *x, const struct first *first,
                       const struct rows_times *then)
 {
     int layers = x->x->times.layers;
     double below;
 
-    if (!goes_around (x, first, then->end_s) ||
+    if (!kinds_goes_around (x, first, then->end_s) ||
         (first->layers > 0 && !first_ends (x, first, layers, then->end_s)))
         return false;
     below = held_by_others (x, first, then);
     return below >= 0.0 && below + first->layers >= layers &&
-           (first->layers == 0 || first_ends (x, first, (int) below, then->end_s));
+           (first->layers == 0 || first_ends (x, first, (int) below, then->end_s)) &&
+           kinds_share_ends (x, first, then);
 }
 
 /* Where stages must be on one node each, sends between them cross. */
@@ -369,7 +303,7 @@ static bool can_be_first (const struct kinds *x, int class, bool spans, bool acr
 static double least_over_kinds (struct kinds *x, bool spans, double lo, double hi)
 {
     for (int j = 0; j < x->classes; j++)
-        for (int across = 0; across < 2 && hi > lo && has_units (x, j); across++) {
+        for (int across = 0; across < 2 && hi > lo && kinds_has_units (x, j); across++) {
             struct first first = {.class = j,
                                   .other = {[INSIDE] = spans, [ALONE] = across == 1}};
 
@@ -542,18 +476,21 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
     x->p = (int) p;
     x->classes = classes;
     if (find_units (x)) {
-        x->cap = malloc ((2 * kinds + STOCKS) * p * sizeof *x->cap);
+        x->cap = calloc ((3 * kinds + STOCKS) * p, sizeof *x->cap);
         x->most = malloc ((STOCKS * KINDS_MAX + 1) * p * sizeof *x->most);
     }
     if (x->cap && x->most) {
-        x->of = x->cap + 2 * kinds * p;
+        x->near = x->cap + 2 * kinds * p;
+        x->of = x->near + kinds * p;
         x->loss = x->most + STOCKS * p * KINDS_MAX;
         x->apart_s = apart_s (&terms->b);
         find_kinds (x, caps);
+        kinds_share_init (x);
         bound = least_from (x, least, most);
     }
     free (x->cap);
     free (x->most);
+    free (x->own);
     free (x);
     return bound;
 }

@@ -9,36 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-static struct least_compute least_compute (const struct bounded *b, int from)
-{
-    const struct pool *pool = b->pool;
-    const struct mapper_problem *p = pool->problem;
-    struct least_compute out = {0};
-
-    for (int q = from; q < pool->n_classes; q++) {
-        struct costmodel_compute k;
-
-        costmodel_compute (p->model, p->job, b->c, p->profile, pool->class[q].type, &k);
-        /* The least of the rest is not the rest of the least. */
-        k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
-        k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
-        for (int i = 0; i < WORKLOAD_KINDS; i++)
-            k.kind[i].weight_s = k.kind[i].back_s - k.kind[i].weight_s;
-        k.head_weight_s = k.head_back_s - k.head_weight_s;
-        out.attention.fwd_s = fmax (out.attention.fwd_s, k.dense.attention_fwd_s);
-        out.attention.back_s = fmax (out.attention.back_s, k.dense.attention_back_s);
-        out.speed = fmax (out.speed, pool->best_speed[q]);
-        costmodel_compute_least (&k, pool->best_speed[q], q == from, &out.k);
-        /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
-        out.k.optimizer_s = fmin (out.k.optimizer_s, k.optimizer_s);
-        out.k.expert_optimizer_s = fmin (out.k.expert_optimizer_s, k.expert_optimizer_s);
-    }
-    return out;
-}
-
-struct layer_times least_layer_times (const struct bounded *b,
-                                      const struct costmodel_compute *k, int kind,
-                                      double tp_s, double exchange_s)
+/* @param tp_s, exchange_s  one all-reduce, one all-to-all */
+static struct layer_times layer_times_of (const struct bounded *b,
+                                          const struct costmodel_compute *k, int kind,
+                                          double tp_s, double exchange_s)
 {
     const struct workload_config *c = b->c;
     const struct workload_model *m = b->pool->problem->model;
@@ -71,21 +45,95 @@ int count_layers (const struct workload_model *m, int kind)
     return n;
 }
 
+static void put_layers (const struct bounded *b, const struct costmodel_compute *k,
+                        double speed, bool first, double tp_s, double exchange_s,
+                        struct least_compute *out)
+{
+    const struct workload_model *m = b->pool->problem->model;
+    struct costmodel_compute here = *k;
+
+    costmodel_compute_least (k, speed, true, &here);
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
+        struct layer_times *least = &out->layer[kind], l;
+
+        if (count_layers (m, kind) == 0)
+            continue;
+        l = layer_times_of (b, &here, kind, tp_s, exchange_s);
+        if (first)
+            *least = l;
+        least->fwd_s = fmin (least->fwd_s, l.fwd_s);
+        least->back_s = fmin (least->back_s, l.back_s);
+        least->input_s = fmin (least->input_s, l.input_s);
+    }
+}
+
+/* What of a layer is not compute, for each of its all-reduces. */
+static double longest_operation (const struct bounded *b, const struct least_compute *all,
+                                 double exchange_s)
+{
+    double most = 0.0;
+
+    for (int kind = 0; kind < WORKLOAD_KINDS && b->c->deg.tp > 1; kind++) {
+        const struct layer_times *l = &all->layer[kind];
+        struct layer_times bare;
+
+        if (count_layers (b->pool->problem->model, kind) == 0)
+            continue;
+        bare = layer_times_of (b, &all->k, kind, 0.0, exchange_s);
+        if (l->fwd_ops > 0)
+            most = fmax (most, (l->fwd_s - bare.fwd_s) / l->fwd_ops);
+        if (l->back_ops > 0)
+            most = fmax (most, fmax (l->back_s - bare.back_s, l->input_s - bare.input_s) /
+                                   l->back_ops);
+    }
+    return most;
+}
+
+/* A slot's slowest GPU is in one of its TP groups: the least over what it may be.
+ * @param exchange_s  one all-to-all; below 0: compute alone */
+static struct least_compute least_compute (const struct bounded *b, int from,
+                                           double exchange_s)
+{
+    const struct pool *pool = b->pool;
+    const struct mapper_problem *p = pool->problem;
+    struct least_compute out = {0};
+
+    for (int q = from; q < pool->n_classes; q++) {
+        struct costmodel_compute k;
+        struct link_rates rates = link_rates_of_class (pool, q);
+        double tp_s = exchange_s < 0.0 ? 0.0 : bound_tp (b, &rates).least;
+
+        costmodel_compute (p->model, p->job, b->c, p->profile, pool->class[q].type, &k);
+        /* The least of the rest is not the rest of the least. */
+        k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
+        k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
+        for (int i = 0; i < WORKLOAD_KINDS; i++)
+            k.kind[i].weight_s = k.kind[i].back_s - k.kind[i].weight_s;
+        k.head_weight_s = k.head_back_s - k.head_weight_s;
+        out.attention.fwd_s = fmax (out.attention.fwd_s, k.dense.attention_fwd_s);
+        out.attention.back_s = fmax (out.attention.back_s, k.dense.attention_back_s);
+        out.speed = fmax (out.speed, pool->best_speed[q]);
+        put_layers (b, &k, pool->best_speed[q], q == from, tp_s, fmax (0.0, exchange_s),
+                    &out);
+        costmodel_compute_least (&k, pool->best_speed[q], q == from, &out.k);
+        /* The optimiser runs at memory speed, which a slow GPU's factor leaves alone. */
+        out.k.optimizer_s = fmin (out.k.optimizer_s, k.optimizer_s);
+        out.k.expert_optimizer_s = fmin (out.k.expert_optimizer_s, k.expert_optimizer_s);
+    }
+    if (from < pool->n_classes)
+        out.tp_s = longest_operation (b, &out, fmax (0.0, exchange_s));
+    return out;
+}
+
 double least_work_s (const struct pool *pool, const struct workload_config *c)
 {
     struct bounded b = {.pool = pool, .c = c};
-    struct least_compute all = least_compute (&b, 0);
+    struct least_compute all = least_compute (&b, 0, -1.0);
     double sum = 0.0;
 
-    for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
-        int n = count_layers (pool->problem->model, kind);
-
-        if (n > 0) {
-            struct layer_times l = least_layer_times (&b, &all.k, kind, 0.0, 0.0);
-
-            sum += n * (l.fwd_s + l.back_s);
-        }
-    }
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
+        sum += count_layers (pool->problem->model, kind) *
+               (all.layer[kind].fwd_s + all.layer[kind].back_s);
     return sum;
 }
 
@@ -108,14 +156,14 @@ static void fast_slot (struct least_terms *x)
 
     *s = ends_of (p, &x->all, x->tp.least);
     s->fwd_s = s->back_s = times->fwd_ops = times->back_ops = INFINITY;
-    times->tp_s[0] = times->tp_s[1] = x->tp.least;
+    times->tp_s[0] = times->tp_s[1] = x->all.tp_s;
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         int n = count_layers (p->model, kind);
         struct layer_times l;
 
         if (n == 0)
             continue;
-        l = least_layer_times (&x->b, &x->all.k, kind, x->tp.least, x->exchange_s);
+        l = x->all.layer[kind];
         s->fwd_s = fmin (s->fwd_s, l.fwd_s);
         s->back_s = fmin (s->back_s, l.back_s);
         times->dearer_s += n * (l.fwd_s + l.back_s);
@@ -266,7 +314,7 @@ void slow_slots_init (const struct least_terms *x, int from, bool spans,
     *s = (struct slow_slots){.from = from,
                              .slower = from < x->b.pool->n_classes,
                              .spans = spans,
-                             .k = least_compute (&x->b, from),
+                             .k = least_compute (&x->b, from, x->exchange_s),
                              .tp_s = x->tp.least};
     if (!s->slower || spans)
         return;
@@ -279,12 +327,9 @@ void slow_slots_init (const struct least_terms *x, int from, bool spans,
 struct layer_times slow_slots_more (const struct least_terms *x,
                                     const struct slow_slots *s, int kind)
 {
-    struct layer_times any =
-        least_layer_times (&x->b, &x->all.k, kind, x->tp.least, x->exchange_s);
-    struct layer_times slow =
-        least_layer_times (&x->b, &s->k.k, kind, s->tp_s, x->exchange_s);
+    struct layer_times any = x->all.layer[kind], slow = s->k.layer[kind];
     struct layer_times more = {INFINITY, INFINITY, INFINITY, any.fwd_ops, any.back_ops};
-    double across = x->tp.across - x->tp.least;
+    double across = fmax (0.0, x->tp.across - x->all.tp_s);
 
     if (s->alike)
         more.fwd_s = more.back_s = more.input_s = 0.0;
@@ -325,10 +370,13 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
     if (s->spans)
         times->send.crossing_s = times->send.per_node = 0.0;
     else if (s->slower)
-        least_terms_put_sends (x, s->tp_s, s->from, times);
+        least_terms_put_sends (x, fmax (fmax (s->tp_s, s->k.tp_s), x->all.tp_s), s->from,
+                               times);
     if (by_class)
         put_tail (x, &s->rates, &s->k.k, 1, times);
-    times->tp_s[1] = s->spans ? x->tp.across : s->tp_s; /* a slow slot may span already */
+    times->tp_s[1] = s->spans   ? x->tp.across
+                     : by_class ? fmax (x->all.tp_s, s->k.tp_s)
+                                : x->all.tp_s; /* a slow slot may span already */
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         struct layer_times more;
 
@@ -354,9 +402,7 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
     struct config_times *times = &x->times;
 
     *x = (struct least_terms){.b = bounded_of (pool, c), .twins = twins};
-    x->all = least_compute (&x->b, 0);
     x->tp = bound_tp (&x->b, &rates);
-    x->cp = bound_cp (&x->b, x->all.attention);
     *times = (struct config_times){
         .m = workload_microbatches (p->job, c),
         .p = c->deg.pp,
@@ -366,12 +412,14 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
         .profile = p->profile,
     };
     experts_terms (x);
+    x->all = least_compute (&x->b, 0, x->exchange_s);
+    x->cp = bound_cp (&x->b, x->all.attention);
     fast_slot (x);
     times->slot[0].fwd_s += x->cp.fwd_s;
     times->slot[0].back_s += x->cp.back_s;
     times->slot[1] = times->slot[0];
     config_times_put_spans (x->tp.across, times);
-    least_terms_put_sends (x, x->tp.inside, 0, times);
+    least_terms_put_sends (x, fmax (x->tp.inside, x->all.tp_s), 0, times);
     put_tail (x, &rates, &x->all.k, 0, times);
     memcpy (times->sync_layer_s[1], times->sync_layer_s[0],
             sizeof times->sync_layer_s[0]);

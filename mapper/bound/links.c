@@ -18,6 +18,16 @@ struct link_rates link_rates_of (const struct pool *pool, int from)
     return r;
 }
 
+struct link_rates link_rates_of_class (const struct pool *pool, int class)
+{
+    return (struct link_rates){.inside = pool->own[0][class],
+                               .between = pool->problem->cluster->has_gpu_links
+                                              ? pool->touching[1][0]
+                                              : pool->own[1][class],
+                               .node_bytes_per_s = pool->node_bytes_per_s,
+                               .nvls = pool->class[class].type->nvls_efficiency};
+}
+
 /* Rate between nodes with `lanes` lanes, `share` groups or flows at a time. */
 static double cross_rate (const struct link_rates *r, double lanes, double share)
 {

@@ -71,9 +71,7 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
 
     for (int i = 0; i < WORKLOAD_KINDS; i++) {
         int layer = count_layers (m, i) > 0 ? i : any;
-        struct layer_times l =
-            least_layer_times (&x->b, &x->all.k, layer, x->tp.least, x->exchange_s);
-        struct layer_times more = {0};
+        struct layer_times l = x->all.layer[layer], more = {0};
 
         if (slow)
             more = slow_slots_more (x, slow, layer);

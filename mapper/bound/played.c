@@ -153,11 +153,13 @@ static long *room_of (const struct tree *t, int k)
 static void find_room (struct tree *t)
 {
     const struct bound_pipeline *x = t->pc->x;
-    int below = 0, *most = t->most, *slower = most + x->p;
+    int below = 0, near = 0, *most = t->most, *slower = most + x->p;
 
     for (int k = x->p - 1; k > 0; k--) {
-        most[k] = rows_most_layers (t->pc, k, 0, below, &t->then);
-        slower[k] = x->slow > 0 ? rows_most_layers (t->pc, k, 1, below, &t->then) : 0;
+        most[k] = rows_most_layers (t->pc, k, 0, below, &t->then, near);
+        slower[k] =
+            x->slow > 0 ? rows_most_layers (t->pc, k, 1, below, &t->then, most[k]) : 0;
+        near = most[k];
         below += most[k];
     }
     for (int s = 0; s <= x->slow; s++)
@@ -188,7 +190,8 @@ static void try_stage (struct tree *t, int k, int below, int slow)
         room = room_of (t, k - 1)[slow - kind];
         t->kind[k] = kind;
         t->left -= NODE_WORK;
-        for (int n = rows_most_layers (t->pc, k, kind, below, &t->then);
+        for (int n = rows_most_layers (t->pc, k, kind, below, &t->then,
+                                       t->most[kind * x->p + k]);
              n >= x->least && held - n <= room && t->left > 0; n -= x->unit) {
             if (held - n < (k - 1) * x->least)
                 continue;

@@ -76,22 +76,35 @@ static int state_of (const struct recursion *r, int layers, int slow, int kind)
     return (layers * r->width + slow) * 2 + kind;
 }
 
-/* Rows (1) and (2) with (3) of a stage that takes fwd and back before stages and sends
- * that sum up to `after`. */
-static double rows (const struct config_times *times, int k, double fwd, double back,
+/* What stage k's rows count. */
+struct counts {
+    double wf, wb;          /* forwards and backwards of row (1) */
+    int left, rounds, rest; /* of row (2), of its run */
+};
+
+static struct counts counts_of (const struct config_times *times, int k)
+{
+    int run = times->p - k;
+    struct counts n = {.left = bound_rounds_left (times, k)};
+
+    bound_row_weights (times, k, &n.wf, &n.wb);
+    n.rounds = (n.left - 1) / run;
+    n.rest = n.left - 1 - n.rounds * run;
+    return n;
+}
+
+/* Rows (1) and (2) with (3) of a stage, of `run` that are left, that takes fwd and back before
+ * stages and sends that sum up to `after`. */
+static double rows (const struct counts *n, int run, double fwd, double back,
                     double after)
 {
-    double wf, wb, most;
-    int left = bound_rounds_left (times, k), run = times->p - k;
+    double most = n->wb * back + n->wf * fwd;
 
-    bound_row_weights (times, k, &wf, &wb);
-    most = wb * back + wf * fwd;
-    if (left > 0) {
-        int rounds = (left - 1) / run, rest = left - 1 - rounds * run;
+    if (n->left > 0) {
         double both = fwd + back, round_s = larger (both * run, both + after);
 
         /* The run's pace or the stage's own. */
-        most = larger (most, rounds * round_s + (rest + 1) * both + after);
+        most = larger (most, n->rounds * round_s + (n->rest + 1) * both + after);
     }
     return most;
 }
@@ -176,38 +189,48 @@ static bool add_figures (struct recursion *r, int state, const struct figures *f
     return f->sum < least;
 }
 
-/* Give stage k, on a kind of slot, `here` layers before the stages of a state. */
-static void add_here (struct recursion *r, int k, int kind, int here, int from,
-                      double most)
+/* A stage on a kind of slot. */
+struct adding {
+    int k, kind;
+    struct stage_times l;
+    struct counts counts;
+    double base; /* sends from it on at least */
+    double most; /* its rows may ask for */
+};
+
+/* Give the stage `here` layers before the stages of a state.  @return can it hold them? */
+static bool add_here (struct recursion *r, const struct adding *a, int here, int from)
 {
     const struct config_times *times = r->x->times;
-    struct stage_times l = stage_times_of (r->x, k, kind);
-    int slow = from / 2 % r->width, layers = from / 2 / r->width;
+    int slow = from / 2 % r->width, layers = from / 2 / r->width, kind = a->kind;
     int to = state_of (r, layers + here,
                        slow + kind < r->width ? slow + kind : r->width - 1, kind);
-    double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
+    double fwd = a->l.fwd_s + here * a->l.layer_fwd_s,
+           back = a->l.back_s + here * a->l.layer_back_s;
     double both = fwd + back,
-           send = k < times->p - 1 ? times->pair_s[kind][from % 2] : 0.0;
-    double base = bound_run_sends_s (times, times->p - k);
+           send = a->k < times->p - 1 ? times->pair_s[kind][from % 2] : 0.0;
+    bool can = false;
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
-        double after = larger (f->sum + send, f->bare + base);
+        double after = larger (f->sum + send, f->bare + a->base);
         struct figures now = {.sum = f->sum + send + both, .bare = f->bare + both};
 
-        if (rows (times, k, fwd, back, after) > most)
+        if (rows (&a->counts, times->p - a->k, fwd, back, after) > a->most)
             continue;
         if (r->runs > 0) {
             now.run[0] = both;
             for (int n = 1; n < r->runs; n++)
                 now.run[n] = f->run[n - 1] + send + both;
-            if (run_rows (r, k, after, &now) > most)
+            if (run_rows (r, a->k, after, &now) > a->most)
                 continue;
         }
+        can = true;
         if (add_figures (r, to, &now) && r->choice)
-            r->choice[(size_t) k * (size_t) r->states + (size_t) to] =
+            r->choice[(size_t) a->k * (size_t) r->states + (size_t) to] =
                 (struct choice){(short) here, (short) slow, kind == 1, from % 2 == 1};
     }
+    return can;
 }
 
 /* Add stage k to every state. */
@@ -220,6 +243,13 @@ static void add_stage (struct recursion *r, int k, double most)
     for (int kind = 0; kind < 2; kind++) {
         int room = most_layers (r->x, k, kind, most);
 
+        struct adding a = {.k = k,
+                           .kind = kind,
+                           .l = stage_times_of (r->x, k, kind),
+                           .counts = counts_of (times, k),
+                           .base = bound_run_sends_s (times, times->p - k),
+                           .most = most};
+
         if (kind == 1 && r->x->slow == 0 && room <= most_layers (r->x, k, 0, most))
             continue;
         for (int n = others; n <= layers - k - 1; n++) {
@@ -230,8 +260,8 @@ static void add_stage (struct recursion *r, int k, double most)
             end = room < end ? room : end;
             for (int at = state_of (r, n, 0, 0); at < state_of (r, n + 1, 0, 0); at++)
                 if (r->n_now[at] > 0 && at / 2 % r->width + kind + k >= r->x->slow)
-                    for (int here = end; here >= least; here--)
-                        add_here (r, k, kind, here, at, most);
+                    for (int here = least; here <= end && add_here (r, &a, here, at);)
+                        here++; /* and more, as long as it can hold them */
         }
     }
 }
@@ -256,12 +286,13 @@ static double first_step (const struct recursion *r, int kind, int from, double 
     double fwd = l.fwd_s + here * l.layer_fwd_s, back = l.back_s + here * l.layer_back_s;
     double both = fwd + back, send = times->p > 1 ? times->pair_s[kind][from % 2] : 0.0;
     double best = INFINITY;
+    struct counts counts = counts_of (times, 0);
 
     for (int i = 0; i < r->n_now[from]; i++) {
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
         double after =
             larger (f->sum + send, f->bare + bound_run_sends_s (times, times->p));
-        double own = rows (times, 0, fwd, back, after), end;
+        double own = rows (&counts, times->p, fwd, back, after), end;
         struct figures now;
 
         now.run[0] = both;

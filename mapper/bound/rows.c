@@ -46,11 +46,6 @@
 /* n layers in a row of which the first is layer `start` of the model or a later one take at
  * least n mean_s - slack: the first dense_layers have no experts, of the others every
  * expert_every-th has. */
-static double mean_s (const struct workload_model *m, double dense, double expert)
-{
-    return m->experts == 0 ? dense : dense + (expert - dense) / m->expert_every;
-}
-
 static double slack_of (const struct pipeline_case *pc, const struct layer_cost *l,
                         int start)
 {
@@ -93,100 +88,6 @@ static double row_sends_s (const struct pipeline_case *pc)
     return larger (sends_s (pc, 0, pc->x->p - 1), pc->row_sends_s);
 }
 
-static double of_layer (const struct bound_layer *l, enum part part)
-{
-    return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
-}
-
-/* Of a pattern: the mean of all layers, and what any of them in a row take less than theirs at
- * most. */
-static struct layer_cost line_of_pattern (const struct workload_model *m,
-                                          const struct bound_layer *kind, enum part part)
-{
-    struct layer_cost l = {.least_slope = INFINITY};
-    double less = 0.0;
-
-    for (int i = 0; i < m->layers; i++) {
-        double s = of_layer (&kind[workload_kind_of (m, i)], part);
-
-        l.slope += s / m->layers;
-        l.least_slope = smaller (l.least_slope, s);
-    }
-    for (int i = 0; i < m->layers; i++) { /* of those that end with layer i */
-        less = larger (0.0,
-                       less + l.slope - of_layer (&kind[workload_kind_of (m, i)], part));
-        l.slack = larger (l.slack, less);
-    }
-    return l;
-}
-
-static struct layer_cost line_of (const struct workload_model *m,
-                                  const struct bound_layer *kind, enum part part)
-{
-    double d = of_layer (&kind[0], part), e = of_layer (&kind[1], part);
-
-    if (m->pattern[0])
-        return line_of_pattern (m, kind, part);
-    return (struct layer_cost){.dense_s = d,
-                               .expert_s = e,
-                               .slope = mean_s (m, d, e),
-                               .least_slope = smaller (d, e)};
-}
-
-/* What a layer takes at least more on a slow slot. */
-static double least_more (const struct bound_pipeline *x, enum part part)
-{
-    double least = INFINITY;
-
-    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
-        least = smaller (least, of_layer (&x->slot[1].layer[kind], part) -
-                                    of_layer (&x->slot[0].layer[kind], part));
-    return x->slow > 0 ? larger (0.0, least) : 0.0;
-}
-
-int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
-                   struct stage_placing out[PLACINGS_MAX])
-{
-    int n = 0;
-
-    for (int i = SPAN_ONE; i < SPANS; i++)
-        if (span[i])
-            out[n++] = (struct stage_placing){(enum tp_span) i, NULL};
-    for (int i = 0; span[SPAN_NONE] && i < x->n_experts; i++)
-        out[n++] = (struct stage_placing){SPAN_NONE, &x->experts[i]};
-    if (span[SPAN_NONE] && x->n_experts == 0)
-        out[n++] = (struct stage_placing){SPAN_NONE, NULL};
-    return n;
-}
-
-/* Does a group span nodes in this replica?  One alone may be in another than slow slots. */
-static bool span_here (const struct bound_pipeline *x, struct stage_placing placing)
-{
-    return placing.span == SPAN_ALL || (placing.span == SPAN_ONE && x->slow == 0);
-}
-
-void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
-                struct stage_placing first, int *work)
-{
-    const struct workload_model *m = x->model;
-
-    *pc = (struct pipeline_case){.x = x,
-                                 .split = workload_schedule_splits_backward (x->schedule),
-                                 .v_shaped = workload_schedule_is_v (x->schedule),
-                                 .first = first,
-                                 .spans = span_here (x, first),
-                                 .work = work};
-    pc->n_placings = rows_placings (x, x->span, pc->placing);
-    for (enum part part = 0; part < N_PARTS; part++) {
-        for (int i = 0; i < m->layers; i++)
-            pc->all_s[part] +=
-                of_layer (&x->slot[0].layer[workload_kind_of (m, i)], part);
-        for (int kind = 0; kind < 2; kind++)
-            pc->part[kind][part] = line_of (m, x->slot[kind].layer, part);
-        pc->more_s[part] = least_more (x, part);
-    }
-}
-
 /* n layers in a row, of which the first is layer `start` of the model or a later one. */
 static double run_s (const struct pipeline_case *pc, const struct layer_cost *l, double n,
                      int start)
@@ -211,6 +112,12 @@ static int start_of (const struct pipeline_case *pc, int k, int c)
     return c * p + (pc->v_shaped && c % 2 ? p - 1 - k : k);
 }
 
+/* Do all layers of the model take as long? */
+static bool are_alike (const struct pipeline_case *pc)
+{
+    return pc->x->model->experts == 0 && !pc->x->model->pattern[0];
+}
+
 /* So many layers in all chunks of one stage, or of a row of stages whose chunk c starts at
  * start[c] or later. */
 static double chunks_s (const struct pipeline_case *pc, const struct layer_cost *l,
@@ -219,6 +126,8 @@ static double chunks_s (const struct pipeline_case *pc, const struct layer_cost 
     int v = pc->x->v;
     double sum = 0.0, slack = 0.0;
 
+    if (are_alike (pc))
+        return layers * l->slope;
     for (int c = 0; c < v; c++) {
         int start = row && c > 0 && pc->v_shaped ? c * pc->x->p : start_of (pc, k, c);
 
@@ -451,7 +360,7 @@ struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kin
 
     if (placing.experts && x->slow == 0)
         more = placing.experts->more;
-    if (span_here (x, placing)) {
+    if (rows_span (x, placing)) {
         const struct bound_slot *s = &x->slot[kind];
         const struct stage_tail *t = k == 0 ? &s->first : &s->other;
 
@@ -489,7 +398,7 @@ static double all_layers_s (const struct pipeline_case *pc, enum part part,
 
     if (h->kind == 1 && h->layers + others > slow)
         slow = h->layers + others;
-    return pc->all_s[part] + slow * pc->more_s[part];
+    return pc->all_s[part] + larger (slow * pc->more_s[part], pc->way_more_s[part]);
 }
 
 /* A micro-batch's whole way down. */
@@ -508,6 +417,15 @@ static double held_below (const struct pipeline_case *pc, const struct held *h)
                      : (pc->x->p - 1 - h->k) * pc->x->least;
 }
 
+/* A micro-batch's whole way up. */
+static double up_s (const struct pipeline_case *pc, const struct held *h)
+{
+    const struct bound_slot *s = &pc->x->slot[0];
+
+    return pc->x->p * s->micro_s + all_layers_s (pc, BACKWARD, h) + s->embed_back_s +
+           s->head_back_s + s->tp_s + way_down_s (pc);
+}
+
 /* Row (2), to its own end or to stage 0's. */
 static double first_backward_row (const struct pipeline_case *pc, const struct held *h,
                                   bool own)
@@ -522,7 +440,11 @@ static double first_backward_row (const struct pipeline_case *pc, const struct h
         back = uneven_back_and_up (pc, h->k, h->layers);
     else
         back = back_and_up (pc, h->k, h->layers);
-    return down_s (pc, h) + pc->x->m * h->back_s + h->rest_fwd_s + back;
+    back += h->back_s;
+    /* All backwards once, of which one is its own. */
+    if (pc->x->v == 1 && !pc->split && !own)
+        back = larger (back, up_s (pc, h));
+    return down_s (pc, h) + (pc->x->m - 1) * h->back_s + h->rest_fwd_s + back;
 }
 
 /* What the head and the embedding cost their stages between the first backward and the
@@ -549,16 +471,13 @@ static double ends_between_s (const struct pipeline_case *pc, const struct held 
 static double last_forward_row (const struct pipeline_case *pc, const struct held *h)
 {
     const struct bound_pipeline *x = pc->x;
-    const struct bound_slot *s = &x->slot[0];
-    double below = held_below (pc, h), up;
+    double below = held_below (pc, h);
 
     if (pc->split || !h->turns)
         return 0.0;
-    up = x->p * s->micro_s + all_layers_s (pc, BACKWARD, h) + s->embed_back_s +
-         s->head_back_s + s->tp_s + way_down_s (pc);
     return down_s (pc, h) + through_below (pc, BACKWARD, h->k, below) + h->rest_fwd_s +
            h->rest_back_s + ends_between_s (pc, h) +
-           through_below (pc, FORWARD, h->k, below) + up +
+           through_below (pc, FORWARD, h->k, below) + up_s (pc, h) +
            (pc->spans ? 0.0
                       : x->v * larger (0.0, x->slow_sends_s - 2.0 * row_sends_s (pc)));
 }
@@ -587,15 +506,22 @@ static double step_in (const struct pipeline_case *pc, int k, int kind, int laye
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end)
 {
-    struct pipeline_case spans = *pc;
+    struct pipeline_case spans;
     double least = INFINITY;
 
     if (k == 0 && !pc->split)
         return step_in (pc, k, kind, layers, below, pc->first, end);
-    spans.spans = true;
-    for (int i = 0; i < pc->n_placings; i++)
-        least = smaller (least, step_in (span_here (pc->x, pc->placing[i]) ? &spans : pc,
-                                         k, kind, layers, below, pc->placing[i], end));
+    for (int i = 0; i < pc->n_placings; i++) {
+        const struct pipeline_case *way = pc;
+
+        if (!pc->spans && rows_span (pc->x, pc->placing[i])) {
+            spans = *pc;
+            spans.spans = true;
+            way = &spans;
+        }
+        least =
+            smaller (least, step_in (way, k, kind, layers, below, pc->placing[i], end));
+    }
     return least;
 }
 
@@ -618,7 +544,7 @@ static bool ends_by (const struct pipeline_case *pc, int k, int kind, int layers
 }
 
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
-                      const struct rows_times *then)
+                      const struct rows_times *then, int near)
 {
     const struct bound_pipeline *x = pc->x;
     int most = x->model->layers - (x->p - 1) * x->least, fits = 0, over;
@@ -626,11 +552,18 @@ int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below
     if (x->cap && x->cap[kind * x->p + k] < most)
         most = x->cap[kind * x->p + k];
     over = most / x->unit + 1;
-    for (int try = x->least / x->unit; over - fits > 1; try = fits + (over - fits) / 2)
-        if (ends_by (pc, k, kind, try * x->unit, below, then))
+    for (int try = (near > x->least ? near : x->least) / x->unit, step = 1;
+         over - fits > 1 && over * x->unit > x->least; step *= 2) {
+        if (try <= fits || try >= over)
+            try = fits + (over - fits) / 2;
+        if (ends_by (pc, k, kind, try * x->unit, below, then)) {
             fits = try;
-        else
+            try += step;
+        } else {
             over = try;
+            try -= step;
+        }
+    }
     return fits * x->unit < x->least ? 0 : fits * x->unit;
 }
 
@@ -639,8 +572,9 @@ double rows_around_s (const struct pipeline_case *pc)
     const struct bound_slot *s = &pc->x->slot[0];
 
     return 2.0 * (pc->x->p * s->micro_s + s->tp_s + way_down_s (pc)) +
-           pc->all_s[FORWARD] + pc->all_s[BACKWARD] + s->embed_fwd_s + s->embed_back_s +
-           s->head_fwd_s + s->head_back_s;
+           pc->all_s[FORWARD] + pc->all_s[BACKWARD] + pc->way_more_s[FORWARD] +
+           pc->way_more_s[BACKWARD] + s->embed_fwd_s + s->embed_back_s + s->head_fwd_s +
+           s->head_back_s;
 }
 
 double rows_micro_s (const struct pipeline_case *pc, int k, int kind, int layers)

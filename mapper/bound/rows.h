@@ -28,6 +28,10 @@ struct stage_placing {
 int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
                    struct stage_placing out[PLACINGS_MAX]);
 
+/** Does a group of that stage span nodes in this replica?  One alone may be in another than slow
+ *  slots. */
+bool rows_span (const struct bound_pipeline *x, struct stage_placing placing);
+
 /** A pipeline whose stage 0 is placed in one way. */
 struct pipeline_case {
     const struct bound_pipeline *x;
@@ -43,6 +47,9 @@ struct pipeline_case {
     bool spans; /* a group that spans nodes, and is paid for, may save crossings */
     double
         row_sends_s; /* all boundaries once in one direction, where more is known; or 0 */
+    /* All layers once, forward and backward, on the slots of this replica, beyond any slots, where
+     * it is known. */
+    double way_more_s[N_PARTS];
     int slow_layers; /* on slow slots, at least: raised as more is known */
     int *work;       /* [2 * p] of by_end.c; NULL for the loose bound */
 };
@@ -60,9 +67,10 @@ struct rows_times {
     double end_s, step_s;
 };
 
-/** The most layers, in whole chunks, that stage k can hold for both; 0: none. */
+/** The most layers, in whole chunks, that stage k can hold for both; 0: none.
+ *  @param[in] near  what they may be, where it looks first */
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
-                      const struct rows_times *then);
+                      const struct rows_times *then, int near);
 
 /** The least step that stage k's own end allows with what follows it, when it ends at
  *  `end_s` or later: stage 0 placed as the case has it, others in the best of all ways. */

@@ -61,3 +61,21 @@ bool assign_unit (struct assignment *a, int kind)
         a->left[kind]--;
     return kind >= 0;
 }
+
+double stock_most_gain (const double *gain, int p, int kinds, const int *price, int most,
+                        double *work)
+{
+    for (int c = 0; c <= most; c++)
+        work[c] = 0.0;
+    for (int k = 0; k < p; k++, gain += KINDS_MAX)
+        for (int c = most; c >= 0; c--) {
+            double best = -1.0;
+
+            for (int j = 0; j < kinds; j++)
+                if (price[j] <= c && gain[j] >= 0.0 && work[c - price[j]] >= 0.0 &&
+                    work[c - price[j]] + gain[j] > best)
+                    best = work[c - price[j]] + gain[j];
+            work[c] = best;
+        }
+    return work[most];
+}

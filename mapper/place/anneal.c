@@ -143,12 +143,17 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
             draw_runs (x, step, &m);
         if (m.n == 0 || m.n > TOPOLOGY_NODE_GPUS_MAX || !move_legal (x, &m))
             continue;
+
+        struct rng was = x->rng;
+        double most = here - temperature * log (rng_unit (&x->rng)), there;
+
+        costmodel_state_limit (x->state, (struct costmodel_price){0, INFINITY, most});
         costmodel_state_exchange (x->state, m.a, m.b, m.n);
         now = costmodel_state_price (x->state);
-
-        double there = energy (&now);
-
-        if (there <= here || rng_unit (&x->rng) < exp ((here - there) / temperature)) {
+        there = energy (&now);
+        if (there <= most) {
+            if (there <= here)
+                x->rng = was; /* luck was not needed */
             here = there;
             if (mapper_price_less (&now, &best->price)) {
                 best->price = now;
@@ -161,6 +166,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
                 count_move (x, &m, -1);
         }
     }
+    costmodel_state_limit (x->state, (struct costmodel_price){0, INFINITY, INFINITY});
 }
 
 void improve_by_node (struct placer *x, int moves, struct candidate *k)

@@ -289,35 +289,43 @@ static bool divide (struct motion *m)
     return can && m->other;
 }
 
+/* Make the move and see whether it serves. */
+static bool make_if_good (struct motion *m, double temperature, double *here)
+{
+    struct costmodel_state *state = m->x->state;
+    struct rng was = m->rng;
+    double most = *here - temperature * log (rng_unit (&m->rng)), there;
+
+    costmodel_state_limit (state, (struct costmodel_price){0, INFINITY, most});
+    make (m);
+    there = energy (costmodel_state_price (state));
+    if (!(there <= most))
+        return false;
+    if (there <= *here)
+        m->rng = was; /* luck was not needed */
+    *here = there;
+    return true;
+}
+
 /* Make the move and keep it, or not. */
 static void try_move (struct motion *m, double temperature, double *here)
 {
     struct drawn *x = m->x;
     bool legal = is_legal (m), exchange = m->n > 0 && !m->other;
     bool again = exchange && x->c->deg.pp > 1 && rng_below (&m->rng, DIVIDED) == 0;
-    double there = INFINITY;
 
     if (!legal && !again)
         return;
-    make (m);
-    if (legal)
-        there = energy (costmodel_state_price (x->state));
-    if (there <= *here ||
-        (legal && rng_unit (&m->rng) < exp ((*here - there) / temperature))) {
-        *here = there;
-        return;
+    if (legal) {
+        if (make_if_good (m, temperature, here))
+            return;
+    } else {
+        costmodel_state_limit (x->state, (struct costmodel_price){0});
+        make (m);
     }
-    if (!again) {
+    if (!again)
         unmake (m);
-        return;
-    }
-    if (!divide (m) || !is_legal (m))
-        return;
-    make (m);
-    there = energy (costmodel_state_price (x->state));
-    if (there <= *here || rng_unit (&m->rng) < exp ((*here - there) / temperature))
-        *here = there;
-    else
+    else if (divide (m) && is_legal (m) && !make_if_good (m, temperature, here))
         unmake (m);
 }
 

@@ -266,12 +266,16 @@ static struct costmodel_price keep_better (struct layouts *l)
     return price;
 }
 
-/* Price the GPUs in hand with even layers and with poured ones.  @return the better price */
+/* Price the GPUs in hand with even layers and with poured ones.  @return the better price, of which
+ * it is only certain that it is no less than that of the best way where that is so */
 static struct costmodel_price try_layout (struct layouts *l)
 {
     struct drawn *x = l->x;
-    struct costmodel_price even, poured;
+    struct costmodel_price even, poured, most = l->along.price;
 
+    most.smooth_s = INFINITY;
+
+    costmodel_state_limit (x->state, most);
     drawn_take_layers (x, l->even);
     costmodel_state_reset (x->state, x->gpu);
     even = keep_better (l);
@@ -518,7 +522,7 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           struct sketch *out, struct error *err)
 {
     struct drawn x;
-    struct layouts l = {.x = &x, .w = w, .best = out};
+    struct layouts l = {.x = &x, .w = w, .best = out, .along = {.price = no_price}};
     enum status st = drawn_init (&x, pool, w, c, err);
     int pp = c->deg.pp;
 

@@ -252,6 +252,9 @@ static void see_link (struct pool *pool, bool inside, struct topology_link l,
     /* Every link touches some class; find_touching has those that touch a faster one. */
     keep_best (&pool->touching[!inside][a.slowest > b.slowest ? a.slowest : b.slowest],
                l);
+    for (int q = 0; q < pool->n_classes; q++)
+        if ((a.fastest <= q && q <= a.slowest) || (b.fastest <= q && q <= b.slowest))
+            keep_best (&pool->own[!inside][q], l);
     for (int q = 1 + (a.fastest < b.fastest ? a.fastest : b.fastest); q < pool->n_classes;
          q++)
         if ((a.fastest < q && q <= b.slowest) || (b.fastest < q && q <= a.slowest))

@@ -39,6 +39,7 @@ struct pool {
     /* By class q, inside nodes and between them: the best links that touch a GPU of class q
      * or slower, and those from such a GPU to a faster one or back. */
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
+    struct best_link own[2][CLASSES_MAX]; /* those that touch a GPU of class q itself */
     int n_islands;    /* of nodes that measured links join, whichever way they go */
     int *island_gpus; /* [n_islands] most GPUs first */
     double *reach;   /* [n_nodes] bytes/s of a node's best link out or in, the slower one;

@@ -170,9 +170,10 @@ static void draws_end (struct draws *d)
 static enum status draw_gains (struct heldout *h, double *variance, struct error *err)
 {
     int passes = h->passes->passes, n = 0;
-    double *sum = calloc (2 * (size_t) passes, sizeof *sum), *square = sum + passes;
+    double *sum = calloc ((size_t) passes, sizeof *sum),
+           *square = calloc ((size_t) passes, sizeof *square);
     struct draws d = {.c = NULL};
-    enum status st = sum ? draws_start (h, &d, err) : err_nomem (err);
+    enum status st = sum && square ? draws_start (h, &d, err) : err_nomem (err);
 
     for (int i = 0; i < h->how->draws && st == ST_OK; i++) {
         draws_next (h, &d);
@@ -194,6 +195,7 @@ static enum status draw_gains (struct heldout *h, double *variance, struct error
     *variance /= n > 0 ? n : 1;
     draws_end (&d);
     free (sum);
+    free (square);
     return st;
 }
 

@@ -24,9 +24,10 @@
 #define SMALL_GPUS 64
 #define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
-#define NEAR_BOUND 0.015  /* of the step: an odd pool's plan that needs no sketches */
-#define FAR_BOUND 0.05    /* the same of a small pool that is not odd */
-#define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
+#define NEAR_BOUND 0.015 /* of the step: an odd pool's plan that needs no sketches */
+#define FAR_BOUND 0.05   /* the same of a small pool that is not odd */
+#define FIRST_PART 0.1   /* of a time limit: an odd pool's, before the rest is sketched */
+#define PLACED_SOON 48   /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 
@@ -93,7 +94,7 @@ static bool should_stop (struct search *x)
 {
     /* The first plan is awaited: without one there is nothing to stop with. */
     bool late = (search_show_progress (x) || deadline_passed (&x->deadline)) &&
-                (x->best >= 0 || search_is_over (x));
+                (x->best >= 0 || x->sketches_next || search_is_over (x));
 
     /* Looking for something simpler is no part of the proof. */
     x->info->stopped = x->info->stopped || (late && x->heap[0].bound_s < search_cut (x));
@@ -231,6 +232,27 @@ static bool is_settled (struct search *x, bool joint)
                          search_cut (x) * (1.0 - (x->odd ? NEAR_BOUND : FAR_BOUND));
 }
 
+/* What bounds alone settle soon.  With a time limit that is a small part of it where the plan is
+ * the annealed sketches'. */
+static enum status run_first (struct search *x, struct limit most, struct error *err)
+{
+    struct deadline all = x->deadline;
+    enum status st;
+
+    x->sketches_next =
+        x->odd && x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && isfinite (all.until_s);
+    if (x->sketches_next) {
+        double now = clock_s ();
+
+        x->deadline.until_s = now + FIRST_PART * fmax (0.0, all.until_s - now);
+    }
+    st = run (x, most, err);
+    x->deadline = all;
+    x->sketches_next = false;
+    x->info->stopped = x->info->stopped && deadline_passed (&all);
+    return st;
+}
+
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
@@ -247,14 +269,15 @@ static enum status search_heap (struct search *x, struct error *err)
         return run (x, all, err);
     x->by_kinds = by_kinds;
     if (!odd || !whole)
-        TRY (run (x,
-                  (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
-                                 sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
-                                 : odd                   ? CELLS_WHOLE * x->s->effort
-                                                         : LONG_MAX},
-                  err));
+        TRY (run_first (
+            x,
+            (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
+                           sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
+                           : odd                   ? CELLS_WHOLE * x->s->effort
+                                                   : LONG_MAX},
+            err));
     x->by_kinds = false;
-    if (is_settled (x, joint) || deadline_passed (&x->deadline))
+    if (is_settled (x, joint) || (x->best >= 0 && deadline_passed (&x->deadline)))
         return ST_OK;
     for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,

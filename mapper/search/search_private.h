@@ -36,6 +36,7 @@ struct search {
     long sketched;      /* configurations */
     bool annealed;      /* were the best sketches? */
     bool odd;           /* are GPUs or nodes unlike? */
+    bool sketches_next; /* a first plan comes from them */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
     struct entry *listed; /* a heap too, of BOUND_WORK: nothing else is known of them */
@@ -160,6 +161,8 @@ bool search_show_progress (const struct search *x);
 double search_cut (const struct search *x);
 
 /* ---- sketches.c ---- */
+
+#define SEARCH_ANNEALED_GPUS 1024 /* of a pool whose sketches are annealed */
 
 /** Does the search lend itself to sketches: are schedules played out, may single GPUs be
  *  placed? */

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#define ANNEALED_GPUS 1024 /* of a pool whose sketches are annealed */
 #define NEAR_BOUND 0.005 /* of the step: more than annealing is worth, with one effort */
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define KEPT 12          /* of an odd pool's sketches */
@@ -120,8 +119,8 @@ enum status search_sketches (struct search *x, bool joint, struct error *err)
     struct looks l;
     enum status st = looks_take (x, &l, err);
 
-    x->annealed = st == ST_OK && l.n > 0 && joint && x->pool.n_gpus <= ANNEALED_GPUS &&
-                  !is_near (x, &l);
+    x->annealed = st == ST_OK && l.n > 0 && joint &&
+                  x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && !is_near (x, &l);
     if (x->annealed)
         st = looks_anneal (x, &l, err);
     for (int i = 0; i < KEPT && i < l.n && joint && st == ST_OK; i++)

@@ -327,7 +327,7 @@ static void breaches (void **state)
     const struct {
         const char *where, *value, *says;
     } bad[] = {
-        {"version", "3", "version: expected a whole number from 1 to 1, found 3"},
+        {"version", "3", "version: expected 1, found 3"},
         {"model", NULL, "model: expected an object, found nothing"},
         {"model.hidden_size", NULL, "hidden_size: expected"},
         {"degrees.tp", "3", "tp 3 does not divide 16 attention heads"},

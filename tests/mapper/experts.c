@@ -228,9 +228,47 @@ static void ways_of_whole_groups (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* The last stage has the fewest forwards before its first backward: in an interleaved pipeline all
+ * chunks but its last one's.  Of its exchanges the rest hides. */
+static void hides_as_on_the_last_stage (void **state)
+{
+    struct setting s = {.cluster = cluster_of ("4x8 h100-sxm5-80g intra:400 inter:20"),
+                        .model = small_model (8),
+                        .job = {.seq = 1024, .global_batch = 32},
+                        .profile = profile_of ("megatron-core")};
+    struct mapper_problem p;
+    struct pool pool;
+    struct bounded b;
+    struct error err = {""};
+    double plain, hidden, chunks = 32 * 2, first = 1 + 1 * 4;
+    (void) state;
+
+    s.model.experts = 8;
+    s.model.top_k = 2;
+    s.model.expert_ffn = 4096;
+    s.config = config_of (1, 4, 8, 1);
+    s.config.deg.ep = 8;
+    s.config.deg.vpp = 2;
+    s.config.schedule = SCHEDULE_INTERLEAVED;
+    s.job.global_batch = 32 * 8;
+    p = search_problem (&s);
+    ok (pool_init (&pool, &p, &err), &err);
+    b = bounded_of (&pool, &s.config);
+    s.profile.time.moe_overlap = 0.0;
+    plain = bound_exchange_s (&b);
+    s.profile.time.moe_overlap = 0.8;
+    s.profile.time.overlap_slowdown = 0.25;
+    hidden = 0.8 * plain * (1 - first / chunks);
+    assert_true (workload_exchanges_overlap (&s.profile, &s.config));
+    CLOSE (bound_exchange_s (&b), plain - 0.75 * hidden, 1e-12);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (ways_of_whole_groups),
+                                       cmocka_unit_test (hides_as_on_the_last_stage),
                                        cmocka_unit_test (below_everything),
                                        cmocka_unit_test (below_patterns)};
 

@@ -1,0 +1,72 @@
+/* What kinds.c and share.c share. */
+#ifndef MAPPER_BOUND_KINDS_H
+#define MAPPER_BOUND_KINDS_H
+
+#include "mapper/bound/bound_private.h"
+#include "mapper/bound/rows.h"
+#include "mapper/bound/stock.h"
+
+#define IMPOSSIBLE (-1e6) /* layers of a stage that cannot be of a kind */
+
+/* What is counted: classes; of stages with TP groups inside nodes; of those on one node. */
+enum stock { BY_CLASS, INSIDE, ALONE, STOCKS };
+
+/* A kind of slot: with a GPU of its class or a slower one; or what INSIDE or ALONE is not. */
+struct kind {
+    struct config_times times;
+    struct bound_pipeline pipeline;
+    struct pipeline_case rows;
+};
+
+struct kinds {
+    const struct least_terms *x;
+    bool roams; /* bound_roams: more are on several nodes than leave all others apart */
+    int p, classes;               /* stages; the kinds 0..classes-1 are by class */
+    bool used[STOCKS];            /* does it tell something? */
+    int units[STOCKS][KINDS_MAX]; /* by class, then all others */
+    struct kind kind[KINDS_MAX + STOCKS]; /* by class, then INSIDE's and ALONE's others */
+    int *cap;                             /* [2 * p] of each */
+    double *
+        most; /* [STOCKS * p * KINDS_MAX] layers that a stage of a kind holds, by stock */
+    int *near;    /* [p] of each kind: the most layers, as they were last */
+    int *of;      /* [STOCKS * p] each stage's kind, by stock */
+    double *loss; /* [p] of most_across */
+    /* One replica's: mean slots by class, and what a layer takes there beyond any slot, at least
+     * such shares of it forward and backward; layers by stage and class, and what they gain. */
+    double slots[KINDS_MAX], more_s[KINDS_MAX], fwd_share, back_share;
+    double *own, *gain, *work; /* NULL: not told */
+    double
+        apart_s; /* sends from a stage on one node to one on another, in one direction */
+};
+
+/* Stage 0 as it is tried; 0 layers where it is like all others. */
+struct first {
+    int layers, class;
+    bool other[STOCKS]; /* does it span, is it on several nodes? */
+};
+
+/* ---- kinds_stage.c ---- */
+
+/** Can a stage's slowest slot be of that class?  Where there are no units of it, one that has
+ *  it takes a faster one's. */
+bool kinds_has_units (const struct kinds *x, int class);
+
+/** The most layers of stage k on a kind of slot. */
+double kinds_most_layers (const struct kinds *x, int kind, int k, int below,
+                          const struct rows_times *then);
+
+/** 1F1B: stage 0's p-th next forward waits for a micro-batch's backward.  Do those that make no
+ *  whole round end by then, which take turns on stage 0? */
+bool kinds_goes_around (const struct kinds *x, const struct first *first, double end);
+
+/* ---- share.c ---- */
+
+/** What slots of each class there are, and what a layer takes there. */
+void kinds_share_init (struct kinds *x);
+
+/** Does a replica that has no more than its share of fast slots end by then?
+ *  @param[in] then  for which x->most is known */
+bool kinds_share_ends (struct kinds *x, const struct first *first,
+                       const struct rows_times *then);
+
+#endif

@@ -1,0 +1,105 @@
+/* A pipeline's case: what layers take on its slots, and how its stages may be placed. */
+#include "mapper/bound/rows.h"
+
+#include <math.h>
+
+#include "base/extremes.h"
+
+/* A layer of a model without a pattern, in the mean. */
+static double mean_s (const struct workload_model *m, double dense, double expert)
+{
+    return m->experts == 0 ? dense : dense + (expert - dense) / m->expert_every;
+}
+
+static double of_layer (const struct bound_layer *l, enum part part)
+{
+    return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
+}
+
+/* Of a pattern: the mean of all layers, and what any of them in a row take less than theirs at
+ * most. */
+static struct layer_cost line_of_pattern (const struct workload_model *m,
+                                          const struct bound_layer *kind, enum part part)
+{
+    struct layer_cost l = {.least_slope = INFINITY};
+    double less = 0.0;
+
+    for (int i = 0; i < m->layers; i++) {
+        double s = of_layer (&kind[workload_kind_of (m, i)], part);
+
+        l.slope += s / m->layers;
+        l.least_slope = smaller (l.least_slope, s);
+    }
+    for (int i = 0; i < m->layers; i++) { /* of those that end with layer i */
+        less = larger (0.0,
+                       less + l.slope - of_layer (&kind[workload_kind_of (m, i)], part));
+        l.slack = larger (l.slack, less);
+    }
+    return l;
+}
+
+static struct layer_cost line_of (const struct workload_model *m,
+                                  const struct bound_layer *kind, enum part part)
+{
+    double d = of_layer (&kind[0], part), e = of_layer (&kind[1], part);
+
+    if (m->pattern[0])
+        return line_of_pattern (m, kind, part);
+    return (struct layer_cost){.dense_s = d,
+                               .expert_s = e,
+                               .slope = mean_s (m, d, e),
+                               .least_slope = smaller (d, e)};
+}
+
+/* What a layer takes at least more on a slow slot. */
+static double least_more (const struct bound_pipeline *x, enum part part)
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
+        least = smaller (least, of_layer (&x->slot[1].layer[kind], part) -
+                                    of_layer (&x->slot[0].layer[kind], part));
+    return x->slow > 0 ? larger (0.0, least) : 0.0;
+}
+
+int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
+                   struct stage_placing out[PLACINGS_MAX])
+{
+    int n = 0;
+
+    for (int i = SPAN_ONE; i < SPANS; i++)
+        if (span[i])
+            out[n++] = (struct stage_placing){(enum tp_span) i, NULL};
+    for (int i = 0; span[SPAN_NONE] && i < x->n_experts; i++)
+        out[n++] = (struct stage_placing){SPAN_NONE, &x->experts[i]};
+    if (span[SPAN_NONE] && x->n_experts == 0)
+        out[n++] = (struct stage_placing){SPAN_NONE, NULL};
+    return n;
+}
+
+bool rows_span (const struct bound_pipeline *x, struct stage_placing placing)
+{
+    return placing.span == SPAN_ALL || (placing.span == SPAN_ONE && x->slow == 0);
+}
+
+void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
+                struct stage_placing first, int *work)
+{
+    const struct workload_model *m = x->model;
+
+    *pc = (struct pipeline_case){.x = x,
+                                 .split = workload_schedule_splits_backward (x->schedule),
+                                 .v_shaped = workload_schedule_is_v (x->schedule),
+                                 .first = first,
+                                 .spans = rows_span (x, first),
+                                 .work = work};
+    pc->n_placings = rows_placings (x, x->span, pc->placing);
+    for (enum part part = 0; part < N_PARTS; part++) {
+        for (int i = 0; i < m->layers; i++)
+            pc->all_s[part] +=
+                of_layer (&x->slot[0].layer[workload_kind_of (m, i)], part);
+        for (int kind = 0; kind < 2; kind++)
+            pc->part[kind][part] = line_of (m, x->slot[kind].layer, part);
+        pc->more_s[part] = least_more (x, part);
+    }
+}

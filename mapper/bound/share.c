@@ -1,0 +1,184 @@
+/* The GPUs of all classes in one replica.
+ *
+ * Whatever slots cost, some replica has slots for no more than the mean of all.  In it a stage is
+ * on one slot, and all layers are on the slots that it has: so what stages hold, and what a way
+ * through all of them takes, is known for all classes together.
+ *
+ * Slots get any prices by class.  Were every replica dearer than the mean, all would be too.  What
+ * a stage holds in that replica is the rows' (rows.c); stages to slots within the price is a small
+ * recursion; and the same, with layers worth so much beyond their time, tells what the way takes
+ * more than on any slots, by duality.  That makes the rows hold less: a few rounds. */
+#include "mapper/bound/kinds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/extremes.h"
+
+#define PRICE 8  /* of the best slot */
+#define ROUNDS 8 /* of own_ends: each is a bound */
+
+/* What all layers take beyond any slots, into a kind's rows. */
+static void put_way (const struct kinds *x, struct pipeline_case *rows, double way_s)
+{
+    rows->way_more_s[FORWARD] = x->fwd_share * way_s;
+    rows->way_more_s[BACKWARD] = x->back_share * way_s;
+}
+
+/* May stage 0's slot there be of that class?  A stage whose slowest class has no units is tried as
+ * one of a faster class. */
+static bool may_be_first (const struct kinds *x, const struct first *first, int class)
+{
+    while (class > first->class && !kinds_has_units (x, class))
+        class --;
+    return class <= first->class;
+}
+
+/* Stage k's layers on a kind, from so many down, where all ways take what is put into its rows. */
+static double own_layers (const struct kinds *x, const struct first *first, int kind,
+                          int k, double most, int below, double end)
+{
+    const struct pipeline_case *rows = &x->kind[kind].rows;
+    bool given = k == 0 && first->layers > 0;
+    int n = given ? first->layers : (int) most;
+
+    if (given && !may_be_first (x, first, kind))
+        return IMPOSSIBLE;
+    while (n >= rows->x->least && rows_end_s (rows, k, kind > 0, n, below) > end)
+        n = given ? 0 : n - rows->x->unit;
+    return n >= rows->x->least ? n : IMPOSSIBLE;
+}
+
+/* What stages hold at most on each kind in that replica, from what find_most left. */
+static void find_own (struct kinds *x, const struct first *first,
+                      const struct rows_times *then, double way_s)
+{
+    const double *any = x->most + (size_t) BY_CLASS * (size_t) x->p * KINDS_MAX;
+    int below = 0;
+
+    for (int q = 0; q < x->classes; q++)
+        put_way (x, &x->kind[q].rows, way_s);
+    for (int k = x->p - 1; k >= 0; k--) {
+        double *own = x->own + k * KINDS_MAX, most = 0.0;
+
+        for (int q = 0; q < x->classes; q++) {
+            bool given = k == 0 && first->layers > 0;
+            /* Of a class without units find_most does not know. */
+            double from = way_s > 0.0 ? own[q]
+                          : given || kinds_has_units (x, q)
+                              ? any[k * KINDS_MAX + q]
+                              : kinds_most_layers (x, q, k, below, then);
+
+            own[q] = own_layers (x, first, q, k, from, below, then->end_s);
+            most = larger (most, own[q]);
+        }
+        below += (int) most;
+    }
+    for (int q = 0; q < x->classes; q++)
+        put_way (x, &x->kind[q].rows, 0.0);
+}
+
+/* A slot's price by kind, and what some replica has to spend at most.  Any prices hold: these
+ * are about what stages hold. */
+static int find_prices (const struct kinds *x, int price[KINDS_MAX])
+{
+    double held[KINDS_MAX] = {0.0}, sum = 0.0, left = x->p;
+
+    for (int k = 0; k < x->p; k++)
+        for (int q = 0; q < x->classes; q++)
+            held[q] += larger (0.0, x->own[k * KINDS_MAX + q]);
+    for (int q = 0; q < x->classes; q++) {
+        double slots = q < x->classes - 1 ? smaller (left, x->slots[q]) : left;
+
+        price[q] = held[0] > 0.0 ? (int) lround (PRICE * held[q] / held[0]) : 0;
+        if (q > 0 && price[q] > price[q - 1])
+            price[q] = price[q - 1];
+        sum += slots * price[q];
+        left -= slots;
+    }
+    return (int) floor (sum + 1e-9);
+}
+
+/* What all layers take on the slots of that replica beyond any slots, at least, when that is way_s
+ * or more; INFINITY where they do not fit.  By duality: were a layer worth so much. */
+static double own_way (struct kinds *x, const struct first *first,
+                       const struct rows_times *then, double way_s)
+{
+    int layers = x->x->times.layers, price[KINDS_MAX], most;
+    double more = way_s;
+
+    find_own (x, first, then, way_s);
+    most = find_prices (x, price);
+    if (stock_most_gain (x->own, x->p, x->classes, price, most, x->work) < layers)
+        return INFINITY;
+    for (int q = 1; q < x->classes; q++) {
+        double worth = x->more_s[q];
+
+        if (!(worth > x->more_s[q - 1]))
+            continue;
+        for (int i = 0; i < x->p * KINDS_MAX; i++) {
+            int j = i % KINDS_MAX;
+
+            if (j < x->classes)
+                x->gain[i] = x->own[i] < 0.0
+                                 ? x->own[i]
+                                 : x->own[i] * larger (0.0, worth - x->more_s[j]);
+        }
+        more = larger (more, worth * layers - stock_most_gain (x->gain, x->p, x->classes,
+                                                               price, most, x->work));
+    }
+    return more;
+}
+
+bool kinds_share_ends (struct kinds *x, const struct first *first,
+                       const struct rows_times *then)
+{
+    struct pipeline_case *any = &x->kind[0].rows;
+    double way_s = 0.0, more;
+    bool ends = true;
+
+    for (int round = 0; x->own && ends && round < ROUNDS; round++, way_s = more) {
+        more = own_way (x, first, then, way_s);
+        if (!isfinite (more))
+            return false;
+        put_way (x, any, more);
+        ends =
+            kinds_goes_around (x, &(struct first){.layers = first->layers}, then->end_s);
+        put_way (x, any, 0.0);
+        if (more <= way_s * (1.0 + 1e-3))
+            break;
+    }
+    return ends;
+}
+
+void kinds_share_init (struct kinds *x)
+{
+    const struct workload_degrees *d = &x->x->b.c->deg;
+    size_t stages = (size_t) x->p * KINDS_MAX;
+    long before = 0;
+
+    if (x->classes < 2)
+        return;
+    x->fwd_share = x->back_share = 1.0;
+    for (int q = 0; q < x->classes; q++) {
+        const struct bound_slot *s = x->kind[q].pipeline.slot;
+        long slots = pool_groups (x->x->b.pool, q, 1) / (d->tp * d->cp);
+
+        x->slots[q] = (double) (slots - before) / d->dp;
+        before = slots;
+        x->more_s[q] = INFINITY;
+        for (int i = 0; i < WORKLOAD_KINDS; i++) {
+            const struct bound_layer *any = &s[0].layer[i], *here = &s[q > 0].layer[i];
+            double fwd = here->fwd_s - any->fwd_s, back = here->back_s - any->back_s;
+
+            x->more_s[q] = smaller (x->more_s[q], fwd + back);
+            if (fwd + back > 0.0) {
+                x->fwd_share = smaller (x->fwd_share, fwd / (fwd + back));
+                x->back_share = smaller (x->back_share, back / (fwd + back));
+            }
+        }
+    }
+    x->own = malloc ((2 * stages + (size_t) x->p * PRICE + 1) * sizeof (double));
+    x->gain = x->own ? x->own + stages : NULL;
+    x->work = x->own ? x->gain + stages : NULL;
+}

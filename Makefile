@@ -106,7 +106,7 @@ TESTS := $(patsubst %.c,$B/%,$(filter %.c,$(CHOSEN)))
 
 # The number changes when a program that was built before would no longer run.
 SONAME := liblinkwise.so.0
-LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o $B/obj/gen/page.o
+LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o $B/obj/gen/page.o $B/obj/gen/record.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
 # What bwprobe takes of the library: base and the core of topology.
@@ -115,7 +115,7 @@ PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
 
 # ---- targets ----
 
-.PHONY: all run pictures check check-long check-faults check-gpu fuzz bench bench-plans bench-monotone fit accuracy accuracy-memory accuracy-times \
+.PHONY: all run pictures check check-long check-faults check-gpu fuzz bench bench-plans bench-monotone fit record accuracy accuracy-memory accuracy-times \
         accuracy-sources accuracy-links results wheel mutants deps deps-test info help install uninstall dist deb clean config missing \
         packages-then-run packages-then-check
 .DEFAULT_GOAL := all
@@ -145,6 +145,7 @@ help:
 ## make mutants    N=20 SEED=1 T="memest mapper/bound": do tests notice one changed operator?
 ## make accuracy RUNS=DIR   estimates beside measured runs
 ## make fit RUNS=DIR        constants fitted to all of these runs together
+## make record RUNS=DIR     calibrate/record.json: their accuracy by framework and GPU type
 ## make results RUNS=DIR    bench and accuracy, written to bench/RESULTS.md
 ## make info       what was found on this machine
 ## make deps       install the build packages (apt); deps-test: those of optional tests
@@ -244,6 +245,10 @@ accuracy-memory: $B/bench/accuracy
 accuracy-times accuracy-sources accuracy-links: accuracy-%: $B/bench/accuracy_%
 accuracy-memory accuracy-times accuracy-sources accuracy-links:
 	@$< $(RUNS)
+
+# What `parts` of outputs and reports say of runs on record; the build links it in.
+record: $B/bench/record
+	@$< $(RUNS) >$B/record.json && mv $B/record.json calibrate/record.json
 
 # One change of the sources after another: do their tests notice?
 N ?= 20
@@ -397,6 +402,10 @@ $B/gen/profiles.c: $(PROFILES) $(SETTINGS)
 $B/gen/scripts.c: $(SCRIPTS) $(SETTINGS)
 	$(call say,GEN,$@)
 	$Q$(call texts,launch/launch_private.h,launch_shipped_scripts,,$(SCRIPTS))
+
+$B/gen/record.c: calibrate/record.json $(SETTINGS)
+	$(call say,GEN,$@)
+	$Q$(call texts,calibrate/calibrate_private.h,calibrate_shipped_record,.json,$<)
 
 $B/gen/page.c: $(REPORT) $(SETTINGS)
 	$(call say,GEN,$@)

@@ -1,7 +1,6 @@
 /* Every runs file of a folder on one line, the estimates being those that `linkwise
  * validate` makes by itself: a part of make accuracy RUNS=DIR.  Below, what fitting the
  * time constants to a few runs of a source gains on its others. */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "calibrate/calibrate.h"
+#include "bench/runs_dir.h"
 
 #define DRAWS 20
 #define DRAWN 5
@@ -88,29 +87,11 @@ struct file {
     double *step_s, *open;      /* [runs.n] */
 };
 
-static enum kind kind_of (const struct workload_profile *p, const char *name)
-{
-    if (p->compute_of_type)
-        return COMPOSED;
-    for (int i = 0; i < p->n_sources; i++)
-        if (strcmp (p->source[i], name) == 0)
-            return FITTED;
-    return OTHER;
-}
-
 /* A peak alone that is over the GPU's memory is a formula's. */
 static bool ran (const struct calibrate_run *run)
 {
     return run->oom == 0 || (run->oom < 0 && (!isnan (run->iter_time_s) ||
                                               run->peak_bytes <= run->gpu_bytes));
-}
-
-static bool disturbed (const struct calibrate_runs *r, const struct calibrate_run *run)
-{
-    int notes = csv_table_column (&r->table, "notes", 0);
-
-    return notes >= 0 &&
-           strstr (r->table.cell[run->row * r->table.columns + notes], "SLOW");
 }
 
 /* A profile's name, whatever the release: as many characters. */
@@ -126,7 +107,9 @@ static void describe (const struct file *f, struct source *s)
     snprintf (s->profile, sizeof s->profile, "%.*s", n, f->p[0].name);
     s->kind = OTHER;
     for (int i = 0; i < f->runs.n; i++) {
-        enum kind kind = kind_of (&f->p[i], f->runs.run[i].source);
+        enum kind kind = f->p[i].compute_of_type                       ? COMPOSED
+                         : runs_dir_fitted (&f->p[i], &f->runs.run[i]) ? FITTED
+                                                                       : OTHER;
 
         if (plain_name (&f->p[i]) != n ||
             strncmp (f->p[i].name, f->p[0].name, (size_t) n) != 0)
@@ -151,25 +134,19 @@ static void score_times (const struct file *f, double *figure)
 {
     struct calibrate_errors e = errors_of (&f->runs, f->step_s, f->use);
     double *far = calloc ((size_t) f->runs.n, sizeof *far);
-    int n = 0, inside = 0;
+    int n = 0;
 
-    for (int i = 0; i < f->runs.n; i++) {
-        const struct calibrate_run *run = &f->runs.run[i];
-
-        if (!f->use[i])
-            continue;
-        far[n] = log (f->step_s[i] / run->iter_time_s);
-        inside +=
-            fabs (far[n++]) <=
-            log (workload_interval (calibrate_time_spread (run, &f->p[i], f->open[i])));
-    }
+    for (int i = 0; i < f->runs.n; i++)
+        if (f->use[i])
+            far[n++] = log (f->step_s[i] / f->runs.run[i].iter_time_s);
     figure[TIMES] = n;
     if (n > 0) {
         figure[T_MAPE] = 100 * e.mape;
         figure[T_MEDIAN] = 100 * e.median;
         figure[T_BIAS] = 100 * stats_median (far, n);
         figure[T_RANK] = e.spearman;
-        figure[T_INSIDE] = 100.0 * inside / n;
+        figure[T_INSIDE] =
+            100 * calibrate_time_coverage (&f->runs, f->p, f->step_s, f->open, f->use);
     }
     free (far);
 }
@@ -301,7 +278,7 @@ static void measure (struct source *s)
     f.open = steps.open;
     for (int i = 0; i < runs->n; i++)
         f.use[i] = !isnan (runs->run[i].iter_time_s) && isfinite (f.step_s[i]) &&
-                   !disturbed (runs, &runs->run[i]);
+                   !runs_dir_disturbed (runs, &runs->run[i]);
     describe (&f, s);
     score_times (&f, s->figure);
     score_memory (&f, s->figure);
@@ -553,13 +530,6 @@ static void print_all (void)
     print_sources (DRAWN_FROM, FIGURES, false);
 }
 
-static int is_csv (const struct dirent *d)
-{
-    const char *dot = strrchr (d->d_name, '.');
-
-    return dot && strcmp (dot, ".csv") == 0;
-}
-
 int main (int argc, char **argv)
 {
     struct dirent **file;
@@ -568,7 +538,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "usage: accuracy_sources DIR (a folder of runs files)\n");
         return 2;
     }
-    if ((n_sources = scandir (argv[1], &file, is_csv, alphasort)) < 0) {
+    if ((n_sources = scandir (argv[1], &file, runs_dir_is_csv, alphasort)) < 0) {
         perror (argv[1]);
         return 1;
     }

@@ -1,15 +1,13 @@
 /* make fit RUNS=DIR: the constants that sources share, fitted to every runs file of a folder
  * together (calibrate/joint.c).  Shipped values are what it printed, times its factors, written
  * down by hand where they make no source worse (docs/accuracy.md). */
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/progress.h"
 #include "base/text.h"
-#include "calibrate/calibrate.h"
+#include "bench/runs_dir.h"
 
 static void die (const struct error *err)
 {
@@ -17,25 +15,15 @@ static void die (const struct error *err)
     exit (1);
 }
 
-static int is_csv (const struct dirent *d)
-{
-    const char *dot = strrchr (d->d_name, '.');
-
-    return dot && strcmp (dot, ".csv") == 0;
-}
-
 /* The rows with a step time, without those whose notes say SLOW. */
 static bool *timed (const struct calibrate_runs *r, int *n)
 {
     bool *use = calloc ((size_t) r->n + 1, sizeof *use);
-    int notes = csv_table_column (&r->table, "notes", 0);
 
     for (int i = 0; use && i < r->n; i++) {
         const struct calibrate_run *run = &r->run[i];
-        const char *s =
-            notes < 0 ? "" : r->table.cell[run->row * r->table.columns + notes];
 
-        use[i] = !isnan (run->iter_time_s) && !strstr (s, "SLOW");
+        use[i] = !isnan (run->iter_time_s) && !runs_dir_disturbed (r, run);
         *n += use[i];
     }
     return use;
@@ -76,7 +64,7 @@ int main (int argc, char **argv)
         fprintf (stderr, "usage: fit DIR (a folder of runs files)\n");
         return 2;
     }
-    if ((n_files = scandir (argv[1], &file, is_csv, alphasort)) < 0) {
+    if ((n_files = scandir (argv[1], &file, runs_dir_is_csv, alphasort)) < 0) {
         perror (argv[1]);
         return 1;
     }

@@ -47,6 +47,7 @@ struct calibrate_run {
     double expert_capacity;                /* over their mean of tokens; 0: not said */
     enum workload_choice deduplicated;     /* tokens go once to every node and GPU */
     enum workload_choice captured;         /* whole steps, in a CUDA graph */
+    bool captured_parts;                   /* parts of layers, in graphs of their own */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     double
@@ -405,6 +406,21 @@ enum status calibrate_memory_errors (const struct calibrate_runs *runs,
 double calibrate_memory_coverage (const struct calibrate_runs *runs,
                                   const struct workload_profile *profile,
                                   const bool *use);
+
+/** The same of step times, each with its run's own interval.
+ *  @param[in] step_s, open  [runs->n] of calibrate_steps
+ *  @param[in] use           [runs->n] which of them; these have both times */
+double calibrate_time_coverage (const struct calibrate_runs *runs,
+                                const struct workload_profile *profile,
+                                const double *step_s, const double *open,
+                                const bool *use);
+
+/** The accuracy on record of a shipped profile, whatever its release, on a GPU type: how far
+ *  estimates of published runs are off (docs/accuracy.md).  `here` is a list of at most two records
+ *  of calibrate/record.json, of runs that the profile was made from and of others; `other_gpus` sums
+ *  up this profile on other types, `other_profiles` others on this type.
+ *  @return a new reference; NULL: out of memory */
+json_t *calibrate_record (const struct workload_profile *p, const char *gpu);
 
 /** Out-of-memory labels beside what `by` says: a run is said to run out when its need
  *  reaches `threshold` times the GPU's memory (1: probability .5; Fujii's rule: .8). */

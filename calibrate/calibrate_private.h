@@ -122,4 +122,7 @@ struct calibrate_few {
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
                            struct error *err);
 
+/** calibrate/record.json. */
+extern const struct text_shipped calibrate_shipped_record[];
+
 #endif

@@ -105,29 +105,32 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
     *shelf = (struct calibrate_shelf){0};
 }
 
-/* What runs on GPUs with fp8 are taken for where nobody says what ran them. */
-#define MODERN_PROFILE "nemo"
+/* What a run is taken for where nobody says what ran it: Megatron-Core shards no parameters in the
+ * runs that people publish of it, and GPUs with fp8 came with today's recipes. */
+static const char *usual_profile (const struct calibrate_run *run)
+{
+    if (run->framework[0])
+        return WORKLOAD_PROFILE_DEFAULT;
+    if (run->zero_said && run->config.zero == 3)
+        return "fsdp";
+    if (run->model.experts > 0 && slowest_type (run)->fp8_flop_per_s > 0)
+        return "megatron-bridge";
+    return slowest_type (run)->fp8_flop_per_s > 0 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;
+}
 
-/* The facts of the run's release, of a profile on the shelf.  Recipes of releases that overlap no
- * exchanges of experts elsewhere do so where these leave the NVLink domain and chunks of an
- * interleaved pipeline are there to overlap (Megatron Bridge's scripts/performance/configs:
- * DeepSeek-V3 on H100 and B200, Qwen3 235B on H100). */
+/* The facts of the run's release, of a profile on the shelf. */
 static void take_release (const struct workload_profile *p,
                           const struct calibrate_run *run, struct workload_profile *out)
 {
-    const struct workload_degrees *d = &run->config.deg;
     int i = workload_release_of (p, run->release);
 
     *out = i < p->n_until ? p[1 + i] : *p;
-    if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
-        out->time.moe_overlap = p->time.moe_overlap;
 }
 
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
-    const char *type = slowest_type (run)->name;
-    bool modern = !run->framework[0] && slowest_type (run)->fp8_flop_per_s > 0;
+    const char *type = slowest_type (run)->name, *usual = usual_profile (run);
     const struct workload_profile *by_gpu = NULL, *by_framework = NULL,
                                   *standard = shelf->profile;
     size_t letters = 0;
@@ -147,15 +150,12 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         }
         if (!by_gpu && strcmp (p->gpu, type) == 0)
             by_gpu = p;
-        if (strcmp (p->name, modern ? MODERN_PROFILE : WORKLOAD_PROFILE_DEFAULT) == 0)
+        if (strcmp (p->name, usual) == 0)
             standard = p;
     }
-    if (by_framework) {
-        take_release (by_framework, run, out);
-        return;
-    }
-    *out = by_gpu ? *by_gpu : *standard;
-    calibrate_profile_unknown (out);
+    take_release (by_framework ? by_framework : by_gpu ? by_gpu : standard, run, out);
+    if (!by_framework)
+        calibrate_profile_unknown (out);
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that
@@ -208,6 +208,7 @@ double calibrate_time_spread (const struct calibrate_run *run,
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
+    const struct workload_degrees *d = &run->config.deg;
     struct workload_profile own = *p;
     double gradient = run->state_bytes >= 16.0 ? 4.0 : fmin (2.0, run->state_bytes - 2.0);
 
@@ -234,6 +235,12 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
     own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)
         own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;
+    if (run->captured == CHOICE_NO)
+        own.captured_parts = CAPTURED_NOWHERE;
+    else if (run->captured_parts)
+        own.captured_parts = CAPTURED_EVERYWHERE;
+    if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
+        own.time.moe_overlap = fmax (own.time.moe_overlap, own.time.moe_overlap_out);
     if (run->exchange_overlap == CHOICE_NO)
         own.time.moe_overlap = 0.0;
     else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)

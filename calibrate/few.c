@@ -15,6 +15,8 @@
 #define STEP 0.03 /* of a constant's logarithm, to see what it moves */
 /* Of a constant, since what it moves is linear near the start alone. */
 #define SPREAD_MOST 0.3
+/* Priors are of what constants are anywhere.  Those of one place, its scale told, lie closer. */
+#define SPREAD_PART 0.5
 #define RESIDUAL_RUNS 5.0 /* that the profile's residual counts as */
 /* Of how far runs scatter, in logarithms. */
 #define SCATTER_SPREAD 1.5
@@ -176,6 +178,11 @@ static bool moves (const struct calibrate_few *runs, const struct workload_profi
     return true;
 }
 
+static double spread_of (const struct workload_constant *k)
+{
+    return SPREAD_PART * fmin (SPREAD_MOST, k->spread);
+}
+
 static void add_together (struct few_fit *f, const double *move, double spread)
 {
     for (int i = 0; i < f->n; i++)
@@ -219,9 +226,8 @@ static void move_all (const struct few_fit *f, const double *weight,
     set_residual (f, weight, p);
     for (int k = 0; k < n_all; k++)
         if (calibrate_may_move (&all[k], p))
-            set_constant (
-                p, &all[k],
-                exp (deviation (f, weight, move[k], fmin (SPREAD_MOST, all[k].spread))));
+            set_constant (p, &all[k],
+                          exp (deviation (f, weight, move[k], spread_of (&all[k]))));
     scale (p, exp (ones));
 }
 
@@ -242,7 +248,7 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
     add_together (&f, move[n_all], CALIBRATE_SCALE_SPREAD);
     for (int k = 0; k < n_all; k++)
         if (calibrate_may_move (&all[k], p) && moves (runs, p, &all[k], move[k]))
-            add_together (&f, move[k], fmin (SPREAD_MOST, all[k].spread));
+            add_together (&f, move[k], spread_of (&all[k]));
         else
             memset (move[k], 0, sizeof move[k]);
     part = part_to_take (&f);

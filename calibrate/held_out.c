@@ -51,6 +51,25 @@ double calibrate_memory_coverage (const struct calibrate_runs *runs,
     return n > 0 ? (double) within / n : NAN;
 }
 
+double calibrate_time_coverage (const struct calibrate_runs *runs,
+                                const struct workload_profile *profile,
+                                const double *step_s, const double *open, const bool *use)
+{
+    int n = 0, within = 0;
+
+    for (int i = 0; i < runs->n; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        double spread = calibrate_time_spread (run, &profile[i], open[i]);
+
+        if (!use[i])
+            continue;
+        within +=
+            fabs (log (step_s[i] / run->iter_time_s)) <= log (workload_interval (spread));
+        n++;
+    }
+    return n > 0 ? (double) within / n : NAN;
+}
+
 enum status calibrate_memory_labels (const struct calibrate_runs *runs,
                                      const struct workload_profile *profile,
                                      enum memest_model by, double threshold,

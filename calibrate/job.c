@@ -75,7 +75,7 @@ static bool read_attention (const char *s, const struct attention_word *words, s
 }
 
 /* Whole steps in a CUDA graph: Megatron's --cuda-graph-impl, "full_iteration" or "none"; its other
- * words capture parts, which says nothing of the rest. */
+ * words capture parts of layers. */
 static void read_captured (const struct row *r, struct calibrate_run *run)
 {
     char value[32];
@@ -86,6 +86,8 @@ static void read_captured (const struct row *r, struct calibrate_run *run)
         run->captured = CHOICE_YES;
     else if (strcmp (value, "none") == 0)
         run->captured = CHOICE_NO;
+    else
+        run->captured_parts = true;
 }
 
 /* Experts that drop tokens: Megatron's --moe-expert-capacity-factor, or in a word.  They are padded

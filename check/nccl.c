@@ -467,7 +467,6 @@ static enum status prepare (struct nccl_compare *x,
     size_t n = (size_t) x->p->n_ranks, nodes = (size_t) x->c->n_nodes,
            hosts = (size_t) x->log->n_hosts;
     int *room = malloc ((2 * n + nodes + hosts) * sizeof *room);
-    int *planned = room, *node_of_host = room + 2 * n + nodes;
     enum status st;
 
     x->gpu_met = calloc ((size_t) x->c->n_gpus, sizeof *x->gpu_met);
@@ -479,16 +478,17 @@ static enum status prepare (struct nccl_compare *x,
     for (size_t i = 0; i < 2 * n + nodes; i++)
         room[i] = -1;
     for (size_t i = 0; i < hosts; i++) {
-        node_of_host[i] = topology_node_of_host (x->c, x->log->host[i]);
-        node_of_host[i] = node_of_host[i] < 0 ? -1 : node_of_host[i];
+        int node = topology_node_of_host (x->c, x->log->host[i]);
+
+        room[2 * n + nodes + i] = node < 0 ? -1 : node;
     }
-    x->planned = planned;
+    x->planned = room;
     x->seat_of = room + n;
     x->node_first = room + 2 * n;
-    x->node_of_host = node_of_host;
-    st = costmodel_plan_gpus (x->p, x->c, planned, err);
+    x->node_of_host = room + 2 * n + nodes;
+    st = costmodel_plan_gpus (x->p, x->c, room, err);
     if (st == ST_OK)
-        st = costmodel_groups_create (problem, planned, &x->groups, err);
+        st = costmodel_groups_create (problem, room, &x->groups, err);
     if (st == ST_OK)
         st = compare_all (x, r, err);
     costmodel_groups_destroy (x->groups);

@@ -334,6 +334,8 @@ static void print_details (const struct planning *x)
     print_layers (r);
     print_peak (x);
     print_granularity (r);
+    if (p->cost_model == COSTMODEL_CRITICAL_PATH)
+        cli_print_record (p->profile, p->cluster);
     cli_print ("\n");
     cli_print_breakdown (&r->estimate);
     if (mapper_explain (p, r, &binding, &found, &unshared_s, NULL) == ST_OK)

@@ -470,6 +470,21 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
  *  takes an exchange back that came with layers gives those back first that were before. */
 void costmodel_state_layers (struct costmodel_state *s, const int *layers);
 
+/** What the placement costs.  Compare unmeasured first: a link that nobody measured is
+ *  used only when nothing else is possible. */
+struct costmodel_price {
+    int unmeasured;
+    double step_s;   /* INFINITY when some link has no price */
+    double smooth_s; /* step_s plus a little of every other replica's and stage's end: a
+                        guide for searches where step_s alone is flat */
+};
+
+/** From now on prices need not be exact that use as many unmeasured links as `most` or more and whose
+ *  step_s or smooth_s is above that of `most`: where that is seen before the pipelines are played,
+ *  the price is what it is at least, and a reset or that exchange's undo comes next, or an exchange
+ *  that is not undone.  At creation all are exact. */
+void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price most);
+
 /** What a micro-batch takes on a stage's slowest slot, there and back.
  *  @param[out] end_s  of it the embedding's and the head's, whatever the layers */
 double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
@@ -480,14 +495,6 @@ double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
  *  models.  The placement in hand stays. */
 double costmodel_state_begun_s (struct costmodel_state *s, const int *gpu, int ranks);
 
-/** What the placement costs.  Compare unmeasured first: a link that nobody measured is
- *  used only when nothing else is possible. */
-struct costmodel_price {
-    int unmeasured;
-    double step_s;   /* INFINITY when some link has no price */
-    double smooth_s; /* step_s plus a little of every other replica's and stage's end: a
-                        guide for searches where step_s alone is flat */
-};
 struct costmodel_price costmodel_state_price (const struct costmodel_state *s);
 
 /** The placement: [n], owned by the state. */

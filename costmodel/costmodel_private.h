@@ -300,6 +300,10 @@ void pipeline_play (const struct terms *t, struct replicas r, bool skip,
 /** The same for the first ones of two at once, with whole periods skipped. */
 void pipeline_play_two (const struct terms *t, const struct replicas r[2]);
 
+/** When the first replica's stages end at least, into end_s, in about a micro-batch's work.
+ *  @return false where nothing is known of the schedule */
+bool pipeline_least (const struct terms *t, struct replicas r);
+
 /* ---- published models (published.c): the problem's kind is one ---- */
 
 /** What a slot's micro-batch takes there. */

@@ -36,9 +36,9 @@
 #define LOSS_TRAFFIC 13.0
 #define GATHERED_TRAFFIC 40.0
 #define GATHER_COPY_TRAFFIC 8.0
-/* Adapters' kernels beside a layer's own: a dropout, two small products and a sum for each
- * product that has one, forward. */
-#define LORA_LAUNCHES 2.5
+/* Launches of attention's adapters over a dense layer's: a dropout, two small products and a sum
+ * for each product that has one.  Experts have none, and launch no more. */
+#define LORA_LAUNCHES 1.5
 /* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
  * read, the results written and added to the products'. */
 #define LORA_TRAFFIC 20.0
@@ -50,11 +50,14 @@
 #define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
  * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
-#define EXPERT_LAUNCHES 8.0
+#define EXPERT_LAUNCHES 10.0
 #define EXPERT_RATE 0.75
 #define EXPERT_PADDING 64.0 /* tokens */
 /* What is left of a floor of launches where a graph has captured them (docs/formulas.md, T14). */
 #define CAPTURED_LAUNCHES 0.1
+/* ... and where graphs have captured what surrounds the experts alone: steps of Qwen3 30B and
+ * GPT-OSS 20B take .78 to .84 of what they do without (Megatron Bridge's notes on CUDA graphs). */
+#define PARTLY_CAPTURED_LAUNCHES 0.55
 /* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
  * bits, written and transposed in 8, with the search for the largest. */
 #define CAST_TRAFFIC 4.5
@@ -268,6 +271,14 @@ static double with_floor (double gpu_s, double floor_s)
     return sqrt (sqrt (a * a + b * b));
 }
 
+/* Are attention and router captured, though the step is not? */
+static bool partly_captured (const struct setting *x)
+{
+    return x->p->captured_parts == CAPTURED_EVERYWHERE ||
+           (x->p->captured_parts == CAPTURED_IN_RACKS &&
+            topology_usual_rack (x->t->name) > 0);
+}
+
 static void layer_time (const struct setting *x, const struct sums *s, unsigned parts,
                         struct costmodel_layer *out)
 {
@@ -285,10 +296,13 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         weight = s->weights_s + accumulate;
     if (!p->compute_of_type || floor <= 0)
         floor = 1.0;
-    floor *= s->launches * (x->j->lora ? LORA_LAUNCHES : 1.0);
+    floor *= s->launches +
+             (x->j->lora ? LORA_LAUNCHES * workload_sublayers (parts) / 2.0 : 0.0);
     if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t))) {
         floor *= CAPTURED_LAUNCHES;
         waits = false;
+    } else if ((parts & PART_EXPERTS) && partly_captured (x)) {
+        floor *= PARTLY_CAPTURED_LAUNCHES;
     }
 
     if (parts & PART_ATTENTION)

@@ -148,11 +148,13 @@ enum status published_price (struct pricing *q, struct costmodel_estimate *e,
     const struct terms *t = &q->t;
     int pp = t->pp, unmeasured;
     size_t slot = (size_t) t->slot;
-    double *work = calloc ((size_t) pp * (2 + slot), sizeof *work), *compute_s = work,
-           *sync_s = work + pp, *lane_s = work + 2 * pp, slowest_s = 0.0;
+    double *compute_s = calloc ((size_t) pp * (2 + slot), sizeof *compute_s), *sync_s,
+           *lane_s, slowest_s = 0.0;
 
-    if (!work)
+    if (!compute_s)
         return err_nomem (err);
+    sync_s = compute_s + pp;
+    lane_s = sync_s + pp;
     for (int i = 0; i < pp; i++) {
         stage_price (t, i, &q->r.slot[i], pp);
         sync_s[i] = published_sync_s (t, i, &unmeasured);
@@ -181,6 +183,6 @@ enum status published_price (struct pricing *q, struct costmodel_estimate *e,
     e->step_s = published_sum_s (&e->part);
     e->tp_by = q->r.slot[e->replica * pp + e->stage].tp_by;
     e->dp_by = ALL_REDUCE_RING;
-    free (work);
+    free (compute_s);
     return ST_OK;
 }

@@ -327,7 +327,6 @@ static void play_dirty (struct costmodel_state *s)
     for (int d = 0; d < t->dp; d++) {
         if (!s->replica_dirty[d])
             continue;
-        journal_replica (s, d);
         if (first < 0)
             first = d;
         else if (same_replicas (s, first, d))
@@ -352,6 +351,7 @@ static void play_dirty (struct costmodel_state *s)
 /* The largest end decides; the others count a little, so that a search sees a way where
  * the largest alone is flat. */
 #define SMOOTH_WEIGHT 0.02
+#define ROUNDING 1e-9 /* of sums in another order */
 
 static void sum_up (struct costmodel_state *s)
 {
@@ -382,6 +382,24 @@ static void sum_up (struct costmodel_state *s)
         price.step_s = INFINITY;
     price.smooth_s = price.step_s + SMOOTH_WEIGHT * others / pp;
     s->price = price;
+}
+
+/* Is the price above what is asked for, whatever the schedules do?  It is what is known then, and
+ * replicas stay dirty. */
+static bool is_beyond (struct costmodel_state *s)
+{
+    const struct costmodel_price *most = &s->most, *least = &s->price;
+
+    if (!(fmin (most->step_s, most->smooth_s) < INFINITY) ||
+        s->unmeasured < most->unmeasured)
+        return false;
+    for (int d = 0; d < s->t.dp; d++)
+        if (s->replica_dirty[d] &&
+            !pipeline_least (&s->t, replicas_from (&s->r, &s->t, d)))
+            return false;
+    sum_up (s);
+    return least->step_s > most->step_s * (1.0 + ROUNDING) ||
+           least->smooth_s > most->smooth_s * (1.0 + ROUNDING);
 }
 
 /* Add up the slowest lane of every dirty replica. */
@@ -461,8 +479,13 @@ static void reprice (struct costmodel_state *s)
         sum_dirty (s);
         sum_published (s);
     } else {
-        play_dirty (s);
-        sum_up (s);
+        for (int d = 0; d < t->dp; d++)
+            if (s->replica_dirty[d])
+                journal_replica (s, d);
+        if (!is_beyond (s)) {
+            play_dirty (s);
+            sum_up (s);
+        }
     }
 }
 
@@ -483,6 +506,7 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         s->problem.layers = s->layers;
         s->problem.config = &s->config;
         s->n = n;
+        s->most = (struct costmodel_price){0, INFINITY, INFINITY};
         s->nodes = p->cluster->n_nodes;
         st = terms_init (&s->t, &s->problem, err);
     }
@@ -579,6 +603,7 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
     memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);
     memset (s->crossing, 0, pp * sizeof *s->crossing);
     memset (s->boundary_dirty, 0, (pp + 1) * sizeof *s->boundary_dirty);
+    memset (s->replica_dirty, 0, (size_t) s->t.dp * sizeof *s->replica_dirty);
     journal_restore (s);
 }
 
@@ -625,6 +650,11 @@ double costmodel_state_stage_s (const struct costmodel_state *s, int stage, doub
         }
     }
     return most;
+}
+
+void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price most)
+{
+    s->most = most;
 }
 
 struct costmodel_price costmodel_state_price (const struct costmodel_state *s)

@@ -53,6 +53,7 @@ struct costmodel_state {
     double *lane_s; /* [world] published models: sends of each rank to the next stage */
     double *pipe_s; /* [dp] their slowest sum down a replica */
     double tied_s;
+    struct costmodel_price most; /* costmodel_state_limit */
     int *slot_node;              /* [pp * dp] the slot's node, or SPREAD */
     int *tp_share;               /* [pp * nodes] TP groups that cross nodes */
     int *flows_out, *flows_in;   /* [(pp + 1) * nodes] of all replicas' sends */

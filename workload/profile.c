@@ -69,6 +69,7 @@ static const struct workload_constant constants[] = {
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
     TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
     TIME ("moe_overlap", moe_overlap, 1, 0, 1, 0, 0),
+    TIME ("moe_overlap_out", moe_overlap_out, 1, 0, 1, 0, 0),
     TIME ("expert_capacity", expert_capacity, 1, .1, 64, 1, 0),
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
     TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
@@ -345,6 +346,7 @@ static enum status read_word (const struct json_at *root, const char *key,
 static const char *const partitions[] = {"even", "parameters", "modules", "cost", NULL};
 static const char *const selectives[] = {"attention", "products", "layers", NULL};
 static const char *const graphs[] = {"none", "dense", "blocks", "all", NULL};
+static const char *const captured_parts[] = {"nowhere", "racks", "everywhere", NULL};
 static const char *const recomputes[] = {"selective", "none", "full", NULL};
 static const char *const measured_ranks[] = {"max", "last", "first", NULL};
 
@@ -415,6 +417,8 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     p->selective = (enum workload_selective) word;
     TRY (read_word (root, "cuda_graphs", graphs, &word, err));
     p->graphs = (enum workload_graphs) word;
+    TRY (read_word (root, "captured_parts", captured_parts, &word, err));
+    p->captured_parts = (enum workload_captured) word;
     TRY (read_word (root, "partition", partitions, &word, err));
     p->partition = (enum workload_partition) word;
     return ST_OK;
@@ -492,7 +496,7 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         &known,
         "version name source sources frameworks gpu precision zero attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
-        "cuda_graphs "
+        "cuda_graphs captured_parts "
         "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
@@ -652,7 +656,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     doc = json_pack (
         "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
         "s:i, s:i, s:o, s:o, "
-        "s:o, s:o, s:o, s:s, s:s}",
+        "s:o, s:o, s:o, s:s, s:s, s:s}",
         "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
         frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
         measured_ranks[p->measured_rank], "measured_memory",
@@ -665,7 +669,8 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         schedules_json (p->schedules), "schedules_on_request",
         schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
         "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],
-        "recompute_sharded", workload_recompute_text (&sharded, sharded_word));
+        "captured_parts", captured_parts[p->captured_parts], "recompute_sharded",
+        workload_recompute_text (&sharded, sharded_word));
     for (size_t i = 0; doc && i < N_FLAGS; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)

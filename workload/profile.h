@@ -4,7 +4,7 @@
 
 #include "workload/config.h"
 
-#define WORKLOAD_SOURCES_MAX 16
+#define WORKLOAD_SOURCES_MAX 24
 #define WORKLOAD_RELEASES_MAX 4
 #define WORKLOAD_SEARCHED_MAX 8
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
@@ -21,6 +21,10 @@ enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAY
  *  of nothing; of models without experts and without a pipeline; of those, and of models with
  *  experts where their exchange tells the host nothing (workload_is_captured); of everything. */
 enum workload_graphs { GRAPHS_NONE, GRAPHS_DENSE, GRAPHS_BLOCKS, GRAPHS_ALL };
+
+/** Where graphs capture what surrounds the experts of a layer, attention and router, if not the
+ *  step: nowhere; on GPUs in racks that share their NVLink (topology_usual_rack); everywhere. */
+enum workload_captured { CAPTURED_NOWHERE, CAPTURED_IN_RACKS, CAPTURED_EVERYWHERE };
 
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
@@ -50,6 +54,7 @@ struct workload_profile {
     bool flash2;          /* flash attention is FlashAttention 2's kernel, not cuDNN's */
     enum workload_selective selective;
     enum workload_graphs graphs;
+    enum workload_captured captured_parts;
     /* In fp8 and fp4 of blocks with scales, an expert's activation and its cast are part of the
      * grouped products. */
     bool fused_experts;
@@ -156,6 +161,9 @@ struct workload_profile {
                               matrix products, where tp_comm_overlap */
         double moe_overlap;  /* part of experts' all-to-alls that hides under another
                              micro-batch's compute (workload_exchanges_overlap) */
+        double
+            moe_overlap_out; /* at least, of measured runs with several chunks a stage whose
+                                exchanges leave the NVLink domain */
         double
             expert_capacity; /* where experts drop tokens: rows that each computes, filled or
                                    not, over the mean number of its tokens */

@@ -51,14 +51,34 @@ function clusterFigures(c) {
         ["Slow links", whole(c.slow_links), "under 80 % of their median"]];
 }
 
+/* Runs on record that are not of this profile on this GPU type. */
+function otherRecord(others, before, what, after) {
+    const names = others.names, range = new Set([others.step_mape_least, others.step_mape_most].map(x => percent(x, 0)));
+    return names.length === 0 ? "" : ` On record are ${whole(others.steps || others.peaks)} ${others.steps ? "steps" : "memory peaks"} ` +
+        `${before} ${names.length} other ${what}${names.length > 1 ? "s" : ""}${after} (${names.join(", ")})` +
+        (others.steps ? `, ${[...range].join(" to ")} off in the means.` : ".");
+}
+
+function recordTable(types) {
+    return table([["GPU type", true], ["steps"], ["mean error"], ["median"], ["in interval"],
+        ["memory peaks"], ["mean error"], ["in interval"], ["profile", true], ["sources", true]],
+        types.flatMap(t => t.record.here.map(r => [t.name, whole(r.steps), percent(r.step_mape),
+            percent(r.step_median), percent(r.step_in_interval, 0), whole(r.peaks), percent(r.peak_mape),
+            percent(r.peak_in_interval, 0), r.fitted ? "made from these runs" : "not fitted to them", make("span", {class: "wrap"}, `${r.sources.length}: ${r.sources.join(", ")}`)])), "Runs on record");
+}
+
 function accuracySection() {
     const parts = data.parts, percentOf = factor => isNumber(factor) ? `from − ${percent(1 - 1 / factor, 0)} to + ${percent(factor - 1, 0)}` : "not known";
+    const types = parts.gpu_types;
     return section("accuracy", "Accuracy on record",
         `With the profile ${parts.framework} (${parts.framework_kind}), 9 of 10 steps are ${percentOf(data.step_factor)} of the estimate, ` +
-            `9 of 10 peaks ${percentOf(data.peak_factor)}. What it comes from, and the types of GPU here:`,
-        make("p", null, parts.framework_source),
+            `9 of 10 peaks ${percentOf(data.peak_factor)}. Published runs of it on GPUs of this cluster, and how far their estimates are off:`,
+        types.some(t => t.record.here.length > 0) ? recordTable(types) : null,
+        ...types.map(t => make("p", null, t.record.here.length > 0 ? "" : `No run of ${parts.framework} on ${t.name} is on record.`,
+            otherRecord(t.record.other_gpus, `of ${parts.framework} on`, "GPU type", ""), otherRecord(t.record.other_profiles, "of", "profile", " on " + t.name))),
+        make("p", null, "The profile: " + parts.framework_source),
         table([["GPU type", true], ["constants from", true], ["measured", true]],
-            parts.gpu_types.map(t => [t.name, t.from, t.measured ? Object.keys(t.measured).join(", ") || "yes" : "no"]), "GPU types"));
+            types.map(t => [t.name, t.from, t.measured ? Object.keys(t.measured).join(", ") || "yes" : "no"]), "GPU types"));
 }
 
 function originSection() {

@@ -343,7 +343,8 @@ static void held_out_times (void **state)
     ok (calibrate_time (&r, first, &alone, &fit, &err), &err);
     assert_memory_equal (&out[12], &alone, sizeof alone);
     assert_true (out[0].time.gemm != out[12].time.gemm);
-    CLOSE (out[0].time.gemm, start.time.gemm * 0.75, 0.1);
+    /* Of so few runs all times take a part of it. */
+    CLOSE (out[0].time.gemm, start.time.gemm * 0.75, 0.15);
     assert_memory_equal (&out[0].memory, &start.memory, sizeof start.memory);
     calibrate_runs_release (&r);
 }

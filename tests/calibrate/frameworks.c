@@ -16,6 +16,11 @@ static void profiles (void **state)
                  {"source=lab", "framework=transformers+accelerate (x)", "fsdp"},
                  {"source=lab", "framework=xtuner (deepspeed)", "deepspeed"},
                  {"source=lab", "framework=something else", "megatron-core"},
+                 {"source=lab", "framework=LLM-Foundry 0.2", "fsdp"},
+                 {"source=lab", "framework=nemo-automodel", "fsdp"},
+                 {"source=lab", "framework=GPT-NeoX", "megatron-deepspeed-composed"},
+                 {"source=lab", "framework=levanter", "xla"},
+                 {"source=lab", "framework=LitGPT", "litgpt"},
                  {"source=TorchTitan_x", "framework=", "torchtitan"},
                  {"source=NeMo_24.07_perf", "framework=torchtitan", "nemo-h100"}};
     (void) state;
@@ -46,6 +51,34 @@ static void unknown (void **state)
     CLOSE (p.time.residual, .2, 1e-12);
     CLOSE (p.memory.residual, .4, 1e-12);
     calibrate_runs_release (&r);
+}
+
+/* Where a row names no framework its GPU, its ZeRO stage and its model tell what it may have run. */
+static void unnamed (void **state)
+{
+    static const struct {
+        const char *gpu, *zero, *notes, *profile;
+    } known[] = {{"gpu=A100-80GB", "zero=1", "notes=", "megatron-core"},
+                 {"gpu=A100-80GB", "zero=3", "notes=", "fsdp"},
+                 {"gpu=H100-SXM5-80GB", "zero=1", "notes=", "nemo"},
+                 {"gpu=H100-SXM5-80GB", "zero=3", "notes=", "fsdp"},
+                 {"gpu=GB200", "zero=", "notes=num-experts=16; moe-router-topk=2",
+                  "megatron-bridge"},
+                 {"gpu=A100-80GB", "zero=", "notes=num-experts=16; moe-router-topk=2",
+                  "megatron-core"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE ("source=lab", "framework=", known[i].gpu, known[i].zero, known[i].notes);
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
+        CLOSE (p.time.residual, .2, 1e-12);
+        calibrate_runs_release (&r);
+    }
 }
 
 /* A row's release chooses the facts: by its own column, a container's tag, a date, or its notes. */
@@ -207,6 +240,7 @@ static void overlap_between_nodes (void **state)
         struct error err = {""};
 
         ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = calibrate_profile_as_said (&r.run[0], &p);
         assert_true ((p.time.moe_overlap > 0) == known[i].overlaps);
         calibrate_runs_release (&r);
     }
@@ -225,7 +259,8 @@ static void rotary (void **state)
     calibrate_runs_release (&fast);
 }
 
-/* Capture of whole steps, as a row says it in Megatron's words. */
+/* Capture of whole steps or of parts of layers with experts, as a row says it in Megatron's words:
+ * a model without experts has no such parts. */
 static void captures (void **state)
 {
     static const struct {
@@ -249,6 +284,34 @@ static void captures (void **state)
     }
     assert_true (step_s[1] < step_s[0]);
     assert_true (step_s[2] == step_s[0] && step_s[3] == step_s[0]);
+}
+
+/* Parts are captured where a row says so, else as the profile's recipes do: in racks. */
+static void captured_parts (void **state)
+{
+    static const struct {
+        const char *impl;
+        enum workload_captured parts;
+    } known[] = {{"", CAPTURED_IN_RACKS},
+                 {"; cuda-graph-impl=transformer_engine", CAPTURED_EVERYWHERE},
+                 {"; cuda-graph-impl=none", CAPTURED_NOWHERE}};
+    struct workload_profile p = profile_of ("megatron-bridge");
+    double step_s[3];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char notes[128];
+
+        snprintf (notes, sizeof notes, "notes=num-experts=16; moe-router-topk=2%s",
+                  known[i].impl);
+        struct calibrate_runs r = ONE (notes, "hidden=512", "heads=8", "ffn=2048");
+
+        assert_int_equal (calibrate_profile_as_said (&r.run[0], &p).captured_parts,
+                          known[i].parts);
+        step_s[i] = runs_step (&r.run[0], &p);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < step_s[0] && step_s[2] == step_s[0]);
 }
 
 /* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
@@ -453,8 +516,10 @@ int main (void)
         cmocka_unit_test (fits),
         cmocka_unit_test (steps),
         cmocka_unit_test (unknown),
+        cmocka_unit_test (unnamed),
         cmocka_unit_test (releases),
         cmocka_unit_test (captures),
+        cmocka_unit_test (captured_parts),
         cmocka_unit_test (fused),
         cmocka_unit_test (rotary),
         cmocka_unit_test (dropped),

@@ -3,7 +3,7 @@
 . tests/lib/tap.sh
 L=$LINKWISE
 has() { # NAME FILE PATTERN
-    grep -Eq -- "$3" "$2"
+    matches "$3" "$2"
     result $? "$1" "$2"
 }
 

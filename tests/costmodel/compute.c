@@ -308,8 +308,9 @@ static void slowest (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* Where compute is the GPU type's, a layer with experts launches eight times as much; forward its
- * host waits for the tokens, so that launches add up, unless the step is captured. */
+/* Where compute is the GPU type's, a layer with experts launches ten times as much; forward its
+ * host waits for the tokens, so that launches add up, unless the step is captured.  Where parts
+ * are captured, in racks or everywhere, .55 of the launches are left. */
 static void waits_for_tokens (void **state)
 {
     struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
@@ -322,11 +323,24 @@ static void waits_for_tokens (void **state)
     s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
     bare = compute_of (&s);
     s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = .01;
-    floor = 8 * .01 * s.cluster->node[0].type->host_factor;
+    floor = 10 * .01 * s.cluster->node[0].type->host_factor;
     k = compute_of (&s);
     CLOSE (k.expert.fwd_s, bare.expert.fwd_s + floor, 1e-9);
     CLOSE (k.expert.back_s, pow (pow (bare.expert.back_s, 4) + pow (floor, 4), .25),
            1e-9);
+    s.job.lora = true; /* attention's adapters alone launch more */
+    k = compute_of (&s);
+    s.profile.time.layer_launch_fwd_s = 0;
+    CLOSE (k.expert.fwd_s, compute_of (&s).expert.fwd_s + 1.15 * floor, 1e-9);
+    s.profile.time.layer_launch_fwd_s = .01;
+    s.job.lora = false;
+    s.profile.captured_parts = CAPTURED_IN_RACKS; /* which this type is not in */
+    k = compute_of (&s);
+    CLOSE (k.expert.fwd_s, bare.expert.fwd_s + floor, 1e-9);
+    s.profile.captured_parts = CAPTURED_EVERYWHERE;
+    k = compute_of (&s);
+    CLOSE (k.expert.fwd_s, bare.expert.fwd_s + .55 * floor, 1e-9);
+    s.profile.captured_parts = CAPTURED_NOWHERE;
     s.profile.drops_tokens = true; /* nothing to wait for */
     k = compute_of (&s);
     CLOSE (k.expert.fwd_s, pow (pow (bare.expert.fwd_s, 4) + pow (floor, 4), .25), 1e-9);

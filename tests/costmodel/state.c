@@ -102,6 +102,37 @@ static void ends_and_layers (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* With a limit a price is exact up to it, else above it and no more than it would be; taken back,
+ * nothing is left of it. */
+static void limit_holds (struct rng *r, struct costmodel_state *x, const int *a,
+                         const int *b, int run)
+{
+    static const double parts[] = {.5, .9, .99, 1, 1.1};
+    struct costmodel_price before = costmodel_state_price (x), exact, most, now;
+    double part = parts[rng_below (r, 5)];
+
+    costmodel_state_exchange (x, a, b, run);
+    exact = costmodel_state_price (x);
+    costmodel_state_undo (x, a, b, run);
+    most = (struct costmodel_price){0, part * exact.step_s, INFINITY};
+    if (rng_below (r, 2))
+        most = (struct costmodel_price){0, INFINITY, part * exact.smooth_s};
+    costmodel_state_limit (x, most);
+    costmodel_state_exchange (x, a, b, run);
+    now = costmodel_state_price (x);
+    assert_int_equal (now.unmeasured, exact.unmeasured);
+    if (now.step_s > most.step_s || now.smooth_s > most.smooth_s) {
+        assert_true (now.step_s <= exact.step_s * (1 + 1e-9));
+        assert_true (now.smooth_s <= exact.smooth_s * (1 + 1e-9));
+    } else {
+        assert_true (now.step_s == exact.step_s && now.smooth_s == exact.smooth_s);
+    }
+    costmodel_state_undo (x, a, b, run);
+    now = costmodel_state_price (x);
+    assert_true (now.step_s == before.step_s && now.smooth_s == before.smooth_s);
+    costmodel_state_limit (x, (struct costmodel_price){0, INFINITY, INFINITY});
+}
+
 /* A beginning takes no more than the whole, and as much where it is all of one slot. */
 static void begun_is_less (struct rng *r, struct costmodel_state *x,
                            const struct setting *s, double step_s)
@@ -163,6 +194,8 @@ static void long_walks (void **state)
                 b[k] = to + k;
             }
             if (from != to) {
+                limit_holds (&r, x, a, b, run);
+
                 struct costmodel_price before = costmodel_state_price (x);
                 int layers[8], pp = cases[i].pp, v = cases[i].vpp;
 

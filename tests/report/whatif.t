@@ -98,7 +98,7 @@ for m in (rate, inter["node_pair_gb_per_s"]):
     middle = (v[5] + v[6]) / 2
     for k in (1, 2, 3):
         m[0][k], m[k][0] = max(m[0][k], middle), max(m[k][0], middle)'
-expect 1 "a pair of one node" "expected two nodes, found n0 twice" $L eval "$T/plan.json" --what-if "pair n0->n0 = 5"
+expect 1 "a pair of one node" "expected two nodes or two GPUs, found n0 twice" $L eval "$T/plan.json" --what-if "pair n0->n0 = 5"
 expect 1 "a pair of nobody" 'has no node "n9"' $L eval "$T/plan.json" --what-if "pair n0->n9 = 5"
 expect 2 "a pair without a rate" "expected a number from" $L eval "$T/plan.json" --what-if "pair n0->n1 = null"
 mv "$T/without/"* "$T"
@@ -138,7 +138,7 @@ bad 1 "no such GPU" 'node n2 has GPUs 0 to 1, found 7' "gpu n2:7 speed 0.5"
 bad 1 "no pairs" 'does not say what the GPUs of two nodes reach together' "pairs x 2"
 bad 1 "no such model" 'has no node "m3"' "+1 nodes like m3"
 bad 1 "a matrix of too many" 'cannot be a matrix: expected 8192 or fewer' "+100000 nodes like n1"
-bad 1 "a link to itself" 'expected two GPUs or two nodes' "link n1->n1 = 5"
+bad 1 "a link to itself" 'expected two nodes or two GPUs, found n1 twice' "link n1->n1 = 5"
 bad 1 "more nodes than there are" 'has 4 nodes in use, found 9' "nodes 9"
 bad 1 "a place in the second" 'statement 2: "drain n9"' "drain n1; drain n9"
 expect 2 "not beside --from" 'leave out --from' $L plan --from "$T/plan.json" --what-if "drain n1"

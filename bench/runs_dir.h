@@ -1,0 +1,38 @@
+/* A folder of runs files, as all that measure by it take it. */
+#ifndef BENCH_RUNS_DIR_H
+#define BENCH_RUNS_DIR_H
+
+#include <dirent.h>
+#include <string.h>
+
+#include "calibrate/calibrate.h"
+
+/* For scandir. */
+static inline int runs_dir_is_csv (const struct dirent *d)
+{
+    const char *dot = strrchr (d->d_name, '.');
+
+    return dot && strcmp (dot, ".csv") == 0;
+}
+
+/* Do its notes say SLOW: was the step disturbed? */
+static inline bool runs_dir_disturbed (const struct calibrate_runs *r,
+                                       const struct calibrate_run *run)
+{
+    int notes = csv_table_column (&r->table, "notes", 0);
+
+    return notes >= 0 &&
+           strstr (r->table.cell[run->row * r->table.columns + notes], "SLOW");
+}
+
+/* Were compute constants of the profile fitted to the run's source? */
+static inline bool runs_dir_fitted (const struct workload_profile *p,
+                                    const struct calibrate_run *run)
+{
+    for (int i = 0; i < p->n_sources && !p->compute_of_type; i++)
+        if (strcmp (p->source[i], run->source) == 0)
+            return true;
+    return false;
+}
+
+#endif

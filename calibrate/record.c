@@ -1,0 +1,69 @@
+/* The accuracy on record: calibrate/record.json, as `make record` writes it, built in as text. */
+#include "calibrate/calibrate_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static bool is (const json_t *record, const char *key, const char *value, size_t len)
+{
+    const char *found = json_member_text (record, key);
+
+    return found && strlen (found) == len && strncmp (found, value, len) == 0;
+}
+
+/* What several records have together: how many steps and peaks, the names of `key`, and between
+ * which errors the steps' means are. */
+static json_t *together (const json_t *records, const char *key)
+{
+    json_t *names = json_array (), *one;
+    double least = NAN, most = NAN;
+    json_int_t steps = 0, peaks = 0;
+    const char *last = "";
+    size_t k;
+
+    json_array_foreach (records, k, one)
+    {
+        double mape = json_number_value (json_object_get (one, "step_mape"));
+        json_int_t n = json_integer_value (json_object_get (one, "steps"));
+
+        steps += n;
+        peaks += json_integer_value (json_object_get (one, "peaks"));
+        least = n > 0 ? fmin (least, mape) : least;
+        most = n > 0 ? fmax (most, mape) : most;
+        if (strcmp (last, json_member_text (one, key)) != 0) /* they are in order */
+            json_array_append (names, json_object_get (one, key));
+        last = json_member_text (one, key);
+    }
+    return json_pack ("{s:I, s:I, s:o, s:o, s:o}", "steps", steps, "peaks", peaks,
+                      "step_mape_least", json_number_or_null (least), "step_mape_most",
+                      json_number_or_null (most), "names", names);
+}
+
+json_t *calibrate_record (const struct workload_profile *p, const char *gpu)
+{
+    const struct text_shipped *s = calibrate_shipped_record;
+    size_t letters = strcspn (p->from, "@"), k;
+    json_t *here = json_array (), *gpus = json_array (), *profiles = json_array ();
+    json_t *doc = NULL, *out = NULL, *one;
+
+    if (json_parse (s->name, s->text, strlen (s->text), &doc, NULL) == ST_OK) {
+        json_array_foreach (json_object_get (doc, "records"), k, one)
+        {
+            bool own = is (one, "profile", p->from, letters),
+                 on = is (one, "gpu", gpu, strlen (gpu));
+
+            if (own || on)
+                json_array_append (own && on ? here : own ? gpus : profiles, one);
+        }
+        out = json_pack ("{s:O, s:o, s:o}", "here", here, "other_gpus",
+                         together (gpus, "gpu"), "other_profiles",
+                         together (profiles, "profile"));
+    }
+    json_decref (doc);
+    json_decref (here);
+    json_decref (gpus);
+    json_decref (profiles);
+    return out;
+}

@@ -1,0 +1,101 @@
+/* What figures come from: the profile, the GPU types, and the accuracy on record of both. */
+#include "cli/cli.h"
+
+json_t *cli_framework_json (const struct workload_profile *p)
+{
+    return json_pack ("{s:s, s:s, s:s}", "framework", p->name, "framework_kind",
+                      p->compute_of_type ? "composed" : "fitted", "framework_source",
+                      p->origin);
+}
+
+json_t *cli_parts_json (const struct workload_profile *p,
+                        const struct topology_node *node, int n)
+{
+    json_t *parts = cli_framework_json (p), *types = json_array ();
+
+    for (int i = 0; i < n; i++) {
+        const struct topology_gpu_type *t = node[i].type;
+        bool built_in = t && topology_gpu_type_builtin (t->name) == t, seen = !t;
+
+        for (int k = 0; k < i && !seen; k++)
+            seen = node[k].type == t;
+        if (!seen)
+            json_array_append_new (
+                types, json_pack ("{s:s, s:s, s:O*, s:o}", "name", t->name, "from",
+                                  built_in ? "built-in" : "cluster file", "measured",
+                                  t->measured, "record", calibrate_record (p, t->name)));
+    }
+    json_object_set_new (parts, "gpu_types", types);
+    return parts;
+}
+
+static json_int_t count (const json_t *doc, const char *key)
+{
+    return json_integer_value (json_object_get (doc, key));
+}
+
+static double percent (const json_t *doc, const char *key)
+{
+    return 100 * json_number_value (json_object_get (doc, key));
+}
+
+/* One record of runs of the profile on the type. */
+static void print_here (const json_t *record)
+{
+    size_t sources = json_array_size (json_object_get (record, "sources"));
+    json_int_t steps = count (record, "steps"), peaks = count (record, "peaks");
+
+    if (steps > 0)
+        cli_print (" %lld steps, %.1f %% off in the mean", (long long) steps,
+                   percent (record, "step_mape"));
+    if (peaks > 0)
+        cli_print ("%s %lld memory peaks, %.1f %%", steps > 0 ? ";" : "",
+                   (long long) peaks, percent (record, "peak_mape"));
+    cli_print ("\n         of %zu source%s; %s\n", sources, sources > 1 ? "s" : "",
+               json_is_true (json_object_get (record, "fitted"))
+                   ? "the profile was made from them"
+                   : "nothing was fitted to them");
+}
+
+/* What there is in its place. */
+static void print_others (const json_t *others, const char *before, const char *what)
+{
+    size_t names = json_array_size (json_object_get (others, "names"));
+
+    if (names == 0)
+        return;
+    cli_print ("         %s %zu other %s%s:", before, names, what, names > 1 ? "s" : "");
+    if (count (others, "steps") > 0)
+        cli_print (" %lld steps, %.0f to %.0f %% off in the means\n",
+                   (long long) count (others, "steps"),
+                   percent (others, "step_mape_least"),
+                   percent (others, "step_mape_most"));
+    else
+        cli_print (" %lld memory peaks\n", (long long) count (others, "peaks"));
+}
+
+void cli_print_record (const struct workload_profile *p, const struct topology_cluster *c)
+{
+    json_t *parts = cli_parts_json (p, c->node, c->n_nodes), *type, *one;
+    size_t i, k;
+
+    json_array_foreach (json_object_get (parts, "gpu_types"), i, type)
+    {
+        const char *name = json_member_text (type, "name");
+        const json_t *record = json_object_get (type, "record"),
+                     *here = json_object_get (record, "here");
+
+        json_array_foreach (here, k, one)
+        {
+            cli_print_inline ("record   %s on %s:", p->name, name);
+            print_here (one);
+        }
+        if (json_array_size (here) > 0)
+            continue;
+        cli_print_inline ("record   no run of %s on %s", p->name, name);
+        cli_print ("\n");
+        print_others (json_object_get (record, "other_gpus"), "on", "GPU type");
+        print_others (json_object_get (record, "other_profiles"), "with", "profile");
+    }
+    json_decref (parts);
+}

@@ -416,7 +416,7 @@ ncclResult_t ncclSend (const void *p, size_t n, ncclDataType_t t, int peer, nccl
     (void) s;
     if (t != ncclUint8 || peer != !c->rank || c->size != 2)
         return ncclInvalidArgument;
-    put ((struct op){OP_SEND, (void *) (uintptr_t) p, n, c});
+    put ((struct op){OP_SEND, (void *) (uintptr_t) p, n, c, 0});
     return ncclInProgress;
 }
 ncclResult_t ncclRecv (void *p, size_t n, ncclDataType_t t, int peer, ncclComm_t c,
@@ -425,7 +425,7 @@ ncclResult_t ncclRecv (void *p, size_t n, ncclDataType_t t, int peer, ncclComm_t
     (void) s;
     if (t != ncclUint8 || peer != !c->rank || c->size != 2)
         return ncclInvalidArgument;
-    put ((struct op){OP_RECV, p, n, c});
+    put ((struct op){OP_RECV, p, n, c, 0});
     return ncclInProgress;
 }
 

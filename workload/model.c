@@ -17,17 +17,17 @@ static void *member (struct workload_model *m, const struct workload_field *f)
 }
 
 /* A number, or a list with the same one for every layer (Hunyuan). */
-static enum status read_int (const struct workload_reading *r,
+static enum status read_int (const struct workload_reading *r, const struct json_at *in,
                              const struct workload_field *f, int *n)
 {
-    struct json_at at = json_key (r->at, f->key);
+    struct json_at at = json_key (in, f->key);
     json_t *first = json_array_get (at.v, 0), *one;
     int least = f->kind == FIELD_SIZE ? 0 : 1;
     long long value;
     size_t i;
 
     if (!first)
-        return json_get_int (r->at, f->key, least, f->max, n, r->err);
+        return json_get_int (in, f->key, least, f->max, n, r->err);
     json_array_foreach (at.v, i, one)
     {
         struct json_at entry = json_entry (&at, i);
@@ -41,9 +41,9 @@ static enum status read_int (const struct workload_reading *r,
     return ST_OK;
 }
 
-static bool is_auto (const struct workload_reading *r, const char *key)
+static bool is_auto (const struct json_at *in, const char *key)
 {
-    struct json_at at = json_key (r->at, key);
+    struct json_at at = json_key (in, key);
 
     return json_is_string (at.v) && strcmp (json_string_value (at.v), "auto") == 0;
 }
@@ -53,16 +53,17 @@ static enum status read_fields (const struct workload_reading *r,
 {
     for (; f->key; f++) {
         bool needed = f->kind == FIELD_NEEDED;
+        struct json_at in = f->in ? json_key (r->at, f->in) : *r->at;
 
         /* Its older name may have been there, or the family has its own. */
-        if (!json_has (r->at, f->key) && (!needed || *(int *) member (m, f) > 0))
+        if (!json_has (&in, f->key) && (!needed || *(int *) member (m, f) > 0))
             continue;
-        if (f->kind == FIELD_AUTO && is_auto (r, f->key))
+        if (f->kind == FIELD_AUTO && is_auto (&in, f->key))
             continue;
         if (f->kind == FIELD_FLAG)
-            TRY (json_get_bool (r->at, f->key, member (m, f), r->err));
+            TRY (json_get_bool (&in, f->key, member (m, f), r->err));
         else
-            TRY (read_int (r, f, member (m, f)));
+            TRY (read_int (r, &in, f, member (m, f)));
     }
     return ST_OK;
 }
@@ -202,6 +203,16 @@ static json_t *pattern_of (const struct workload_model *m)
     return json_string (m->pattern[0] ? m->pattern : letters);
 }
 
+/* The object that a field is in, made where it is not there; NULL without memory. */
+static json_t *object_of (json_t *doc, const struct workload_field *f)
+{
+    if (!f->in)
+        return doc;
+    if (!json_object_get (doc, f->in))
+        json_object_set_new (doc, f->in, json_object ());
+    return json_object_get (doc, f->in);
+}
+
 json_t *workload_model_to_json (const struct workload_model *m)
 {
     const struct workload_family *family = workload_family_find (m->type);
@@ -214,9 +225,11 @@ json_t *workload_model_to_json (const struct workload_model *m)
         if (f->kind == FIELD_OLDER)
             continue;
         if (f->kind == FIELD_FLAG)
-            json_object_set_new (doc, f->key, json_boolean (*(const bool *) value));
+            json_object_set_new (object_of (doc, f), f->key,
+                                 json_boolean (*(const bool *) value));
         else if (f->kind == FIELD_NEEDED || *(const int *) value > 0)
-            json_object_set_new (doc, f->key, json_integer (*(const int *) value));
+            json_object_set_new (object_of (doc, f), f->key,
+                                 json_integer (*(const int *) value));
     }
     /* Falcon's key/value heads are read in its newer form alone. */
     if (doc && strcmp (m->type, "falcon") == 0)

@@ -21,6 +21,7 @@ struct workload_field {
         FIELD_FLAG    /* a bool */
     } kind;
     int max;
+    const char *in; /* the member that it is in; NULL: of the document itself */
 };
 
 #define LAYERS_MAX 10000
@@ -29,10 +30,11 @@ struct workload_field {
 #define SHARED_MAX 64 /* times VOCAB_MAX is a number */
 #define EXPERTS_MAX 65536
 
-#define FIELD(KEY, KIND, MEMBER, MAX)                                    \
-    {                                                                    \
-        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX \
+#define FIELD_IN(IN, KEY, KIND, MEMBER, MAX)                                 \
+    {                                                                        \
+        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX, IN \
     }
+#define FIELD(KEY, KIND, MEMBER, MAX) FIELD_IN (NULL, KEY, KIND, MEMBER, MAX)
 
 #define LLAMA_SHAPE                                                \
     FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),              \
@@ -67,6 +69,8 @@ struct workload_family {
 
 /** The family of a model_type, or NULL. */
 const struct workload_family *workload_family_find (const char *type);
+/** The same of those whose fields have names of their own (family_gpt.c) and of the next ones. */
+const struct workload_family *workload_family_find_gpt (const char *type);
 /** The same of those whose layers are of several kinds (family_hybrid.c). */
 const struct workload_family *workload_family_find_hybrid (const char *type);
 /** The family of which an unknown model_type has the fields, with a note.  Where none is so,

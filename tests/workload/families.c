@@ -75,7 +75,13 @@ static void refused (void **state)
         {SHAPE ("ernie4_5_moe", 64, 4, 4, 4, 128,
                 100) ",'moe_num_experts':4,'moe_k':2,"
                      "'moe_intermediate_size':64,'moe_layer_end_index':2",
-         "moe_layer_end_index: layers"}};
+         "moe_layer_end_index: layers"},
+        {"'model_type':'dbrx','d_model':64,'n_layers':2,'n_heads':4,'vocab_size':100,"
+         "'ffn_config':{'moe_num_experts':4}",
+         "dbrx needs ffn_config with ffn_hidden_size"},
+        {"'model_type':'mpt','d_model':64,'n_layers':2,'n_heads':4,'vocab_size':100,"
+         "'attn_config':{'kv_n_heads':0}",
+         "attn_config.kv_n_heads: expected"}};
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -85,6 +91,44 @@ static void refused (void **state)
         assert_int_equal (read_fields (bad[i].fields, &m, NULL, &err), ST_INVALID);
         if (!strstr (err.text, bad[i].says))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+    }
+}
+
+/* MPT's positions are ALiBi's or learned, its biases everywhere or nowhere. */
+static void mosaic (void **state)
+{
+    static const struct {
+        const char *more;
+        int positions, ffn;
+        bool biased;
+    } of[] = {
+        {"", 2048, 256, false},
+        {",'no_bias':true,'attn_config':{'alibi':true}", 0, 256, false},
+        {",'no_bias':false,'expansion_ratio':3", 2048, 192, true},
+        {",'expansion_ratio':3,'ffn_config':{'ffn_hidden_size':100}", 2048, 100, false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct workload_model m, again;
+        struct error err = {""};
+        char fields[512];
+        json_t *doc;
+
+        snprintf (fields, sizeof fields,
+                  "'model_type':'mpt','d_model':64,'n_layers':2,'n_heads':4,"
+                  "'vocab_size':100,'max_seq_len':2048%s",
+                  of[i].more);
+        ok (read_fields (fields, &m, NULL, &err), &err);
+        assert_int_equal (m.positions, of[i].positions);
+        assert_int_equal (m.context, 2048);
+        assert_int_equal (m.ffn, of[i].ffn);
+        assert_true (m.qkv_bias == of[i].biased && m.out_bias == of[i].biased);
+        assert_int_equal (m.norm, of[i].biased ? NORM_LAYER : NORM_LAYER_WEIGHT);
+        doc = workload_model_to_json (&m);
+        ok (workload_model_from_json (doc, "again", "m", &again, NULL, &err), &err);
+        json_decref (doc);
+        assert_true (workload_model_params (&again) == workload_model_params (&m));
+        assert_int_equal (again.positions, m.positions);
     }
 }
 
@@ -270,10 +314,10 @@ static void names (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (refused),      cmocka_unit_test (dense_first),
-        cmocka_unit_test (guessed),      cmocka_unit_test (wrapped),
-        cmocka_unit_test (gate_doubted), cmocka_unit_test (warned),
-        cmocka_unit_test (names)};
+        cmocka_unit_test (refused),     cmocka_unit_test (mosaic),
+        cmocka_unit_test (dense_first), cmocka_unit_test (guessed),
+        cmocka_unit_test (wrapped),     cmocka_unit_test (gate_doubted),
+        cmocka_unit_test (warned),      cmocka_unit_test (names)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

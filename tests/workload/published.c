@@ -29,6 +29,15 @@ static const struct {
     double params;
     enum source source;
 } known[] = {
+    {"mpt-7b",
+     "'model_type':'mpt','d_model':4096,'n_layers':32,'n_heads':32,'vocab_size':50432,"
+     "'max_seq_len':2048,'expansion_ratio':4,'no_bias':true,'attn_config':{'alibi':true}",
+     6649286656, SUM},
+    {"dbrx",
+     "'model_type':'dbrx','d_model':6144,'n_layers':40,'n_heads':48,'vocab_size':100352,"
+     "'max_seq_len':32768,'attn_config':{'kv_n_heads':8,'clip_qkv':8},"
+     "'ffn_config':{'ffn_hidden_size':10752,'moe_num_experts':16,'moe_top_k':4}",
+     131596523520, SUM},
     {"llama-3.2-3b",
      SHAPE ("llama", 3072, 28, 24, 8, 8192,
             128256) ",'head_dim':128,'tie_word_embeddings':true",

@@ -189,10 +189,8 @@ static void presets (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (layers),
-        cmocka_unit_test (refused),
-        cmocka_unit_test (too_many_words),
-        cmocka_unit_test (pairs),
+        cmocka_unit_test (layers),         cmocka_unit_test (refused),
+        cmocka_unit_test (too_many_words), cmocka_unit_test (pairs),
         cmocka_unit_test (presets),
     };
 

@@ -202,8 +202,7 @@ static void bloom (const char *dir)
     snprintf (data, sizeof data, "BLOOM, %d peaks", b.n);
     row (data, "MAPE %", "<= 5", 100 * a.mape, 100 * b.mape, "%.1f");
     row ("", "median %", "", 100 * a.median, 100 * b.median, "%.1f");
-    row ("", "worst % (its row is noted as probably a typo)", "", 100 * a.worst,
-         100 * b.worst, "%.1f");
+    row ("", "worst % (a typo, says its note)", "", 100 * a.worst, 100 * b.worst, "%.1f");
     free (prior);
     free (held);
     calibrate_runs_release (&r);
@@ -285,7 +284,7 @@ static void unknown_frameworks (const char *dir)
         generic.memory.residual = n > 1 ? sqrt ((all - square[i]) / (n - 1)) : NAN;
         if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
             die (&err);
-        snprintf (data, sizeof data, "%s as of an unknown framework, %d peaks",
+        snprintf (data, sizeof data, "%s, framework unknown, %d peaks",
                   r[i].run[0].source, e.n);
         row (data, "MAPE %", "", 100 * e.mape, NAN, "%.1f");
         row ("", "in the 90 % interval, %", "", 100 * shipped,

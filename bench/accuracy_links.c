@@ -201,7 +201,7 @@ static void print_group (const char *dir, const struct pair *p, int n)
         if (c && p->gpus == 1 && strcmp (p->op, "sendrecv_perf") == 0)
             predict_imported (c, &p[i], &e[IMPORTED]);
     }
-    table_cell (table, "%s, %s, %d GPU%s a node", p->cluster, p->op, p->gpus,
+    table_cell (table, "%s, %s, %d GPU%s", p->cluster, p->op, p->gpus,
                 p->gpus > 1 ? "s" : "");
     table_cell (table, "%d", n);
     table_cell (table, "%d", good);
@@ -218,9 +218,8 @@ static void print_group (const char *dir, const struct pair *p, int n)
 int main (int argc, char **argv)
 {
     static const char *const header[] = {
-        "<MAPE of times, %", "pairs",       "steady",         "half: all",
-        "their median",      "steady ones", "large: all",     "steady ones",
-        "imported",          "again",       "<to be reached", NULL};
+        "<MAPE of times, %", "pairs",  "steady",   "half: all", "median",  "steady",
+        "large: all",        "steady", "imported", "again",     "<wanted", NULL};
     char dir[2048], path[4096];
     struct pair *p;
     int n;
@@ -241,9 +240,10 @@ int main (int argc, char **argv)
         }
     printf (
         "\nLinks.  Times of NCCL between two nodes of 17 (cluster00, 32 MiB to 16 GiB) "
-        "and 10 (cluster01,\n4 to 16 GiB) with H100, at sizes that the line did not "
-        "see.  half: fitted on every other size; large:\nup to 1 GiB, beyond it; "
-        "steady: pairs whose line meets its own sizes within 10 %%.\n");
+        "and 10 (cluster01,\n4 to 16 GiB) with H100, by the GPUs that a node takes "
+        "part with, at sizes that the line did not\nsee.  half: fitted on every other "
+        "size; large: up to 1 GiB, beyond it; steady: pairs whose line meets\nits own "
+        "sizes within 10 %%.\n");
     table_print (table, stdout);
     table_destroy (table);
     free (p);

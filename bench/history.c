@@ -129,7 +129,7 @@ static void add_row (struct table *t, const char *name, const struct days_weathe
     for (int k = NEWEST; k < SEEN; k++)
         table_cell (t, "%.2f", stats_median (loss[k], SEEDS));
     table_cell (t, "%.2f", stats_median (gain, SEEDS));
-    table_cell (t, "%d / %d / %d", wins, ties, SEEDS - wins - ties);
+    table_cell (t, "%d/%d/%d", wins, ties, SEEDS - wins - ties);
 }
 
 static void clean_up (void)
@@ -147,10 +147,8 @@ static void clean_up (void)
 int main (void)
 {
     static const char *const header[] = {
-        "<thirty days",           "newest file, %",
-        "newest of each link, %", "history, %",
-        "with counters, %",       "gain over newest file, %",
-        "better / same / worse",  NULL};
+        "<thirty days",     "newest, %", "newest a link, %",  "history, %",
+        "with counters, %", "gain, %",   "better/same/worse", NULL};
     static const struct {
         const char *name;
         struct days_weather w;

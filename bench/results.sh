@@ -83,7 +83,8 @@ part probe "bwprobe's schedule, simulated" "$build/bench/probe" \
     "What a budget sees of a large cluster, and what a plan loses that was made from a part." \
     "$build/bench/probe"
 part history "Thirty days of measurements" "$build/bench/history" \
-    "What plans lose on the next day that were made from the newest file, or from all." \
+    "What plans lose on the next day that were made from the newest file, from the newest measurement
+of each link, or from all (history).  gain: of the history over the newest file." \
     "$build/bench/history"
 mv "$tmp" "$out"
 chmod 644 "$out"

@@ -27,10 +27,9 @@ static double link_cost (const struct pool *pool, const int *order, int from, in
 
 /* Of all links that an order uses: those of every TP group's ring, and those of the rings over GPUs
  * of the same rank, which go from group to group and from the last to the first one turned. */
-static double order_cost (const struct pool *pool, const int *order, int tp)
+static double order_cost (const struct pool *pool, const int *order, int n, int tp)
 {
     double sum = 0.0;
-    int n = pool->n_nodes;
 
     for (int i = 0; i < n; i++) {
         int first = i / tp * tp, turn = (i - first + 1) % tp;
@@ -42,22 +41,34 @@ static double order_cost (const struct pool *pool, const int *order, int tp)
     return sum;
 }
 
-/* Exchange nodes as long as that makes the links faster. */
-static void order_rings (const struct pool *pool, int *order, int tp)
+/* May the two take each other's place?  Those after the first n stay idle, as other slower ones. */
+static bool may_exchange (const struct pool *pool, const int *order, int n, int i, int k)
 {
-    double least = order_cost (pool, order, tp);
+    const struct topology_node *node = pool->problem->cluster->node;
+    int a = pool->node[order[i]], b = pool->node[order[k]];
+
+    return k < n || (pool_node_class (pool, a) == pool_node_class (pool, b) &&
+                     node[a].gpus == node[b].gpus && !pool_is_pinned (pool, a));
+}
+
+/* Exchange nodes as long as that makes the links of the first n faster. */
+static void order_rings (const struct pool *pool, int *order, int n, int tp)
+{
+    double least = order_cost (pool, order, n, tp);
     bool gained = true;
 
     for (int sweep = 0; gained && sweep < SWEEPS; sweep++) {
         gained = false;
-        for (int i = 0; i < pool->n_nodes; i++)
+        for (int i = 0; i < n; i++)
             for (int k = i + 1; k < pool->n_nodes; k++) {
                 int had = order[i];
                 double cost;
 
+                if (!may_exchange (pool, order, n, i, k))
+                    continue;
                 order[i] = order[k];
                 order[k] = had;
-                cost = order_cost (pool, order, tp);
+                cost = order_cost (pool, order, n, tp);
                 if (cost < least) {
                     least = cost;
                     gained = true;
@@ -84,21 +95,32 @@ static int turned (const int *order, int tp, int most, int i, int k)
     return order[first + tp <= most ? first + (i - first + k) % tp : i];
 }
 
-int across_line (const struct pool *pool, const struct workload_config *c, int *order,
-                 int *line, int *late)
+int across_nodes (const struct pool *pool, const struct workload_config *c,
+                  const int *order)
 {
     const struct topology_cluster *cluster = pool->problem->cluster;
-    int tp = c->deg.tp < pool->n_nodes ? c->deg.tp : pool->n_nodes, at = 0, idle = 0;
-    int most = pool_nodes_limited (pool) ? pool->problem->max_nodes : pool->n_nodes;
+    int world = (int) workload_world (&c->deg), n = 0;
+
+    for (int have = 0; n < pool->n_nodes && have < world; n++)
+        have += cluster->node[pool->node[order[n]]].gpus;
+    n = (n + c->deg.tp - 1) / c->deg.tp * c->deg.tp;
+    return n < pool->n_nodes ? n : pool->n_nodes;
+}
+
+int across_line (const struct pool *pool, const struct workload_config *c, int nodes,
+                 int *order, int *line, int *late)
+{
+    const struct topology_cluster *cluster = pool->problem->cluster;
+    int tp = c->deg.tp < nodes ? c->deg.tp : nodes, at = 0, idle = 0;
 
     if (pool->n_nodes <= ORDERED_NODES)
-        order_rings (pool, order, tp);
+        order_rings (pool, order, nodes, tp);
     for (int k = 0; k < pool->max_node_gpus; k++)
         for (int i = 0; i < pool->n_nodes; i++) {
             const struct topology_node *node =
-                &cluster->node[pool->node[turned (order, tp, most, i, k)]];
+                &cluster->node[pool->node[turned (order, tp, nodes, i, k)]];
 
-            if (k < node->gpus && i < most)
+            if (k < node->gpus && i < nodes)
                 line[at++] = node->first_gpu + k;
             else if (k < node->gpus)
                 late[idle++] = node->first_gpu + k;

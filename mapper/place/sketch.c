@@ -463,15 +463,22 @@ static void better_order (struct layouts *l)
     }
 }
 
-/* TP groups across nodes, from neighbour to neighbour. */
+/* TP groups across nodes, from neighbour to neighbour: through the fewest nodes that hold them, and
+ * through all that there may be. */
 static void try_across (struct layouts *l, bool all)
 {
-    const struct drawn *x = l->x;
+    const struct pool *pool = l->x->pool;
+    int most = pool_nodes_limited (pool) ? pool->problem->max_nodes : pool->n_nodes,
+        few = across_nodes (pool, l->x->c, order_of (l, WALK_GROWN));
 
-    memcpy (l->across, order_of (l, WALK_GROWN),
-            (size_t) x->pool->n_nodes * sizeof (int));
-    if (across_line (x->pool, x->c, l->across, l->line, l->late) >= x->world)
-        try_line (l, NULL, 0, all);
+    for (int n = few < most ? few : most;; n = most) {
+        memcpy (l->across, order_of (l, WALK_GROWN),
+                (size_t) pool->n_nodes * sizeof (int));
+        if (across_line (pool, l->x->c, n, l->across, l->line, l->late) >= l->x->world)
+            try_line (l, NULL, 0, all);
+        if (n == most)
+            break;
+    }
 }
 
 /* What was found, or none. */

@@ -50,12 +50,17 @@ bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers
 /** Are links between nodes faster than those inside, and TP groups maybe better off across? */
 bool across_pays (const struct pool *pool, const struct workload_config *c);
 
+/** The nodes, from the first of an order on, that hold a configuration: as few as can be, in whole
+ *  numbers of TP groups. */
+int across_nodes (const struct pool *pool, const struct workload_config *c,
+                  const int *order);
 /** Lay all GPUs in a line whose TP groups hold one GPU of each of several nodes.
+ *  @param[in] nodes  of the order that may be used: the first ones
  *  @param[in,out] order  [n_nodes] indices into the pool's nodes, put in the order of good rings
- *  @param[out] line  [n] GPUs; those of nodes beyond a limit come last  @param late  [n] scratch
- *  @return how many are not beyond a limit */
-int across_line (const struct pool *pool, const struct workload_config *c, int *order,
-                 int *line, int *late);
+ *  @param[out] line  [n] GPUs; those of other nodes come last  @param late  [n] scratch
+ *  @return how many are not of other nodes */
+int across_line (const struct pool *pool, const struct workload_config *c, int nodes,
+                 int *order, int *line, int *late);
 
 /** Give the state and the stages other layers. */
 void drawn_take_layers (struct drawn *x, const int *layers);

@@ -284,6 +284,9 @@ static enum status search_heap (struct search *x, struct error *err)
                                        by_kinds ? BOUND_KINDS : BOUND_RUNS});
     search_fill_all (x, reach (x));
     TRY (search_sketches (x, joint, err));
+    TRY (search_part (x, err));
+    if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */
+        return ST_OK;
     return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);
 }
 
@@ -341,7 +344,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
             x->n_waiting > 0 && x->needed == 0 ? x->pool.island_gpus[0] : 0;
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) && !open;
         note_bounds (x);
-        if (!info->stopped) /* who stops it wants to go on */
+        if (!info->stopped && x->part == 0) /* who stops it wants to go on */
             TRY (search_polish (x, err));
         return search_finish (x, r, err);
     }
@@ -363,9 +366,9 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                           "ask for what one node holds");
 }
 
-enum status mapper_search (const struct mapper_problem *p,
-                           const struct mapper_settings *s, struct mapper_result *r,
-                           struct mapper_info *info, struct error *err)
+enum status search_nodes (const struct mapper_problem *p, const struct mapper_settings *s,
+                          int part, struct mapper_result *r, struct mapper_info *info,
+                          struct error *err)
 {
     double start_s = clock_s ();
     struct search x = {.p = p,
@@ -373,6 +376,7 @@ enum status mapper_search (const struct mapper_problem *p,
                        .threads = s->threads > 0 ? s->threads : threads_max (),
                        .best = -1,
                        .info = info,
+                       .part = part,
                        .late_s = INFINITY,
                        .unlisted_bound_s = INFINITY,
                        .unplaced_bound = INFINITY,
@@ -390,4 +394,11 @@ enum status mapper_search (const struct mapper_problem *p,
     info->seconds = clock_s () - start_s;
     release (&x);
     return st;
+}
+
+enum status mapper_search (const struct mapper_problem *p,
+                           const struct mapper_settings *s, struct mapper_result *r,
+                           struct mapper_info *info, struct error *err)
+{
+    return search_nodes (p, s, 0, r, info, err);
 }

@@ -32,10 +32,11 @@ struct search {
     long n;
     /* Of those that were not, in the objective's measure; INFINITY */
     double unlisted_bound_s;
-    long tried;         /* placements in a small pool so far, in exact_splits' measure */
-    long sketched;      /* configurations */
-    bool annealed;      /* were the best sketches? */
-    bool odd;           /* are GPUs or nodes unlike? */
+    long tried;    /* placements in a small pool so far, in exact_splits' measure */
+    long sketched; /* configurations */
+    bool annealed; /* were the best sketches? */
+    bool odd;      /* are GPUs or nodes unlike? */
+    int part;      /* 0: the whole cluster; 1: a part of it, 2: a part of that (part.c) */
     bool sketches_next; /* a first plan comes from them */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
@@ -141,6 +142,15 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
  *  cost model asked for. */
 double search_bound (const struct search *x, const struct workload_config *c,
                      enum bound_level level);
+
+/** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */
+enum status search_nodes (const struct mapper_problem *p, const struct mapper_settings *s,
+                          int part, struct mapper_result *r, struct mapper_info *info,
+                          struct error *err);
+
+/** Search among the nodes that the best plan needs, and keep what is found.
+ *  @return ST_OK, also where nothing is; ST_NOMEM */
+enum status search_part (struct search *x, struct error *err);
 
 /** Keep a placed configuration, the better one where it was placed before; takes it over. */
 enum status search_keep (struct search *x, struct placed *placed, const struct entry *e,

@@ -2,6 +2,7 @@
  * splits and placements, or within .5 % of it; sketches keep to limits on nodes, and lay groups across them. */
 #include "mapper/place/place.h"
 #include "mapper/place/sketch.h"
+#include "topology/edit/change.h"
 #include "tests/lib/search.h"
 #include "tests/lib/clusters.h"
 
@@ -169,19 +170,52 @@ static void luck_does_not_matter (void **state)
     }
 }
 
-/* Where links between nodes are the faster ones, TP groups lie across nodes, on as many as may be
- * used, and slow links stay out of their rings. */
-static void lie_across (int most)
+/* A slower node more that stays idle is no longer step: the plan of the others is sought too. */
+static void idle_nodes_do_not_matter (void **state)
 {
-    enum { NODES = 8, GPUS = 4, N = NODES * GPUS };
+    struct rng r = seeded (231);
+    int rounds = getenv ("LINKWISE_LONG") ? 30 : 2;
+    (void) state;
+
+    for (int i = 0; i < rounds; i++) {
+        struct setting s = small_job (odd_cluster (&r, 5, 3), LAYERS, 512, 16);
+        struct topology_changed more, slow;
+        struct mapper_settings settings = mapper_settings_default ();
+        struct mapper_problem p = search_problem (&s);
+        struct found with, without = search (&p, &settings);
+        struct error err = {""};
+
+        ok (topology_change (s.cluster, "+1 nodes like n0", &more, &err), &err);
+        ok (topology_change (more.c, "node new1 speed 0.01", &slow, &err), &err);
+        p.cluster = slow.c;
+        with = search (&p, &settings);
+        for (int k = 0; k < (int) workload_world (&with.r.config.deg); k++)
+            if (slow.c->node_of_gpu[with.r.gpu[k]] == slow.c->n_nodes - 1)
+                fail_msg ("problem %d uses the slow node", i);
+        assert_true (with.r.estimate.step_s <= without.r.estimate.step_s * (1 + 1e-9));
+        found_release (&with);
+        found_release (&without);
+        topology_changed_release (&slow);
+        topology_changed_release (&more);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Where links between nodes are the faster ones, TP groups lie across nodes, on as many as may be
+ * used, and slow links stay out of their rings.  Node 8 has slow ones alone. */
+static void lie_across (int nodes, int most)
+{
+    enum { NODES = 9, GPUS = 4, N = NODES * GPUS };
     static const double between[NODES][NODES] = {
-        {0, 13, 25, 6, 26, 23, 6, 22},   {25, 0, 23, 22, 23, 9, 25, 24},
-        {23, 23, 0, 24, 23, 22, 25, 25}, {23, 6, 14, 0, 24, 24, 24, 9},
-        {24, 22, 22, 23, 0, 24, 23, 9},  {24, 23, 23, 24, 23, 0, 26, 26},
-        {23, 24, 23, 25, 25, 13, 0, 24}, {24, 26, 12, 25, 23, 23, 22, 0}};
+        {0, 13, 25, 6, 26, 23, 6, 22, 5},   {25, 0, 23, 22, 23, 9, 25, 24, 3},
+        {23, 23, 0, 24, 23, 22, 25, 25, 4}, {23, 6, 14, 0, 24, 24, 24, 9, 4},
+        {24, 22, 22, 23, 0, 24, 23, 9, 4},  {24, 23, 23, 24, 23, 0, 26, 26, 3},
+        {23, 24, 23, 25, 25, 13, 0, 24, 4}, {24, 26, 12, 25, 23, 23, 22, 0, 5},
+        {5, 3, 4, 4, 4, 3, 4, 5, 0}};
     double rate[N * N];
     struct workload_config c = config_of (4, 1, most, 4);
     struct setting s = small_job (NULL, LAYERS, 2048, 4 * most);
+    int n = nodes * GPUS;
     struct mapper_problem p;
     struct pool pool;
     struct groups groups;
@@ -190,15 +224,15 @@ static void lie_across (int most)
     struct found whole;
     struct error err = {""};
 
-    for (int k = 0; k < N * N; k++) {
-        int from = k / N / GPUS, to = k % N / GPUS;
+    for (int k = 0; k < n * n; k++) {
+        int from = k / n / GPUS, to = k % n / GPUS;
 
         rate[k] = from == to ? 12 : between[from][to];
     }
     s.config = c;
-    s.cluster = cluster_of_rates (NODES, GPUS, "rtx-3090", true, rate);
+    s.cluster = cluster_of_rates (nodes, GPUS, "rtx-3090", true, rate);
     p = search_config (&s);
-    p.max_nodes = most;
+    p.max_nodes = nodes == NODES ? 0 : most;
     ok (pool_init (&pool, &p, &err), &err);
     ok (groups_init (&groups, &pool, &c, &err), &err);
     ok (walks_init (&walks, &pool, &err), &err);
@@ -218,15 +252,17 @@ static void groups_lie_across (void **state)
 {
     (void) state;
 
-    lie_across (8);
-    lie_across (6);
+    lie_across (8, 8);
+    lie_across (8, 6);
+    lie_across (9, 8);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (near_the_best_of_all), cmocka_unit_test (luck_does_not_matter),
-        cmocka_unit_test (limits_hold), cmocka_unit_test (groups_lie_across)};
+        cmocka_unit_test (limits_hold), cmocka_unit_test (idle_nodes_do_not_matter),
+        cmocka_unit_test (groups_lie_across)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -32,7 +32,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define PAYS 1.005 /* times a bound: what a further one must be able to reach */
+#define PAYS 1.005   /* times a bound: what a further one must be able to reach */
+#define MOST_RUNS 64 /* of stages on a needed node that are told apart */
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
@@ -218,6 +219,46 @@ static double divided_bound (const struct least_terms *x, int from, bool spans,
     return bound_with_slots (x, &slots, slow, caps, cap, level);
 }
 
+/* Are the stages that may be on one node few enough to be tried? */
+static bool runs_are_few (const struct least_terms *x, enum bound_level level)
+{
+    int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp;
+
+    return level >= BOUND_PLAYED && x->b.c->deg.vpp > 1 && p > 1 &&
+           p * (most < p ? most : p) <= MOST_RUNS;
+}
+
+/* The bound when some replica has TP groups of those stages on a badly linked node, and of no
+ * others. */
+static double run_bound (const struct least_terms *x, const struct slow_slots *on,
+                         const int *caps, int *cap, enum bound_level level)
+{
+    struct slow_slots slots = *on;
+    struct needed_node node;
+
+    slots.on = &node;
+    return bound_needed_node (&x->b, slots.run, &node)
+               ? bound_with_slots (x, &slots, slots.run, caps, cap, level)
+               : 0.0;
+}
+
+/* The least over the stages that may be there.  Those that are make runs, of which each alone
+ * costs no more: a run's ends are boundaries to stages elsewhere. */
+static double least_run_bound (const struct least_terms *x, const struct slow_slots *on,
+                               const int *caps, int *cap, enum bound_level level)
+{
+    int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp;
+    struct slow_slots slots = *on;
+    double least = INFINITY;
+
+    for (slots.run = most < p ? most : p; slots.run > 0; slots.run--)
+        for (slots.run_first = 0;
+             slots.run_first < (slots.run < p ? p : 1) && least > on->known_s;
+             slots.run_first++)
+            least = fmin (least, run_bound (x, &slots, caps, cap, level));
+    return least;
+}
+
 /* The bound by a badly linked node that is needed: some replica has a TP group on it, or one
  * that spans nodes.  @return `known`, a bound, or more */
 static double needed_bound (const struct least_terms *x, const int *caps, int *cap,
@@ -234,7 +275,7 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
                             .tp_s = x->tp.least};
     struct slow_slots spans;
 
-    if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (&x->b, &node))
+    if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (&x->b, 1, &node))
         return known;
     if (can_span) {
         slow_slots_init (x, n_classes, true, &spans);
@@ -242,7 +283,9 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
         bound = bound_with_slots (x, &spans, 1, caps, cap, level);
     }
     if (bound > known && x->b.c->deg.tp <= x->b.pool->max_node_gpus)
-        bound = fmin (bound, bound_with_slots (x, &on, 1, caps, cap, level));
+        bound = fmin (bound, runs_are_few (x, level)
+                                 ? least_run_bound (x, &on, caps, cap, level)
+                                 : bound_with_slots (x, &on, 1, caps, cap, level));
     return fmax (bound, known);
 }
 

@@ -55,6 +55,7 @@ struct config_times {
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
+    double bare;  /* the part of it that nothing hides */
     bool gpipe;
     bool total_only; /* of this schedule only a stage's total work is known to hold */
 };
@@ -216,6 +217,7 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {
     const struct needed_node *on; /* or NULL */
+    int run_first, run; /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
     int from;
     bool slower, spans; /* can a slot be slow for its GPUs, for its links? */
@@ -324,8 +326,9 @@ struct needed_node {
     double send_s;               /* a boundary between it and another, there and back */
 };
 
-/** @return is there one, and worse linked than others? */
-bool bound_needed_node (const struct bounded *b, struct needed_node *node);
+/** @param[in] stages  of one replica that have a whole TP group each on it
+ *  @return is there one, and worse linked than others? */
+bool bound_needed_node (const struct bounded *b, int stages, struct needed_node *node);
 
 /** Slots on it into the times. */
 void needed_node_put (const struct least_terms *x, const struct needed_node *node,

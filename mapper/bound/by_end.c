@@ -56,13 +56,15 @@ static long layers_on_slow (const struct pipeline_case *pc,
 {
     struct rows_times then = times_of (pc, first, end);
     const struct bound_pipeline *x = pc->x;
-    int n = 0, slow = x->slow - first->kind, below = 0, never = x->model->layers + 1;
+    int n = 0, slow = x->run > 0 ? 0 : x->slow - first->kind, below = 0;
+    int never = x->model->layers + 1;
     int near = 0;
     int *most = pc->work, *loss = pc->work + x->p; /* sorted, of the stages so far */
     long held, fast;
 
     for (int k = x->p - 1; k >= (first->layers > 0 ? 1 : 0); k--, n++) {
-        int any = rows_most_layers (pc, k, 0, below, &then, near), less = 0;
+        int any = rows_most_layers (pc, k, !rows_may_be (x, k, 0), below, &then, near);
+        int less = 0;
 
         if (any == 0)
             return -1;
@@ -158,14 +160,15 @@ static double fractional_end (const struct pipeline_case *pc)
 /* The least of the bound over fractions of layers.  Tails grow with the layers. */
 static double loose_bound (const struct pipeline_case *pc)
 {
-    double end = fractional_end (pc), least = INFINITY;
+    double end = fractional_end (pc), under = end / pc->x->m, least = INFINITY;
 
     if (!pc->split)
-        return end + rows_tail_s (pc, 0, 0, least_first (pc->x), pc->first, end);
+        return end + rows_tail_under_s (pc, 0, 0, least_first (pc->x), pc->first, under);
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
         for (int k = 0; k < 2 && pc->x->span[span]; k++)
-            least = fmin (least, rows_tail_s (pc, k, 0, pc->x->v,
-                                              (struct stage_placing){span, NULL}, end));
+            least = fmin (least,
+                          rows_tail_under_s (pc, k, 0, pc->x->v,
+                                             (struct stage_placing){span, NULL}, under));
     return end + least;
 }
 
@@ -231,10 +234,11 @@ static double first_by_first (struct pipeline_case *pc, struct first_stage *at,
     const struct bound_pipeline *x = pc->x;
     double lo = fractional_end (pc), best = INFINITY;
 
-    if (x->slow < x->p)
+    if (x->slow < x->p && rows_may_be (x, 0, 0))
         best = with_first (pc, 0, lo, best, at, end_at);
-    return x->slow > 0 && best > x->known_s ? with_first (pc, 1, lo, best, at, end_at)
-                                            : best;
+    return x->slow > 0 && best > x->known_s && rows_may_be (x, 0, 1)
+               ? with_first (pc, 1, lo, best, at, end_at)
+               : best;
 }
 
 static double tight_bound (struct pipeline_case *pc)

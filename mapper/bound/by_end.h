@@ -56,6 +56,9 @@ struct bound_pipeline {
      * chunks hold as many, 1 where the first ones may hold one more than the last ones. */
     int unit, least;
     int slow; /* of one replica, so many stages at least are on slow slots */
+    /* Where it is known which: `run` stages from stage run_first on, going round from the last to
+     * the first, and no others; 0: any. */
+    int run_first, run;
     struct bound_slot slot[2]; /* any, and a slow one: nowhere less */
     bool span[SPANS];          /* which are possible for a stage */
     bool first_span[SPANS];    /* and for stage 0 */
@@ -72,6 +75,8 @@ struct bound_pipeline {
     double slow_sends_s; /* all boundaries there and back, with slow slots, at least */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */
     double hides;        /* times of one micro-batch that can hide synchronisation */
+    double bare;         /* the part of it that nothing hides */
+    bool exact;          /* no placement makes a micro-batch's time on a stage longer */
     const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };

@@ -212,9 +212,11 @@ double first_tail_s (const struct bound_case *x, double first, int kind, double 
         times->sync_fixed_s[kind][x->span] + first * times->sync_layer_s[kind][x->span];
 
     return times->tail_fixed_s[kind] + first * times->tail_layer_s[kind] +
-           costmodel_exposed_s (times->profile, sync,
-                                times->hides * larger (under_s (x, first, kind),
-                                                       under_s (x, first, 0) + ahead));
+           larger (times->bare * sync,
+                   costmodel_exposed_s (times->profile, sync,
+                                        times->hides *
+                                            larger (under_s (x, first, kind),
+                                                    under_s (x, first, 0) + ahead)));
 }
 
 /* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:

@@ -14,7 +14,9 @@
  * - Where the stage before or after it has no rank on node i, the sends between the two leave
  *   or enter it, there and back.
  *
- * So that stage is on a slow slot: one whose synchronisation and boundaries are slow. */
+ * So that stage is on a slow slot: one whose synchronisation and boundaries are slow.  Where it
+ * is told which stages of that replica are there (bound.c, least_run_bound), each takes a TP group's
+ * room from the others. */
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>
@@ -27,33 +29,40 @@
 /* One node, at best. */
 struct node_links {
     int gpus;
+    double order; /* the worst links first, however many stages are told */
     double ring_bytes_per_s[SPANS], send_bytes_per_s;
 };
 
-/* All rings of the stage have members there, so one of them no more than TP groups fit it.
- * With whole TP groups all have as many and leave, sharing what the node reaches; else some
- * may be there with all members. */
-static struct node_links links_of (const struct bounded *b, int i)
+/* All rings of the stage have members there, so one of them no more than TP groups fit it
+ * beside those of the other stages.  With whole TP groups all have as many and leave, sharing what
+ * the node reaches; else some may be there with all members. */
+static struct node_links links_of (const struct bounded *b, int i, int stages)
 {
     const struct pool *pool = b->pool;
+    const struct workload_degrees *d = &b->c->deg;
     const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
     double total = n->node_bytes_per_s > 0 ? n->node_bytes_per_s : INFINITY;
     double reach = pool->reach[i];
-    int tp = b->c->deg.tp, groups = n->gpus / tp > 1 ? n->gpus / tp : 1;
-    struct node_links l = {.gpus = n->gpus, .send_bytes_per_s = fmin (reach, total / tp)};
+    int room = n->gpus / d->tp > 1 ? n->gpus / d->tp : 1;
+    int groups = room > stages ? room - stages + 1 : 1;
+    /* Over three nodes or more a ring comes from another one than it goes to. */
+    bool three = (long) d->dp * d->cp * d->tp > 2L * pool->max_node_gpus;
+    struct node_links l = {.gpus = n->gpus,
+                           .order = fmin (room * reach, total / d->tp),
+                           .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp)};
 
-    l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / tp);
+    l.ring_bytes_per_s[SPAN_NONE] =
+        fmin (groups * (three ? pool->through[i] : reach), total / d->tp);
     l.ring_bytes_per_s[SPAN_ONE] = fmin (groups * reach, total);
     l.ring_bytes_per_s[SPAN_ALL] = l.ring_bytes_per_s[SPAN_ONE];
     return l;
 }
 
-static int by_rate (const void *a, const void *b)
+static int by_order (const void *a, const void *b)
 {
     const struct node_links *x = a, *y = b;
 
-    return (x->ring_bytes_per_s[SPAN_NONE] > y->ring_bytes_per_s[SPAN_NONE]) -
-           (x->ring_bytes_per_s[SPAN_NONE] < y->ring_bytes_per_s[SPAN_NONE]);
+    return (x->order > y->order) - (x->order < y->order);
 }
 
 /* The best of each figure over the fewest of the worst nodes of which one is needed.
@@ -75,7 +84,7 @@ static int best_needed (const struct node_links *l, int n, long idle,
     return best->gpus;
 }
 
-bool bound_needed_node (const struct bounded *b, struct needed_node *node)
+bool bound_needed_node (const struct bounded *b, int stages, struct needed_node *node)
 {
     const struct pool *pool = b->pool;
     const struct workload_degrees *d = &b->c->deg;
@@ -89,17 +98,18 @@ bool bound_needed_node (const struct bounded *b, struct needed_node *node)
     if (!l)
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
-        l[i] = links_of (b, i);
+        l[i] = links_of (b, i, stages);
         idle += l[i].gpus;
     }
-    qsort (l, (size_t) pool->n_nodes, sizeof *l, by_rate);
+    qsort (l, (size_t) pool->n_nodes, sizeof *l, by_order);
     gpus = best_needed (l, pool->n_nodes, idle, &best);
     free (l);
     if (gpus >= world || !(best.send_bytes_per_s > 0))
         return false;
     for (int s = 0; s < SPANS; s++)
-        node->ring_bytes_per_s[s] =
-            (long) d->dp * d->cp * d->tp > gpus ? best.ring_bytes_per_s[s] : INFINITY;
+        node->ring_bytes_per_s[s] = ((long) d->dp * d->cp + stages - 1) * d->tp > gpus
+                                        ? best.ring_bytes_per_s[s]
+                                        : INFINITY;
     node->send_s = 2.0 * bound_flow_s (b, best.send_bytes_per_s, pool->inter_latency_s);
     return best.send_bytes_per_s < TELLS * pool->inter_bytes_per_s;
 }

@@ -82,6 +82,19 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
     return s;
 }
 
+/* Do all GPUs compute alike and all layers take as long, with nothing else in a micro-batch's
+ * time?  Where only some layers are recomputed all count as the others. */
+static bool is_exact (const struct least_terms *x)
+{
+    const struct pool *pool = x->b.pool;
+    const struct workload_config *c = x->b.c;
+
+    return c->deg.tp * c->deg.cp == 1 && c->recompute_layers == 0 &&
+           workload_all_layers (pool->problem->model).expert == 0 &&
+           pool_layers_alike (pool) && pool->n_classes == 1 &&
+           !(pool->class[0].speed < pool->best_speed[0]);
+}
+
 struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
                                          const struct config_times *times,
                                          const struct slow_slots *slots, int slow,
@@ -109,6 +122,8 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .per_node = (int) times->send.per_node,
         .beside = (int) times->send.per_node,
         .hides = times->hides,
+        .bare = times->bare,
+        .exact = is_exact (x),
         .cap = cap,
     };
 
@@ -117,7 +132,10 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
     s.slot[1] = slow > 0 ? bound_slot_of (x, times, slots) : s.slot[0];
     if (slow > 0) {
         s.known_s = slots->known_s;
-        s.slow_sends_s = bound_slow_run_sends_s (times, times->p, slow);
+        s.run_first = slots->run_first;
+        s.run = slots->run;
+        if (s.run == 0)
+            s.slow_sends_s = bound_slow_run_sends_s (times, times->p, slow);
     }
     return s;
 }
@@ -183,6 +201,17 @@ static double all_span (const struct least_terms *x, const struct slow_slots *sl
     return least;
 }
 
+/* The stages of one replica on a node of stage 0's at most, itself included, when each such node
+ * has `lanes` of stage 0's TP groups or more.
+ *
+ * A node with n of them has room for room - n others.  Those belong to some of n replicas, so in one
+ * of these there are (room - n) / n at most.  Where slow slots or slow exchanges are known of one
+ * replica, that may be another: then all others may be this one's. */
+static int most_beside (const struct bound_pipeline *x, int room, int lanes)
+{
+    return x->slow > 0 || x->n_experts > 0 ? 1 + room - lanes : room / lanes;
+}
+
 /* The lowest over the lanes of stage 0's synchronisation. */
 static double by_lanes (const struct least_terms *x, const struct slow_slots *slots,
                         const struct config_times *times,
@@ -198,7 +227,7 @@ static double by_lanes (const struct least_terms *x, const struct slow_slots *sl
     memset (s.first_span, 0, sizeof s.first_span);
     s.first_span[SPAN_NONE] = true;
     for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
-        int others = s.p - (1 + room - lanes);
+        int others = s.p - most_beside (&s, room, lanes);
         int now = others > 0 ? (others + s.per_node - 1) / s.per_node : 0;
 
         if (now == crossings)

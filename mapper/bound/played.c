@@ -94,15 +94,16 @@ static void set_chunk (struct tree *t, int c, int k)
 }
 
 /* From stage k to the next one, or from the last to the first, on the best links that there
- * are.  A slot that need not be slow may be so too. */
+ * are.  A slot that need not be slow may be so too, unless it is known which are. */
 static double send_of (const struct tree *t, int k)
 {
     const struct bound_pipeline *x = t->pc->x;
     int slow = t->kind[k] + t->kind[(k + 1) % x->p];
+    double mixed = x->pair_s[0][1];
 
-    return slow == 0   ? x->any_s
-           : slow == 1 ? fmin (x->pair_s[0][1], x->pair_s[1][1])
-                       : x->pair_s[1][1];
+    return slow == 0                                               ? x->any_s
+           : slow == 2 || (x->run == 0 && x->pair_s[1][1] < mixed) ? x->pair_s[1][1]
+                                                                   : mixed;
 }
 
 /* The split in hand, played out. */
@@ -166,9 +167,12 @@ static void find_room (struct tree *t)
         room_of (t, 0)[s] = s == 0 ? 0 : NO_ROOM;
     for (int k = 1; k < x->p; k++)
         for (int s = 0; s <= x->slow; s++) {
-            long fast = most[k] > 0 ? room_of (t, k - 1)[s] + most[k] : NO_ROOM;
-            long slow =
-                s > 0 && slower[k] > 0 ? room_of (t, k - 1)[s - 1] + slower[k] : NO_ROOM;
+            long fast = most[k] > 0 && rows_may_be (x, k, 0)
+                            ? room_of (t, k - 1)[s] + most[k]
+                            : NO_ROOM;
+            long slow = s > 0 && slower[k] > 0 && rows_may_be (x, k, 1)
+                            ? room_of (t, k - 1)[s - 1] + slower[k]
+                            : NO_ROOM;
 
             room_of (t, k)[s] = fast > slow ? fast : slow;
         }
@@ -185,7 +189,7 @@ static void try_stage (struct tree *t, int k, int below, int slow)
     for (int kind = 0; kind < 2 && k > 0; kind++) {
         long room;
 
-        if (slow < kind || slow - kind > k - 1)
+        if (slow < kind || slow - kind > k - 1 || !rows_may_be (x, k, kind))
             continue;
         room = room_of (t, k - 1)[slow - kind];
         t->kind[k] = kind;
@@ -223,7 +227,7 @@ static void try_all (struct tree *t)
 
     for (int kind = x->slow == x->p; kind < 2 && kind <= x->slow; kind++)
         /* From the even split on, which comes near the least at once. */
-        for (int i = 0; i < most && t->left > 0; i++) {
+        for (int i = 0; i < most && t->left > 0 && rows_may_be (x, 0, kind); i++) {
             int n = x->least + (even + i) % most * x->unit;
 
             if (!x->cap || n <= x->cap[kind * x->p])

@@ -73,13 +73,25 @@ static int crossings (const struct pipeline_case *pc, int from, int to)
     return (rest + x->per_node - 1) / x->per_node;
 }
 
-/* The boundaries between the stages from..to in one direction. */
+/* Is one of stages a and b on a slow slot, and the other known not to be? */
+static bool is_mixed (const struct bound_pipeline *x, int a, int b)
+{
+    return x->run > 0 && rows_may_be (x, a, 1) != rows_may_be (x, b, 1);
+}
+
+/* The boundaries between the stages from..to in one direction.  Mixed ones may be the crossings
+ * too. */
 static double sends_s (const struct pipeline_case *pc, int from, int to)
 {
-    int cross = crossings (pc, from, to), rest = to - from - cross;
+    const struct bound_pipeline *x = pc->x;
+    int cross = crossings (pc, from, to), mixed = 0, rest;
 
-    return (cross > 0 ? cross * pc->x->cross_s : 0.0) +
-           (rest > 0 ? rest * pc->x->any_s : 0.0);
+    for (int k = from; x->run > 0 && k < to; k++)
+        mixed += is_mixed (x, k, k + 1);
+    cross = cross > mixed ? cross - mixed : 0;
+    rest = to - from - cross - mixed;
+    return (mixed > 0 ? mixed * x->pair_s[0][1] : 0.0) +
+           (cross > 0 ? cross * x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
 }
 
 /* All boundaries once in one direction. */
@@ -177,13 +189,13 @@ static double way_down_s (const struct pipeline_case *pc)
     if (pc->v_shaped || x->v == 1) /* the turns are on one stage */
         return x->v * row;
     /* Going round to the first stage ends on its node: a crossing more in each round. */
-    return x->v * row + (x->v - 1) * (crosses ? x->cross_s : x->any_s);
+    return x->v * row + (x->v - 1) * (is_mixed (x, x->p - 1, 0) ? x->pair_s[0][1]
+                                      : crosses                 ? x->cross_s
+                                                                : x->any_s);
 }
 
-/* What follows stage k's end.  A micro-batch's compute, which hides the synchronisation, is
- * at most an m-th of the end. */
-double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
-                    struct stage_placing placing, double end)
+double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                          struct stage_placing placing, double under_s)
 {
     const struct bound_pipeline *x = pc->x;
     const struct bound_slot *slot = &x->slot[kind];
@@ -194,7 +206,20 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
         sync += placing.experts->sync_fixed_s + layers * placing.experts->sync_layer_s;
 
     return t->fixed_s + layers * t->layer_s +
-           costmodel_exposed_s (x->profile, sync, x->hides * end / x->m);
+           larger (x->bare * sync,
+                   costmodel_exposed_s (x->profile, sync, x->hides * under_s));
+}
+
+/* A micro-batch's compute, which hides the synchronisation, is at most an m-th of the end; where
+ * no placement makes it longer, no more than here. */
+double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                    struct stage_placing placing, double end)
+{
+    double under = end / pc->x->m;
+
+    if (pc->x->exact)
+        under = smaller (under, rows_micro_s (pc, k, kind, layers));
+    return rows_tail_under_s (pc, k, kind, layers, placing, under);
 }
 
 /* What one stage does for a micro-batch beside its layers. */
@@ -577,7 +602,7 @@ double rows_around_s (const struct pipeline_case *pc)
            s->head_back_s;
 }
 
-double rows_micro_s (const struct pipeline_case *pc, int k, int kind, int layers)
+double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double layers)
 {
     struct both_ways e = ends_of (pc, k, kind);
 

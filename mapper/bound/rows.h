@@ -32,6 +32,12 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
  *  slots. */
 bool rows_span (const struct bound_pipeline *x, struct stage_placing placing);
 
+/** May stage k be on that kind of slot? */
+static inline bool rows_may_be (const struct bound_pipeline *x, int k, int kind)
+{
+    return x->run == 0 || kind == ((k - x->run_first + x->p) % x->p < x->run);
+}
+
 /** A pipeline whose stage 0 is placed in one way. */
 struct pipeline_case {
     const struct bound_pipeline *x;
@@ -82,7 +88,12 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
                                   struct stage_placing placing);
 
-/** What follows stage k's end. */
+/** What follows stage k's end, when a micro-batch takes so long there at most: more with more
+ *  layers. */
+double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                          struct stage_placing placing, double under_s);
+
+/** The same when stage k ends by then: the end and it together are more with more layers. */
 double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
                     struct stage_placing placing, double end);
 
@@ -90,7 +101,7 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 double rows_around_s (const struct pipeline_case *pc);
 
 /** One micro-batch on stage k. */
-double rows_micro_s (const struct pipeline_case *pc, int k, int kind, int layers);
+double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double layers);
 
 /** What stage k takes in row (1) with no layers anywhere. */
 double rows_fixed_s (const struct pipeline_case *pc, int k);

@@ -16,7 +16,7 @@ mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent "$HOSTS_RSH" \
     --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24 \
     --mca orte_base_help_aggregate 0 -x ASAN_OPTIONS=detect_leaks=0 -np 8 \
     --hostfile "$1/hosts" "$BWPROBE" --transport socket --passes 3 --pause 0 \
-    --measure 0.05 --timeout 2 --budget 60 --seed 7 --interface 10.77.0.0/24 \
+    --measure 0.02 --max-size 1 --timeout 2 --budget 60 --seed 7 --interface 10.77.0.0/24 \
     -o "$1/links.json"
 S
 SANDBOX_LIMIT=150 in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1

@@ -33,7 +33,7 @@ expect 1 "optimizer states that the framework has not" "optimizer bytes 7: profi
 expect 2 "optimizer states of nothing" "optimizer-bytes: expected a whole number from 1" $plan "$C" llama-2-7b $job --optimizer-bytes 0
 expect 2 "published formulas know no modules" "recompute mlp needs --memory-model linkwise" $plan "$C" llama-2-7b $job --recompute mlp --memory-model korthikanti
 expect 2 "... nor short optimizer states" "optimizer-bytes needs --memory-model linkwise" $plan "$C" llama-2-7b $job --optimizer-bytes 8 --memory-model fujii
-expect 0 "the slowest links that there may be" "pruned by bounds" $plan -v "2x8 h100-sxm5-80g intra:370 inter:1e-9 + 2x8 h100-sxm5-80g intra:370 inter:2e-9" llama-2-7b --seq 4096 --global-batch 64
+expect 0 "the slowest links that there may be" "pruned by bounds" $plan -v "2x2 h100-sxm5-80g intra:370 inter:1e-9 + 2x2 h100-sxm5-80g intra:370 inter:2e-9" gpt2-xl --seq 1024 --global-batch 16
 expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --pin m1

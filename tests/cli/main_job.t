@@ -1,6 +1,6 @@
 #!/bin/bash
 # The main job, as `make run` runs it: plan, check, eval and emit agree with each other;
-# standard input serves every argument; the same seed gives the same plan.
+# standard input serves every argument.
 . tests/lib/tap.sh
 L=$LINKWISE
 C=examples/clusters/h100-17.json M=examples/models/llama-2-13b.json
@@ -28,9 +28,6 @@ result $? "never worse than the default order, the bound below, memory within, n
 json "$T/plan.json" "d['estimate']['step_s'] < .92 * d['estimate']['default_order_step_s']" | grep -q True
 result $? "and on these measurements the placement alone saves 8 % or more" "$T/out"
 
-$L plan $C $M $job --json --threads 1 >"$T/b.json"
-[ "$(json "$T/plan.json" "d['ranks'], d['degrees']")" = "$(json "$T/b.json" "d['ranks'], d['degrees']")" ]
-result $? "the same plan on one thread"
 # Where another thing is the matter, few configurations are searched.
 few="--tp 8 --pp 4 --micro-batch 1 --schedule 1f1b"
 $L plan - $M $job $few --json <$C | $L check - >"$T/out" && grep -Eq "step time +ok" "$T/out"

@@ -4,29 +4,29 @@
 . tests/lib/tap.sh
 needs python3 python3
 L=$LINKWISE
-C=examples/clusters/h100-17.json M=examples/models/llama-2-70b.json
+C=examples/clusters/h100-10.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"
 places() { json "$1" "[(r['node'], r['gpu']) for r in d['ranks']]"; }
 
-$L plan $C $M $job --tp 8 --pp 4 --dp 4 -o "$T/old.json" >/dev/null
+$L plan $C $M $job --tp 8 --pp 4 --dp 2 -o "$T/old.json" >/dev/null
 expect 0 "nothing changed" "^replan   stay put: no placement found is better" $L plan --from "$T/old.json" -o "$T/same.json"
 [ "$(places "$T/old.json")" = "$(places "$T/same.json")" ] && [ "$(json "$T/same.json" "d['replan']['verdict']")" = stay ]
 result $? "... every rank stays"
 
-# The link between the first node and the one after it in the pipeline loses four fifths.
+# The link between the first node and the one after it in the pipeline falls to a hundredth.
 python3 - "$T/old.json" "$T/now.json" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1]))
 c, r = d["cluster"], d["ranks"]
 name = [n["name"] for n in c["nodes"]]
-i, j = (name.index(r[k]["node"]) for k in (0, 8 * 4))
+i, j = (name.index(r[k]["node"]) for k in (0, 8 * 2))
 m = c["links"]["inter"]["bandwidth_gb_per_s"]
-m[i][j] *= .2
-m[j][i] *= .2
+m[i][j] *= .01
+m[j][i] *= .01
 json.dump(c, open(sys.argv[2], "w"))
 P
-expect 0 "a bad link" "^replan   move 16 of 128 ranks: the step takes .* instead of .* % less" $L plan --from "$T/old.json" "$T/now.json" -o "$T/new.json"
-grep -Eq "^cnode2-[0-9]+, cnode2-[0-9]+ +16 +[0-9.]+ +[0-9.]+" "$T/out"
+expect 0 "a bad link" "^replan   move 8 of 64 ranks: the step takes .* instead of .* % less" $L plan --from "$T/old.json" "$T/now.json" -o "$T/new.json"
+grep -Eq "^cnode3-[0-9]+, cnode3-[0-9]+ +8 +[0-9.]+ +[0-9.]+" "$T/out"
 result $? "... what the move gains" "$T/out"
 expect 0 "... checks" "step time +ok" $L check "$T/new.json"
 python3 - "$T/old.json" "$T/new.json" <<'P' >"$T/why" 2>&1
@@ -43,7 +43,7 @@ expect 0 "moving costs more" "^replan   stay put: .* over 10 steps that saves [0
     $L plan --from "$T/old.json" "$T/now.json" --move-cost 300 --remaining-steps 10 -o "$T/stay.json"
 [ "$(places "$T/old.json")" = "$(places "$T/stay.json")" ] && expect 0 "... is priced as it is" "step time +ok" $L check "$T/stay.json"
 expect 0 "moving pays after a while" "moving costs 300 s and pays off after [0-9]+ steps" $L plan --from "$T/old.json" "$T/now.json" --move-cost 300
-expect 0 "the same arguments as without --from" "move 16 of 128" $L plan "$T/now.json" $M $job --from "$T/old.json"
+expect 0 "the same arguments as without --from" "move 8 of 64" $L plan "$T/now.json" $M $job --from "$T/old.json"
 
 # Links that differ a little, one node idle, one link down to a tenth: one end of it goes to the
 # idle node; exchanges of others, for 0.03 % more, are taken back.
@@ -61,7 +61,7 @@ first=$(json "$T/old.json" "d['ranks'][0]['node']")
 expect 0 "a lost node" "\"verdict\": \"move\"" $L plan --from "$T/old.json" --exclude "$first" --move-cost 1e9 --json
 json "$T/out" "d['replan']['ranks_gone'] == 8 and d['replan']['stay_step_s'] is None and '$first' not in [r['node'] for r in d['ranks']]" | grep -q True
 result $? "... is left" "$T/out"
-expect 0 "too few GPUs for the old degrees" "the old degrees: .*needs 128 GPUs, 120 can be used" $L plan --from "$T/old.json" --exclude 'cnode2-[001-002]'
+expect 0 "too few GPUs for the old degrees" "the old degrees: .*needs 64 GPUs, 56 can be used" $L plan --from "$T/old.json" --exclude 'cnode3-[002-004]'
 expect 0 "other degrees are asked for" '"verdict": "(restart|stay|move)"' $L plan --from "$T/old.json" --degrees any --json
 [ "$(json "$T/out" "d['search']['configurations'] > 1000")" = True ]
 result $? "... and searched"
@@ -90,5 +90,5 @@ expect 1 "a cluster is no plan" "expected|missing" $L plan --from $C
 echo '{"version": 1, "ranks": 3' >"$T/cut.json"
 expect 1 "half a plan" "cut.json: line" $L plan --from "$T/cut.json"
 expect 1 "an empty plan" "expected JSON, found an empty file" $L plan --from /dev/null
-expect 3 "nothing is left" "h100-17 has no node left to use" $L plan --from "$T/old.json" --exclude 'cnode2-[001-017]'
+expect 3 "nothing is left" "h100-10 has no node left to use" $L plan --from "$T/old.json" --exclude 'cnode3-[002-011]'
 done_testing

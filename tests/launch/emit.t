@@ -189,7 +189,7 @@ while read -r says job; do
     result $? "groups over two types of GPUs: $job" "$T/why"
 done <<'W'
 Each_tp,_cp_and_ep_group_is_of_one llama-2-13b --seq 32768 --global-batch 16 --cp 4
-Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64
+Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64 --ep 8 --micro-batch 1
 cp_groups_of_more_than_one:_4_of_4, llama-2-13b --seq 65536 --global-batch 16 --cp 8 --tp 4 --pp 1 --dp 1
 W
 [ ! -e "$T/no" ]
@@ -378,8 +378,8 @@ if $CC -shared -fPIC -o "$T/kill.so" "$T/kill.c" -ldl 2>"$T/why"; then
         echo $?
     }
     $L emit "$T/mixed.json" -d "$T/after" >/dev/null 2>&1
-    # Every third of them.
-    step=3
+    # Every fifth of them.
+    step=5
     [ -z "$LINKWISE_LONG" ] || step=1
     for ((at = 1, rc = 137; rc == 137; at += step)); do
         rm -rf "$T/killed"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Real torchrun agents and plain env:// processes form a gloo group over interleaved hosts; agents
-# also start ranks host by host, with 1 and 3 of them by turns: every rank is on the planned host
-# and GPU, which is its device LOCAL_RANK.
+# Real torchrun agents form a gloo group over interleaved hosts, and plain env:// processes meet
+# where they are told to; agents also start ranks host by host, with 1 and 3 of them by turns: every
+# rank is on the planned host and GPU, which is its device LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
@@ -25,7 +25,7 @@ result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
 result $? "... also where they hold unlike numbers of ranks" "$T/unlike/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
-import os, socket, sys
+import os, socket, sys, time
 def place(rank):
     names = ("LINKWISE_GPU", "CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
              "GROUP_WORLD_SIZE", "WORLD_SIZE", "MASTER_ADDR", "LOCAL_RANK")
@@ -33,6 +33,20 @@ def place(rank):
 if sys.argv[1] == "alone":
     open(sys.argv[2], "a").write(place(os.environ["RANK"]) + "\n")
     sys.exit()
+if sys.argv[1] == "meet": # what a group's store does at first, without torch
+    at, rank, world = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if rank == 0:
+        with socket.create_server(at) as door:
+            print("\n".join([place(0)] + [door.accept()[0].makefile().read() for _ in range(world - 1)]))
+        sys.exit()
+    for _ in range(600):
+        try:
+            with socket.create_connection(at) as s:
+                s.sendall(place(rank).encode())
+            sys.exit()
+        except ConnectionRefusedError: # rank 0 has not begun yet
+            time.sleep(.1)
+    sys.exit("nobody listens at %s port %d" % at)
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
@@ -45,6 +59,14 @@ if rank == 0:
     print("\n".join(places))
 P
 # env:// starts every rank by itself, whatever the order; whole hosts are unlike ones, made simpler.
+# how ORDER WAY: what its ranks do.
+how() {
+    case $1-$2 in
+    interleaved-torchrun) echo group ;;
+    interleaved-env) [ -n "$LINKWISE_LONG" ] && echo group || echo meet ;;
+    *) echo "alone $T/$1/$2.alone" ;;
+    esac
+}
 ways() {
     case $1 in
     interleaved) echo torchrun env ;;
@@ -52,7 +74,8 @@ ways() {
     nodes) [ -z "$LINKWISE_LONG" ] || echo torchrun ;;
     esac
 }
-export -f ways
+export -f ways how
+export T
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up $(seq -f h%.0f "$3")
@@ -60,7 +83,7 @@ export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_S
 for order in interleaved nodes unlike; do
     cd "$1/$order/launch"
     for way in $(ways $order); do
-        noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py" $([ $order = interleaved ] && echo group || echo "alone $1/$order/$way.alone")
+        noted "../$way" timeout 90 ./each-node.sh $way/node.sh "$2" "$1/rank.py" $(how $order $way)
     done
 done
 S2

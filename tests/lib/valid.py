@@ -4,20 +4,26 @@ import sys
 
 import jsonschema
 
+validators = {}  # by the schema's path: to check a schema takes longer than most documents
+
+
+def validator(path):
+    if path not in validators:
+        schema = json.load(open(path))
+        kind = jsonschema.validators.validator_for(schema)
+        kind.check_schema(schema)
+        validators[path] = kind(schema)
+    return validators[path]
+
 
 def fault(schema, document):
     try:
-        schema, document = (json.load(open(f)) for f in (schema, document))
-        if hasattr(jsonschema, "Draft202012Validator"):
-            jsonschema.Draft202012Validator.check_schema(schema)
-        jsonschema.validate(document, schema)
-    except (jsonschema.ValidationError, jsonschema.SchemaError) as e:
-        return "/".join(map(str, e.absolute_path)) + ": " + e.message[:2000].replace("\n", " ")
-    except (OSError, ValueError) as e:
-        return str(e)
-    return ""
+        e = jsonschema.exceptions.best_match(validator(schema).iter_errors(json.load(open(document))))
+    except (jsonschema.SchemaError, OSError, ValueError) as why:
+        return str(why)
+    return "/".join(map(str, e.absolute_path)) + ": " + e.message[:2000].replace("\n", " ") if e else ""
 
 
 for line in sys.stdin:
     said = fault(*line.rstrip("\n").split(" ", 1))
-    print(said + "\n" if said else "")
+    print(said.replace("\n", " ") + "\n" if said else "")

@@ -3,7 +3,7 @@
  * a configuration, and here and there for one that beats the plan for it. */
 #include "tests/lib/bounds.h"
 
-#define LABS 16
+#define LABS 8
 #define LABS_LONG 600 /* some 300 processor seconds */
 #define PLANNED 10    /* a lab in so many has a configuration planned */
 #define SAID 50       /* labs between two lines of a long run */

@@ -311,13 +311,16 @@ static void bound_holds (void **state)
  * default order; seeds hardly matter. */
 static void free_beats_fixed (void **state)
 {
-    struct setting s = {.cluster = cluster_of ("examples/clusters/h100-17.json"),
+    bool long_run = getenv ("LINKWISE_LONG");
+    struct setting s = {.cluster =
+                            cluster_of (long_run ? "examples/clusters/h100-17.json"
+                                                 : "examples/clusters/h100-10.json"),
                         .model = model_of ("llama-2-13b"),
                         .job = {.seq = 4096, .global_batch = 1024},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p = search_problem (&s), fixed;
     struct found one = searched (&p, MAPPER_AUTO, 1), other;
-    int times = getenv ("LINKWISE_LONG") ? 2 : 8;
+    int times = long_run ? 2 : 8;
     (void) state;
 
     other = searched (&p, MAPPER_AUTO, 99);
@@ -436,13 +439,13 @@ static void odd_clusters (void **state)
  * after the other. */
 static void blocks_across_nodes (void **state)
 {
-    static const int degrees[][4] = {{2, 4, 1, 3}, {1, 1, 8, 3}, {1, 4, 1, 6}};
+    static const int degrees[][4] = {{2, 2, 1, 3}, {1, 1, 4, 3}, {1, 2, 1, 6}};
     struct rng r = seeded (37);
     (void) state;
 
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
         struct setting s =
-            small_job (random_cluster (&r, 3, 8, 2, 0, false, false), 12, 3072, 8);
+            small_job (random_cluster (&r, 2, 8, 2, 0, false, false), 12, 3072, 8);
         struct mapper_problem p =
             search_degrees (&s, degrees[i][0], degrees[i][1], degrees[i][2]);
         struct found o;

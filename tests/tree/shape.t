@@ -50,8 +50,10 @@ xargs nm -A -P <"$T/objects" 2>"$T/circles" | awk '
 [ ! -s "$T/circles" ]
 result $? "no circle of files that need each other" "$T/circles"
 
-grep '\.h$' "$T/product" |
-    xargs ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wno-unused-function -fsyntax-only -x c >"$T/alone" 2>&1
+# A header that some file includes before all else has been compiled alone with it.
+grep '\.c$' "$T/product" | xargs awk -F'"' '/^#include/ { print $2; nextfile }' >"$T/first"
+grep '\.h$' "$T/product" | grep -vxFf "$T/first" |
+    xargs -r ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wno-unused-function -fsyntax-only -x c >"$T/alone" 2>&1
 result $? "every header compiles alone" "$T/alone"
 
 # The build has just been by one compiler, and kept what it said.
@@ -63,14 +65,15 @@ if command -v clang >/dev/null; then
     echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
         openmp=-Wno-unknown-pragmas
     # clang starts itself once for every file, which takes as long as the file: what it starts can
-    # read many, and system headers as it once read them.
+    # read many, and the headers that most files want as it once read them.
     eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
         -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
-    printf '#include <%s.h>\n' ctype errno limits math stdarg stdbool stddef stdint stdio stdlib string time jansson >"$T/system.h"
+    printf '#include <%s.h>\n' ctype errno limits math stdarg stdbool stddef stdint stdio stdlib string time jansson >"$T/most.h"
+    printf '#include "%s"\n' mapper/mapper.h memest/memest.h >>"$T/most.h"
     # The last word is the language: c, here c-header.
-    "${@/-fsyntax-only/-emit-pch}-header" -o "$T/system.pch" "$T/system.h" >"$T/warnings" 2>&1
+    "${@/-fsyntax-only/-emit-pch}-header" -o "$T/most.pch" "$T/most.h" >"$T/warnings" 2>&1
     find . -path ./build -prune -o -name '*.c' -print | sed 's|^\./||' |
-        xargs -n 100 -P 2 "$@" -include-pch "$T/system.pch" >>"$T/warnings" 2>&1 ||
+        xargs -n 100 -P 2 "$@" -include-pch "$T/most.pch" >>"$T/warnings" 2>&1 ||
         echo "clang ended with an error" >>"$T/warnings"
     [ ! -s "$T/warnings" ]
     result $? "clang has no warnings" "$T/warnings"

@@ -145,10 +145,25 @@ static void open_micro_batch (struct calibrate_run *run, const struct workload_p
     split (run, other, one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15, n);
 }
 
+/* Among ways that fit as they stand the likeliest; of memory it alone is told. */
+static const struct calibrate_way *likeliest (const struct calibrate_run *run,
+                                              const struct workload_profile *p)
+{
+    const struct calibrate_way *best = NULL, *most = &run->way[0];
+    struct calibrate_run one = *run;
+
+    one.recompute_said = true; /* else leaner ways would make it fit */
+    for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
+        set_way (&one, w);
+        most = w->weight > most->weight ? w : most;
+        if (w->weight > (best ? best->weight : 0.0) && fits (&one, p))
+            best = w;
+    }
+    return best ? best : most;
+}
+
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p)
 {
-    int best = 0;
-
     take_defaults (run, p);
     if (calibrate_names_source (p, run->source))
         return;
@@ -158,10 +173,7 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     open_precision (run);
     open_recompute (run, p);
     open_micro_batch (run, p);
-    for (int i = 1; i < run->n_ways; i++)
-        if (run->way[i].weight > run->way[best].weight)
-            best = i;
-    set_way (run, &run->way[best]);
+    set_way (run, likeliest (run, p));
     if (run->n_ways == 1)
         run->n_ways = 0;
 }

@@ -287,7 +287,7 @@ static void slowest (void **state)
 {
     struct setting s = layer_job ("llama-2-7b", 1, false, true);
     struct costmodel_compute one, many;
-    double grows = 1 + .015 * (sqrt (2 * log (1024)) - sqrt (2 * log (8)));
+    double grows = 1 + .02 * (sqrt (2 * log (1024)) - sqrt (2 * log (8)));
     (void) state;
 
     for (int composed = 0; composed < 2; composed++) {

@@ -155,6 +155,8 @@ static const struct calibrate_way *likeliest (const struct calibrate_run *run,
     one.recompute_said = true; /* else leaner ways would make it fit */
     for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
         set_way (&one, w);
+        if (w->recompute == RECOMPUTE_SELECTIVE && p->selective == SELECTIVE_LAYERS)
+            one.config.recompute = RECOMPUTE_NONE; /* of nobody knows how many layers */
         most = w->weight > most->weight ? w : most;
         if (w->weight > (best ? best->weight : 0.0) && fits (&one, p))
             best = w;

@@ -124,7 +124,7 @@ static const struct topology_gpu_type types[] = {
     {"mi350x", 309.2 * GB, 8000 * GB, 2300 * TF, 2300 * TF, 4600 * TF, 144 * TF, 0, 256,
      .52, 0, .5, .4, .3, .8, 9200 * TF, .47},
     {"mi355x", 309.2 * GB, 8000 * GB, 2300 * TF, 2300 * TF, 4600 * TF, 157 * TF, 0, 256,
-     .55, 0, 0.5, 0.4, 0.3, 0.8, 9200 * TF, .47},
+     .58, 0, 0.5, 0.4, 0.3, 0.8, 9200 * TF, .47},
 };
 #pragma GCC diagnostic pop
 

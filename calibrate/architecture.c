@@ -4,6 +4,7 @@
  * Megatron's option names overrule it; where neither says, the parameter count does. */
 #include "calibrate/calibrate_private.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,31 +41,35 @@ static const struct family families[] = {
     {"gemma", "gemma", true, true, false, false, false, false, false},
 };
 
-/* Sources' spellings of models that are presets. */
+/* Presets whose experts and attention a row need not state: what their names begin with, where that
+ * is less than the preset's. */
 static const struct {
-    const char *word, *preset;
-} known[] = {{"deepseekv3", "deepseek-v3"},
-             {"deepseek-v3", "deepseek-v3"},
-             {"qwen3_30b_a3b", "qwen3-30b-a3b"},
-             {"qwen3-30b-a3b", "qwen3-30b-a3b"},
-             {"kimi_k2", "kimi-k2"},
-             {"kimi-k2", "kimi-k2"},
-             {"deepseekv2", "deepseek-v2"},
-             {"qwen3_235b_a22b", "qwen3-235b-a22b"},
-             {"qwen3-235b-a22b", "qwen3-235b-a22b"},
-             {"gpt oss 20b", "gpt-oss-20b"},
-             {"gpt-oss-20b", "gpt-oss-20b"},
-             {"gpt oss 120b", "gpt-oss-120b"},
-             {"gpt-oss-120b", "gpt-oss-120b"},
-             {"glm-4.5-air", "glm-4.5-air"},
-             {"glm-4.5", "glm-4.5"},
-             {"minimax-m2", "minimax-m2"},
-             {"llama-4-scout", "llama-4-scout"},
-             {"mixtral_8x7b", "mixtral-8x7b"},
-             {"mixtral-8x7b", "mixtral-8x7b"},
-             {"mixtral_8x22b", "mixtral-8x22b"},
-             {"mixtral-8x22b", "mixtral-8x22b"},
-             {"nemotron_3_nano", "nemotron-3-nano-30b-a3b"}};
+    const char *preset, *word;
+} known[] = {{"deepseek-v3", NULL},     {"deepseek-v2", NULL},
+             {"kimi-k2", NULL},         {"qwen3-30b-a3b", NULL},
+             {"qwen3-235b-a22b", NULL}, {"gpt-oss-20b", NULL},
+             {"gpt-oss-120b", NULL},    {"glm-4.5-air", NULL},
+             {"glm-4.5", NULL},         {"minimax-m2", NULL},
+             {"llama-4-scout", NULL},   {"mixtral-8x7b", NULL},
+             {"mixtral-8x22b", NULL},   {"nemotron-3-nano-30b-a3b", "nemotron-3-nano"}};
+
+/* Does the name begin with the word?  Its owner, case and what stands between letters and digits do
+ * not matter: "Qwen/Qwen3_30B A3B". */
+static bool begins (const char *name, const char *word)
+{
+    const char *owner = name + strcspn (name, " /");
+
+    for (name = *owner == '/' ? owner + 1 : name; *word; name++)
+        if (isalnum ((unsigned char) *name)) {
+            while (!isalnum ((unsigned char) *word))
+                word++;
+            if (tolower ((unsigned char) *name) != *word++)
+                return false;
+        } else if (*name == '\0') {
+            return false;
+        }
+    return true;
+}
 
 /* A row that states nothing of its model's shape means the preset of its name. */
 static const struct workload_model *meant (const struct row *r, const char *name)
@@ -84,7 +89,7 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     const struct workload_model *preset = meant (r, name);
 
     for (size_t k = 0; k < COUNT_OF (known) && !preset; k++)
-        if (strncasecmp (name, known[k].word, strlen (known[k].word)) == 0)
+        if (begins (name, known[k].word ? known[k].word : known[k].preset))
             preset = workload_preset_find (known[k].preset);
     if (!preset || calibrate_whole (r, "layers", preset->layers) != preset->layers)
         return false;

@@ -36,8 +36,10 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         run->config.zero = run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
                                ? p->zero_with_pipeline
                                : p->zero;
-    /* Recipes that hide tensor-parallel communication need it. */
-    if (!run->sequence_parallel_said && p->time.tp_comm_overlap)
+    /* Recipes that hide tensor-parallel communication need it, and so do Megatron's experts; it came
+     * before GPUs with fp8 did. */
+    if (!run->sequence_parallel_said &&
+        (p->time.tp_comm_overlap || run->model.experts > 0 || has_fp8 (run)))
         run->config.sequence_parallel = run->config.deg.tp > 1;
     if (!run->precision_said && able)
         run->job.precision = p->precision;
@@ -145,10 +147,27 @@ static void open_micro_batch (struct calibrate_run *run, const struct workload_p
     split (run, other, one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15, n);
 }
 
+/* Among ways that fit as they stand the likeliest; of memory it alone is told. */
+static const struct calibrate_way *likeliest (const struct calibrate_run *run,
+                                              const struct workload_profile *p)
+{
+    const struct calibrate_way *best = NULL, *most = &run->way[0];
+    struct calibrate_run one = *run;
+
+    one.recompute_said = true; /* else leaner ways would make it fit */
+    for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
+        set_way (&one, w);
+        if (w->recompute == RECOMPUTE_SELECTIVE && p->selective == SELECTIVE_LAYERS)
+            one.config.recompute = RECOMPUTE_NONE; /* of nobody knows how many layers */
+        most = w->weight > most->weight ? w : most;
+        if (w->weight > (best ? best->weight : 0.0) && fits (&one, p))
+            best = w;
+    }
+    return best ? best : most;
+}
+
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p)
 {
-    int best = 0;
-
     take_defaults (run, p);
     if (calibrate_names_source (p, run->source))
         return;
@@ -158,10 +177,7 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     open_precision (run);
     open_recompute (run, p);
     open_micro_batch (run, p);
-    for (int i = 1; i < run->n_ways; i++)
-        if (run->way[i].weight > run->way[best].weight)
-            best = i;
-    set_way (run, &run->way[best]);
+    set_way (run, likeliest (run, p));
     if (run->n_ways == 1)
         run->n_ways = 0;
 }

@@ -105,17 +105,20 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
     *shelf = (struct calibrate_shelf){0};
 }
 
-/* What a run is taken for where nobody says what ran it: Megatron-Core shards no parameters in the
- * runs that people publish of it, and GPUs with fp8 came with today's recipes. */
+/* What a run is taken for where no profile names what ran it: Megatron-Core shards no parameters in the
+ * runs that people publish of it, and GPUs with fp8 came with today's recipes.  Megatron-LM's users
+ * have few of these. */
 static const char *usual_profile (const struct calibrate_run *run)
 {
-    if (run->framework[0])
-        return WORKLOAD_PROFILE_DEFAULT;
+    bool fp8 = slowest_type (run)->fp8_flop_per_s > 0;
+
+    if (calibrate_contains (run->framework, "megatron"))
+        return fp8 ? "megatron-core-composed" : WORKLOAD_PROFILE_DEFAULT;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
-    if (run->model.experts > 0 && slowest_type (run)->fp8_flop_per_s > 0)
+    if (run->model.experts > 0 && fp8)
         return "megatron-bridge";
-    return slowest_type (run)->fp8_flop_per_s > 0 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;
+    return fp8 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;
 }
 
 /* The facts of the run's release, of a profile on the shelf. */

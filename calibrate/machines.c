@@ -13,17 +13,30 @@
  * usual rate at so many nodes (docs/formulas.md, T10). */
 #define JOB_SIZE_USUAL 19.0
 
-/* Eight V100 on NVLink are a hybrid cube mesh (NVIDIA DGX-1 whitepaper): all eight share six rings,
- * four have some of them, and a pair one link, so that small groups of tensor parallelism get a
- * part of the rate.  0.15 is one link of 20 GB/s in 130. */
+/* Boards without switches link GPUs to each other, so that a small group of tensor parallelism gets
+ * a part of what all reach.  Where each has a link to every other, eight MI300X or four GPUs of a
+ * board of Hopper or A100, a group has those to its members: on MI300X two reach 48 GB/s of
+ * bus bandwidth and eight 313 (stas00/ml-engineering, network).  What is usual of GH200 is a pair's.
+ * Eight V100 are a hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share six rings, four
+ * have some of them, and a pair one link, 20 of 130 GB/s. */
 static double mesh_share (const struct calibrate_run *run,
                           const struct topology_gpu_type *type)
 {
-    int tp = run->config.deg.tp;
-    bool mesh =
-        run->gpus_per_node == 8 && run->gpus > 1 && strncmp (type->name, "v100-", 5) == 0;
+    int tp = run->config.deg.tp, node = run->gpus_per_node;
+    int members = tp > 1 ? tp : run->gpus;
 
-    return !mesh ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
+    if (run->gpus == 1)
+        return 1.0;
+    if (strncmp (type->name, "v100-", 5) == 0)
+        return node != 8 ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
+    members = members < node ? members : node;
+    if (strncmp (type->name, "gh200-", 6) == 0)
+        return members - 1.0;
+    if (strncmp (type->name, "mi3", 3) == 0 ||
+        (node == 4 && (strncmp (type->name, "h100-sxm", 8) == 0 ||
+                       strncmp (type->name, "a100-sxm", 8) == 0)))
+        return (members - 1.0) / (node - 1.0);
+    return 1.0;
 }
 
 int calibrate_domain (const struct calibrate_run *run)

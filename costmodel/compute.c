@@ -55,7 +55,7 @@ void costmodel_untold_mean (const struct workload_model *m, struct costmodel_com
     k->expert = untold (m, k, true, false);
 }
 
-#define GPU_SPREAD 0.015    /* of GPUs of one type */
+#define GPU_SPREAD 0.02    /* of GPUs of one type */
 #define GPU_SPREAD_FROM 8.0 /* GPUs of a node, which change nothing */
 
 double costmodel_slowest (const struct workload_profile *p,

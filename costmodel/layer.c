@@ -48,16 +48,16 @@
  * (PEFT, tuners/lora/layer.py).  A third of the sums, as backward counts twice. */
 #define FP32_LORA_INPUT_TRAFFIC (48.0 / 3.0)
 #define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
-/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense
- * one's (routing, sorting, groups), and the rate of grouped products over single ones. */
-#define EXPERT_LAUNCHES 10.0
-#define EXPERT_RATE 0.75
-#define EXPERT_PADDING 64.0 /* tokens */
-/* What is left of a floor of launches where a graph has captured them (docs/formulas.md, T14). */
+/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense one's, for
+ * routing and sorting, and for each expert of the rank, whose products and casts are launched
+ * one by one; and the rate of grouped products over single ones. */
+#define EXPERT_LAYER_LAUNCHES 5.0
+#define EXPERT_LAUNCHES 0.35
+#define EXPERT_RATE 0.9
+#define EXPERT_HALF_TOKENS 200.0 /* of one expert, where it is half of that */
+#define EXPERT_PADDING 64.0      /* tokens */
+/* What is left of launches that a graph has captured (docs/formulas.md, T14). */
 #define CAPTURED_LAUNCHES 0.1
-/* ... and where graphs have captured what surrounds the experts alone: steps of Qwen3 30B and
- * GPT-OSS 20B take .78 to .84 of what they do without (Megatron Bridge's notes on CUDA graphs). */
-#define PARTLY_CAPTURED_LAUNCHES 0.55
 /* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
  * bits, written and transposed in 8, with the search for the largest. */
 #define CAST_TRAFFIC 4.5
@@ -72,7 +72,8 @@ struct sums {
     double traffic;                         /* bytes, forward */
     double params;                          /* whose gradients are accumulated */
     double cast_fwd, cast_back;             /* elements that are cast to fp8 or fp4 */
-    double launches;                        /* kernels over a dense layer's */
+    double launches;                        /* kernels over a dense layer's, */
+    double expert_launches;                 /* and those of experts */
     double again_s;                         /* forward, of what modules repeat */
     double scan_fwd_s, scan_back_s;         /* of linear mixers */
 };
@@ -286,6 +287,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double traffic = traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
+    double launches = s->launches, expert_launches = s->expert_launches;
     bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
 
     if (x->j->lora) /* frozen weights have no gradients */
@@ -296,14 +298,16 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         weight = s->weights_s + accumulate;
     if (!p->compute_of_type || floor <= 0)
         floor = 1.0;
-    floor *= s->launches +
-             (x->j->lora ? LORA_LAUNCHES * workload_sublayers (parts) / 2.0 : 0.0);
+    if (x->j->lora)
+        launches += LORA_LAUNCHES * workload_sublayers (parts) / 2.0;
     if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t))) {
-        floor *= CAPTURED_LAUNCHES;
+        launches *= CAPTURED_LAUNCHES;
+        expert_launches *= CAPTURED_LAUNCHES;
         waits = false;
     } else if ((parts & PART_EXPERTS) && partly_captured (x)) {
-        floor *= PARTLY_CAPTURED_LAUNCHES;
+        launches *= CAPTURED_LAUNCHES;
     }
+    floor *= launches + expert_launches;
 
     if (parts & PART_ATTENTION)
         attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
@@ -347,14 +351,17 @@ static void add_experts (const struct setting *x, struct sums *s)
         add_mlp (x, s, 1, x->tokens, m->shared_ffn / (double) d->tp);
     if (!whole)
         repeat (x, s, MODULE_SHARED_EXPERTS, shared);
-    grouped = *x;
-    if (x->p->compute_of_type)
-        grouped.g.matrix_rate *= EXPERT_RATE;
-    grouped.fused = x->p->fused_experts && takes_blocks (x->j, x->t);
-    if (grouped.fused)
-        grouped.g.wave_s = COSTMODEL_WAVE_S;
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
+    grouped = *x;
+    grouped.fused = x->p->fused_experts && takes_blocks (x->j, x->t);
+    if (x->p->compute_of_type) {
+        grouped.g.matrix_rate *= EXPERT_RATE * rows / (rows + EXPERT_HALF_TOKENS);
+        s->launches = EXPERT_LAYER_LAUNCHES;
+        s->expert_launches = grouped.fused ? 0.0 : EXPERT_LAUNCHES * mine;
+    }
+    if (grouped.fused)
+        grouped.g.wave_s = COSTMODEL_WAVE_S;
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
     s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
     if (m->mlp_bias && !grouped.fused)
@@ -368,9 +375,7 @@ static void add_experts (const struct setting *x, struct sums *s)
 void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *out)
 {
     double part = workload_sublayers (parts) / 2.0;
-    struct sums s = {.launches = (parts & PART_EXPERTS) != 0 && x->p->compute_of_type
-                                     ? EXPERT_LAUNCHES
-                                     : part};
+    struct sums s = {.launches = part};
 
     if (parts & PART_ATTENTION)
         add_projections (x, &s);

@@ -19,7 +19,10 @@
  * steps.  B300 and GB300 have twice the exponentials, which attention waits for (FlashAttention 4), and
  * a GB300 1,400 W in place of a GB200's 1,200.  fp4_gemm_efficiency makes products 1.87 times as fast as fp8's, as measured on B300
  * (Transformer Engine's documentation, low_precision_training), on all types.  An h100-sxm5-96g is TorchTitan's: 500 W and HBM2e, whose rates were measured
- * (FBGEMM issue 2546).  Types without published measurements have those of their kin.
+ * (FBGEMM issue 2546).  MI300X's and MI325X's are .85 (docs/formulas.md, T21) of what AMD reached in
+ * bf16 and fp8, 708 and 1,273, 831 and 1,409 TFLOP/s (rocm.blogs.amd.com: Max-Achievable FLOPs, 2025;
+ * Typical Attained FLOPs, 2026), MI300X's in fp8 a little less, measured on kinder data.
+ * Types without published measurements have those of their kin.
  */
 #include "topology/topology.h"
 
@@ -115,13 +118,13 @@ static const struct topology_gpu_type types[] = {
     {"mi250x", 68.7 * GB, 1638 * GB, 191.5 * TF, 191.5 * TF, 0, 23.9 * TF, 0, 110, .60, 0,
      0, 0.35, 0.3, 1},
     {"mi300x", 206.1 * GB, 5300 * GB, 1307 * TF, 1307 * TF, 2615 * TF, 163 * TF,
-     653.7 * TF, 304, .50, 0, 0.45, 0.4, 0.3, 0.8},
+     653.7 * TF, 304, .46, 0, .40, 0.4, 0.3, 0.8},
     {"mi325x", 274.9 * GB, 6000 * GB, 1307 * TF, 1307 * TF, 2615 * TF, 163 * TF,
-     653.7 * TF, 304, .58, 0, .53, .45, .33, .8},
+     653.7 * TF, 304, .54, 0, .46, .45, .33, .8},
     {"mi350x", 309.2 * GB, 8000 * GB, 2300 * TF, 2300 * TF, 4600 * TF, 144 * TF, 0, 256,
      .52, 0, .5, .4, .3, .8, 9200 * TF, .47},
     {"mi355x", 309.2 * GB, 8000 * GB, 2300 * TF, 2300 * TF, 4600 * TF, 157 * TF, 0, 256,
-     .55, 0, 0.5, 0.4, 0.3, 0.8, 9200 * TF, .47},
+     .58, 0, 0.5, 0.4, 0.3, 0.8, 9200 * TF, .47},
 };
 #pragma GCC diagnostic pop
 

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/units.h"
+
 static double seconds_of (const struct calibrate_runs *r, double *open)
 {
     struct workload_profile p;
@@ -242,21 +244,39 @@ static void driver_sees_the_cache (void **state)
     }
 }
 
-/* Two of eight V100 share one link; all eight, or the two of a node of two, have all. */
+/* GPUs that no switch joins: two have the link between them, more of a board several. */
 static void mesh (void **state)
 {
-    static const char *const nodes[] = {"gpus_per_node=8", "gpus_per_node=4"};
-    double step_s[2], open;
+    static const struct {
+        const char *gpu, *node, *tp;
+        double share; /* of all */
+    } known[] = {{"gpu=V100-SXM2-32GB", "gpus_per_node=8", "tp=2", .15},
+                 {"gpu=V100-SXM2-32GB", "gpus_per_node=4", "tp=2", 1},
+                 {"gpu=MI300X", "gpus_per_node=8", "tp=2", 1 / 7.0},
+                 {"gpu=MI300X", "gpus_per_node=8", "tp=8", 1},
+                 {"gpu=MI300X", "gpus_per_node=8", "tp=1", 1},
+                 {"gpu=H100-SXM5-80GB", "gpus_per_node=4", "tp=2", 1 / 3.0},
+                 {"gpu=H100-SXM5-80GB", "gpus_per_node=8", "tp=2", 1},
+                 {"gpu=GH200", "gpus_per_node=4", "tp=2", 1},
+                 {"gpu=GH200", "gpus_per_node=4", "tp=4", 3}};
     (void) state;
 
-    for (int i = 0; i < 2; i++) {
-        struct calibrate_runs r = ONE (nodes[i], "gpu=V100-SXM2-32GB", "precision=fp16",
-                                       "gpus=2", "pp=1", "inter_node_gbps=100");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].gpu, known[i].node, known[i].tp,
+                                       "gpus=16", "pp=1", "inter_node_gbps=100");
+        struct workload_profile p;
+        struct topology_cluster *c;
+        struct error err = {""};
+        struct topology_usual usual;
 
-        step_s[i] = seconds_of (&r, &open);
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
+        usual = topology_usual_links (c->node[0].type->name);
+        CLOSE (topology_link (c, 0, 1).bytes_per_s,
+               known[i].share * usual.intra_gb_per_s * UNITS_GB, 1e-5);
+        topology_cluster_destroy (c);
         calibrate_runs_release (&r);
     }
-    assert_true (step_s[0] > 1.1 * step_s[1]);
 }
 
 /* What today's recipes hide, published runs on GPUs without fp8 did not; who forces a profile gets
@@ -277,6 +297,9 @@ static void dated (void **state)
         assert_true (r.run[0].config.sequence_parallel);
         ok (calibrate_profiles (&r, &nemo, &p, &err), &err);
         assert_true (p.time.tp_comm_overlap);
+        calibrate_runs_release (&r);
+        r = ONE ("framework=Megatron-LM", gpu[i]); /* sequence parallelism is older than fp8 */
+        assert_int_equal (r.run[0].config.sequence_parallel, i == 1);
         calibrate_runs_release (&r);
     }
 }

@@ -16,6 +16,7 @@ static void profiles (void **state)
                  {"source=lab", "framework=transformers+accelerate (x)", "fsdp"},
                  {"source=lab", "framework=xtuner (deepspeed)", "deepspeed"},
                  {"source=lab", "framework=something else", "megatron-core"},
+                 {"source=lab", "framework=my Megatron-LM", "megatron-core"},
                  {"source=lab", "framework=LLM-Foundry 0.2", "fsdp"},
                  {"source=lab", "framework=nemo-automodel", "fsdp"},
                  {"source=lab", "framework=GPT-NeoX", "megatron-deepspeed-composed"},
@@ -53,24 +54,31 @@ static void unknown (void **state)
     calibrate_runs_release (&r);
 }
 
-/* Where a row names no framework its GPU, its ZeRO stage and its model tell what it may have run. */
+/* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may have
+ * run; Megatron's forks are not its recipes. */
 static void unnamed (void **state)
 {
     static const struct {
-        const char *gpu, *zero, *notes, *profile;
-    } known[] = {{"gpu=A100-80GB", "zero=1", "notes=", "megatron-core"},
-                 {"gpu=A100-80GB", "zero=3", "notes=", "fsdp"},
-                 {"gpu=H100-SXM5-80GB", "zero=1", "notes=", "nemo"},
-                 {"gpu=H100-SXM5-80GB", "zero=3", "notes=", "fsdp"},
-                 {"gpu=GB200", "zero=", "notes=num-experts=16; moe-router-topk=2",
-                  "megatron-bridge"},
-                 {"gpu=A100-80GB", "zero=", "notes=num-experts=16; moe-router-topk=2",
-                  "megatron-core"}};
+        const char *framework, *gpu, *zero, *notes, *profile;
+    } known[] = {{"framework=", "gpu=A100-80GB", "zero=1", "notes=", "megatron-core"},
+                 {"framework=", "gpu=A100-80GB", "zero=3", "notes=", "fsdp"},
+                 {"framework=", "gpu=H100-SXM5-80GB", "zero=1", "notes=", "nemo"},
+                 {"framework=", "gpu=H100-SXM5-80GB", "zero=3", "notes=", "fsdp"},
+                 {"framework=mine", "gpu=H100-SXM5-80GB", "zero=1", "notes=", "nemo"},
+                 {"framework=mine", "gpu=A100-80GB", "zero=3", "notes=", "fsdp"},
+                 {"framework=Megatron-LM fork", "gpu=A100-80GB", "zero=1",
+                  "notes=", "megatron-core"},
+                 {"framework=Megatron-LM fork", "gpu=GH200", "zero=1",
+                  "notes=", "megatron-core-composed"},
+                 {"framework=", "gpu=GB200",
+                  "zero=", "notes=num-experts=16; moe-router-topk=2", "megatron-bridge"},
+                 {"framework=", "gpu=A100-80GB",
+                  "zero=", "notes=num-experts=16; moe-router-topk=2", "megatron-core"}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct calibrate_runs r =
-            ONE ("source=lab", "framework=", known[i].gpu, known[i].zero, known[i].notes);
+        struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].gpu,
+                                       known[i].zero, known[i].notes);
         struct workload_profile p;
         struct error err = {""};
 

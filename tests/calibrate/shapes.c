@@ -119,12 +119,33 @@ static void named_shapes (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Known models with experts, however a source spells them; others must state theirs. */
+static void spelled (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    ok (runs_read ("model,gpu,gpus,seq,global_batch,ep,iter_time_s\n"
+                   "Qwen/Qwen3 30B_A3B (tokendrop),GB200,64,4096,64,8,2\n"
+                   "DeepSeekV3 (w/o MTP),GB200,64,4096,64,8,2\n"
+                   "Llama4_Scout-17B,GB200,64,4096,64,8,2\n"
+                   "Nemotron 3 Nano,GB200,64,4096,64,8,2\n"
+                   "Qwen3-30,GB200,64,4096,64,8,2\n",
+                   &r, &err),
+        &err);
+    assert_int_equal (r.n, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal (r.run[i].model.experts, i == 1 ? 256 : i == 2 ? 16 : 128);
+    calibrate_runs_release (&r);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (latent_sizes), cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (counted), cmocka_unit_test (fewer_columns),
-        cmocka_unit_test (named_shapes)};
+        cmocka_unit_test (counted),      cmocka_unit_test (fewer_columns),
+        cmocka_unit_test (named_shapes), cmocka_unit_test (spelled)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

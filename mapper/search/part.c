@@ -121,7 +121,7 @@ enum status search_part (struct search *x, struct error *err)
     if (isfinite (x->deadline.until_s))
         s.time_limit_s = fmax (1e-3, PART_TIME * (x->deadline.until_s - clock_s ()));
     if (choose_nodes (x, in)) {
-        st = search_nodes (&part, &s, x->part + 1, &r, &info, err);
+        st = x->search_nodes (&part, &s, x->part + 1, &r, &info, err);
         mapper_info_release (&info);
         if (st == ST_OK)
             st = keep (x, &r, err);

@@ -366,9 +366,10 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                           "ask for what one node holds");
 }
 
-enum status search_nodes (const struct mapper_problem *p, const struct mapper_settings *s,
-                          int part, struct mapper_result *r, struct mapper_info *info,
-                          struct error *err)
+static enum status search_nodes (const struct mapper_problem *p,
+                                 const struct mapper_settings *s, int part,
+                                 struct mapper_result *r, struct mapper_info *info,
+                                 struct error *err)
 {
     double start_s = clock_s ();
     struct search x = {.p = p,
@@ -377,6 +378,7 @@ enum status search_nodes (const struct mapper_problem *p, const struct mapper_se
                        .best = -1,
                        .info = info,
                        .part = part,
+                       .search_nodes = search_nodes,
                        .late_s = INFINITY,
                        .unlisted_bound_s = INFINITY,
                        .unplaced_bound = INFINITY,

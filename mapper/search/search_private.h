@@ -16,6 +16,12 @@ struct entry {
     enum bound_level level; /* of its bound */
 };
 
+/** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */
+typedef enum status search_nodes_fn (const struct mapper_problem *p,
+                                     const struct mapper_settings *s, int part,
+                                     struct mapper_result *r, struct mapper_info *info,
+                                     struct error *err);
+
 /* A configuration that was placed. */
 struct kept {
     struct placed plan;
@@ -37,6 +43,7 @@ struct search {
     bool annealed; /* were the best sketches? */
     bool odd;      /* are GPUs or nodes unlike? */
     int part;      /* 0: the whole cluster; 1: a part of it, 2: a part of that (part.c) */
+    search_nodes_fn *search_nodes;
     bool sketches_next; /* a first plan comes from them */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
@@ -142,11 +149,6 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
  *  cost model asked for. */
 double search_bound (const struct search *x, const struct workload_config *c,
                      enum bound_level level);
-
-/** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */
-enum status search_nodes (const struct mapper_problem *p, const struct mapper_settings *s,
-                          int part, struct mapper_result *r, struct mapper_info *info,
-                          struct error *err);
 
 /** Search among the nodes that the best plan needs, and keep what is found.
  *  @return ST_OK, also where nothing is; ST_NOMEM */

@@ -36,10 +36,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         run->config.zero = run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
                                ? p->zero_with_pipeline
                                : p->zero;
-    /* Recipes that hide tensor-parallel communication need it, and so do Megatron's experts; it came
-     * before GPUs with fp8 did. */
-    if (!run->sequence_parallel_said &&
-        (p->time.tp_comm_overlap || run->model.experts > 0 || has_fp8 (run)))
+    /* Recipes that hide tensor-parallel communication need it. */
+    if (!run->sequence_parallel_said && p->time.tp_comm_overlap)
         run->config.sequence_parallel = run->config.deg.tp > 1;
     if (!run->precision_said && able)
         run->job.precision = p->precision;

@@ -91,7 +91,7 @@ offers "show synth" linkwise cluster s
 offers "openmpi,mpich" linkwise emit plan.json --to openmpi,mp
 offers "mpich" linkwise emit -t mp
 offers "h200-sxm-141g" linkwise mem llama-3-8b --gpu h200
-offers "megatron-deepspeed-composed" linkwise plan --profile = megatron-deepspeed-
+offers "torchtitan" linkwise plan --profile = torchti
 offers "hwloc" linkwise topo --format hw
 offers "docs/search.md" linkwise eval docs/sea
 offers "" linkwise plan --seq ''

@@ -14,6 +14,7 @@
 
 #define EXCHANGES 200 /* of nodes in a walk, tried for one configuration */
 #define ALL_GPUS 64   /* of a pool that gets them all */
+#define QUANTA 4      /* that GPUs of a node are counted in */
 
 static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
                                                 .step_s = INFINITY};
@@ -230,7 +231,7 @@ void drawn_take_layers (struct drawn *x, const int *layers)
 struct way {
     int *order; /* [n_nodes] indices into the pool's nodes */
     int quantum, depth;
-    bool backwards;
+    bool backwards, turned; /* turned: the last stage is before the first one */
     struct costmodel_price price;
 };
 
@@ -346,17 +347,18 @@ static void walk_groups (struct layouts *l)
 
 /* Lay the line out, `depth` stages in a row; backwards, its slots the other way round.
  * @return as try_layout */
-static struct costmodel_price lay_out (struct layouts *l, int depth, bool backwards)
+static struct costmodel_price lay_out (struct layouts *l, const struct way *w)
 {
     struct drawn *x = l->x;
     const struct workload_degrees *d = &x->c->deg;
     int slots = d->pp * d->dp, at = 0;
     size_t bytes = (size_t) x->slot * sizeof (int);
 
-    for (int first = 0; first < d->pp; first += depth)
+    for (int first = 0; first < d->pp; first += w->depth)
         for (int r = 0; r < d->dp; r++)
-            for (int i = first; i < first + depth && i < d->pp; i++, at++) {
-                int from = backwards ? slots - 1 - at : at;
+            for (int k = first; k < first + w->depth && k < d->pp; k++, at++) {
+                int i = w->turned ? (k + d->pp - 1) % d->pp : k;
+                int from = w->backwards ? slots - 1 - at : at;
 
                 memcpy (x->gpu + (i * d->dp + r) * x->slot, l->line + from * x->slot,
                         bytes);
@@ -366,51 +368,50 @@ static struct costmodel_price lay_out (struct layouts *l, int depth, bool backwa
     return try_layout (l);
 }
 
-/* Both ways, in the depths that are wanted.
+/* Both ways, in the depths that are wanted.  Where embeddings are tied, the last stage is also laid
+ * before the first: they share a node then.
  *
  * @param[in] order  of the nodes, whose line it is; NULL: of single groups */
 static void try_line (struct layouts *l, const int *order, int quantum, bool all)
 {
-    int pp = l->x->c->deg.pp;
+    int pp = l->x->c->deg.pp, turns = pp > 1 && l->x->pool->problem->model->tied ? 2 : 1;
     size_t nodes = (size_t) l->x->pool->n_nodes;
     const int depths[] = {1, pp, 2, 4, 8};
 
     for (int k = 0; k < (all ? 5 : 1); k++) {
         if ((k == 1 && pp == 1) || (k > 1 && depths[k] >= pp))
             continue;
-        for (int back = 0; back < 2; back++) {
-            struct costmodel_price price = lay_out (l, depths[k], back);
+        for (int how = 0; how < 2 * turns; how++) {
+            struct way w = {l->along.order, quantum, depths[k],
+                            how & 1,        how & 2, no_price};
 
-            if (!order || !mapper_price_less (&price, &l->along.price))
+            w.price = lay_out (l, &w);
+            if (!order || !mapper_price_less (&w.price, &l->along.price))
                 continue;
-            memcpy (l->along.order, order, nodes * sizeof (int));
-            l->along = (struct way){l->along.order, quantum, depths[k], back != 0, price};
+            memcpy (w.order, order, nodes * sizeof (int));
+            l->along = w;
         }
     }
 }
 
-static int common_divisor (int a, int b)
-{
-    return b == 0 ? a : common_divisor (b, a % b);
-}
-
-/* What nodes' GPUs are counted in: single groups; as many as blocks of stages and a node have
- * in common; half as many.  @return how many kinds */
+/* What nodes' GPUs are counted in: single groups, and the largest even parts of a stage that a node
+ * may hold, a whole one first: a node of seven GPUs then holds a stage of four, and no other's.
+ * @return how many kinds */
 static int find_quanta (const struct drawn *x, int *quantum)
 {
-    int n = 0, common;
+    int n = 0, most = x->pool->max_node_gpus;
 
     quantum[n++] = group_of (x);
-    common = common_divisor (x->per_stage, x->pool->max_node_gpus);
-    for (int k = 0; k < 2; k++, common /= 2)
-        if (common > quantum[0] && common % x->slot == 0)
-            quantum[n++] = common;
+    for (int q = x->per_stage < most ? x->per_stage : most; q > quantum[0] && n < QUANTA;
+         q--)
+        if (x->per_stage % q == 0 && q % x->slot == 0)
+            quantum[n++] = q;
     return n;
 }
 
 static void try_lines (struct layouts *l, bool all)
 {
-    int quantum[3], n = find_quanta (l->x, quantum), before = 0;
+    int quantum[QUANTA], n = find_quanta (l->x, quantum), before = 0;
 
     walk_groups (l);
     try_line (l, NULL, 0, all);
@@ -437,7 +438,7 @@ static bool exchange_nodes (struct layouts *l, int i, int k)
     w->order[i] = w->order[k];
     w->order[k] = had;
     if (walk_nodes (l, w->order, w->quantum) >= l->x->world)
-        price = lay_out (l, w->depth, w->backwards);
+        price = lay_out (l, w);
     if (mapper_price_less (&price, &w->price)) {
         w->price = price;
         return true;

@@ -202,6 +202,69 @@ static void idle_nodes_do_not_matter (void **state)
     }
 }
 
+/* The first sketch of the configuration.  @param[out] out  release it */
+static void first_sketch (const struct mapper_problem *p, const struct workload_config *c,
+                          struct sketch *out)
+{
+    struct pool pool;
+    struct groups groups;
+    struct walks walks;
+    struct error err = {""};
+
+    ok (pool_init (&pool, p, &err), &err);
+    ok (groups_init (&groups, &pool, c, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    ok (sketch_build (&pool, &walks, &groups, c, false, out, &err), &err);
+    walks_release (&walks);
+    groups_release (&groups);
+    pool_release (&pool);
+}
+
+/* The node that holds all replicas of a stage. */
+static int node_of_stage (const struct topology_cluster *c, const struct sketch *k,
+                          int dp, int stage)
+{
+    for (int d = 1; d < dp; d++)
+        assert_int_equal (c->node_of_gpu[k->gpu[stage * dp + d]],
+                          c->node_of_gpu[k->gpu[stage * dp]]);
+    return c->node_of_gpu[k->gpu[stage * dp]];
+}
+
+/* A node that holds a stage and a part keeps the part idle, rather than that gradients cross. */
+static void stages_keep_to_nodes (void **state)
+{
+    struct setting s = small_job_as (cluster_of ("3x7 l40s intra:100 inter:0.5"), LAYERS,
+                                     512, 16, config_of (1, 3, 4, 1));
+    struct mapper_problem p = search_config (&s);
+    struct sketch k;
+    (void) state;
+
+    first_sketch (&p, &s.config, &k);
+    for (int i = 0; i < 3; i++)
+        node_of_stage (s.cluster, &k, 4, i);
+    sketch_release (&k);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* The gradients of tied embeddings stay within a node. */
+static void tied_stages_share_a_node (void **state)
+{
+    struct setting s = small_job_as (cluster_of ("3x8 l40s intra:100 inter:0.5"), LAYERS,
+                                     512, 16, config_of (1, 6, 4, 1));
+    struct mapper_problem p = search_config (&s);
+    struct sketch k;
+    (void) state;
+
+    for (int tied = 0; tied < 2; tied++) {
+        s.model.tied = tied;
+        first_sketch (&p, &s.config, &k);
+        assert_int_equal (tied, node_of_stage (s.cluster, &k, 4, 0) ==
+                                    node_of_stage (s.cluster, &k, 4, 5));
+        sketch_release (&k);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Where links between nodes are the faster ones, TP groups lie across nodes, on as many as may be
  * used, and slow links stay out of their rings.  Node 8 has slow ones alone. */
 static void lie_across (int nodes, int most)
@@ -218,12 +281,8 @@ static void lie_across (int nodes, int most)
     struct setting s = small_job (NULL, LAYERS, 2048, 4 * most);
     int n = nodes * GPUS;
     struct mapper_problem p;
-    struct pool pool;
-    struct groups groups;
-    struct walks walks;
     struct sketch sketch;
     struct found whole;
-    struct error err = {""};
 
     for (int k = 0; k < n * n; k++) {
         int from = k / n / GPUS, to = k % n / GPUS;
@@ -234,18 +293,12 @@ static void lie_across (int nodes, int most)
     s.cluster = cluster_of_rates (nodes, GPUS, "rtx-3090", true, rate);
     p = search_config (&s);
     p.max_nodes = nodes == NODES ? 0 : most;
-    ok (pool_init (&pool, &p, &err), &err);
-    ok (groups_init (&groups, &pool, &c, &err), &err);
-    ok (walks_init (&walks, &pool, &err), &err);
-    ok (sketch_build (&pool, &walks, &groups, &c, false, &sketch, &err), &err);
+    first_sketch (&p, &c, &sketch);
     whole = search (&p, &(struct mapper_settings){
                             .granularity = MAPPER_NODE, .seed = 1, .effort = 1});
     assert_true (sketch.price.step_s < .82 * whole.r.estimate.step_s);
     found_release (&whole);
     sketch_release (&sketch);
-    walks_release (&walks);
-    groups_release (&groups);
-    pool_release (&pool);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -260,10 +313,13 @@ static void groups_lie_across (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (near_the_best_of_all), cmocka_unit_test (luck_does_not_matter),
-        cmocka_unit_test (limits_hold), cmocka_unit_test (idle_nodes_do_not_matter),
-        cmocka_unit_test (groups_lie_across)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (near_the_best_of_all),
+                                       cmocka_unit_test (luck_does_not_matter),
+                                       cmocka_unit_test (limits_hold),
+                                       cmocka_unit_test (idle_nodes_do_not_matter),
+                                       cmocka_unit_test (stages_keep_to_nodes),
+                                       cmocka_unit_test (tied_stages_share_a_node),
+                                       cmocka_unit_test (groups_lie_across)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */
 #define MOVES_PRICED 40000000L /* GPUs of a stage times moves, in one annealing */
 #define FULL_GPUS 24           /* of a pool that gets all moves */
+#define HOT_GPUS 32            /* of a pool that is annealed as hot as below */
 #define STARTS 8               /* anew, at once */
 #define STARTS_GPUS 64         /* of a pool that gets all rounds of them */
 #define STARTS_ROUNDS 10
@@ -50,6 +51,14 @@ static int moves_for (const struct search *x, const struct workload_config *c, i
     return moves < most ? moves : (int) most;
 }
 
+/* The larger the pool, the colder: as many moves, which disturb a share of it, do not find back. */
+static double heat_for (const struct search *x, double hot)
+{
+    double share = fmin (1, (double) HOT_GPUS / x->pool.n_gpus);
+
+    return hot * share * share;
+}
+
 static enum status anneal_picked (struct search *x, struct looks *l, const long *pick,
                                   int n, int moves, double hot, int round,
                                   struct error *err)
@@ -67,9 +76,9 @@ static enum status anneal_picked (struct search *x, struct looks *l, const long 
         struct error why;
 
         if (!deadline_passed (&x->deadline))
-            failed = sketch_anneal (&x->pool, &l->walks, c, moves_for (x, c, moves), hot,
-                                    rng_next (&mix), &x->deadline, &k->sketch,
-                                    &why) == ST_NOMEM ||
+            failed = sketch_anneal (&x->pool, &l->walks, c, moves_for (x, c, moves),
+                                    heat_for (x, hot), rng_next (&mix), &x->deadline,
+                                    &k->sketch, &why) == ST_NOMEM ||
                      failed;
     }
     return failed ? err_nomem (err) : ST_OK;
@@ -201,7 +210,8 @@ static enum status start_anew (struct search *x, struct looks *l, int round,
 
         if (st == ST_OK)
             st = sketch_anneal (&x->pool, &l->walks, c, moves_for (x, c, how->moves),
-                                how->hot, rng_next (&mix), &x->deadline, &own[i], &why);
+                                heat_for (x, how->hot), rng_next (&mix), &x->deadline,
+                                &own[i], &why);
         failed = failed || st != ST_OK;
     }
     for (int i = 0; i < STARTS; i++) {

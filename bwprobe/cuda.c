@@ -108,12 +108,11 @@ static void *find_library (const char *const file[FILES], struct error *err)
     if (!s.lib)
         look_in_wheels (&s);
     if (!s.lib)
-        err_set (
-            err, ST_IO,
-            "%s is missing: it is not where the system looks (LD_LIBRARY_PATH), nor in "
-            "%.60s/lib64 (CUDA_HOME), nor in nvidia/*/lib of the packages of a Python in "
-            "PATH or ~/.local%s",
-            file[0], home, s.why);
+        err_set (err, ST_IO,
+                 "%s is missing: not where the system looks (LD_LIBRARY_PATH), nor in "
+                 "%.60s/lib64 (CUDA_HOME), nor in nvidia/*/lib of a Python in PATH or "
+                 "~/.local%s",
+                 file[0], home, s.why);
     return s.lib;
 }
 

@@ -56,6 +56,7 @@ static bool divisors (int n, long long most, int fixed, struct values *out)
 
 struct enumeration {
     const struct pool *pool;
+    int threads; /* at most */
     struct workload_config *list;
     long n;
     /* Values that occur */
@@ -562,13 +563,13 @@ static long spread (long i, long n)
 }
 
 /* All parts, put together in their order. */
-static void list_all (struct enumeration *e, int threads)
+static void list_all (struct enumeration *e)
 {
     int bytes = e->pool->problem->axes.optimizer_bytes;
     struct part *part = NULL;
     long n = list_parts (e, &part), sum = 0;
 
-#pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(threads)
+#pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(e->threads)
     for (long i = 0; i < n; i++) {
         struct part *x = &part[spread (i, n)];
         struct workload_config c = {.deg = {.tp = x->tp, .cp = x->cp, .pp = x->pp},
@@ -595,12 +596,14 @@ enum status pool_configurations (const struct pool *pool, int threads,
                                  struct pool_limit *limit, struct workload_config **list,
                                  long *n, json_t **space, struct error *err)
 {
-    struct enumeration e = {
-        .pool = pool, .all = workload_all_layers (pool->problem->model), .limit = limit};
+    struct enumeration e = {.pool = pool,
+                            .threads = threads,
+                            .all = workload_all_layers (pool->problem->model),
+                            .limit = limit};
     enum status st = ST_OK;
 
     list_ways (&e);
-    list_all (&e, threads);
+    list_all (&e);
     if (e.failed)
         st = err_nomem (err);
     else if (e.n == 0)

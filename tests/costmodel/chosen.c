@@ -142,11 +142,38 @@ static void shares (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Without sequence parallelism the two halves of a gated MLP's input gradient are summed one after
+ * the other: an all-reduce more of five a layer. */
+static void separate_gates (void **state)
+{
+    struct setting s = setting_of ("1x4 a100-sxm4-80g intra:200", 4, 1);
+    double step_s[2];
+    (void) state;
+
+    s.model.gated_mlp = true;
+    s.config.sequence_parallel = false;
+    for (int i = 0; i < 2; i++) {
+        struct costmodel_problem p = problem_of (&s);
+        struct costmodel_groups *g;
+        struct costmodel_ring r;
+        enum workload_all_reduce by;
+
+        s.profile.separate_gate = i;
+        g = groups_of (&p);
+        r = costmodel_groups_laid (g, GROUP_TP, 0);
+        step_s[i] = costmodel_groups_step_s (g, GROUP_TP, 0, &r, &by);
+        costmodel_groups_destroy (g);
+    }
+    CLOSE (step_s[1] - step_s[0], step_s[0] * 4 / (2 * 8 + 2), 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (two_nodes), cmocka_unit_test (one_node),
-        cmocka_unit_test (uneven_nodes), cmocka_unit_test (shares)};
+        cmocka_unit_test (separate_gates), cmocka_unit_test (two_nodes),
+        cmocka_unit_test (one_node), cmocka_unit_test (uneven_nodes),
+        cmocka_unit_test (shares)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ static void binding (void **state)
     struct costmodel_binding b;
     struct error err = {""};
     double step_s = step_of (&s, in_order, NULL);
+    json_t *doc;
     bool found;
     (void) state;
 
@@ -35,6 +36,10 @@ static void binding (void **state)
     CLOSE (b.median_bytes_per_s, 10e9, 1e-12);
     CLOSE (b.step_s, step_of (&even, in_order, NULL), 1e-12);
     assert_true (b.step_s < step_s);
+    doc = costmodel_binding_to_json (s.cluster, &b, true);
+    CLOSE (json_number_value (json_object_get (doc, "gb_per_s")), 1, 1e-12);
+    CLOSE (json_number_value (json_object_get (doc, "median_gb_per_s")), 10, 1e-12);
+    json_decref (doc);
 
     p = problem_of (&even);
     ok (costmodel_find_binding (&p, in_order, b.step_s, &b, &found, &err), &err);

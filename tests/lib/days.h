@@ -136,7 +136,7 @@ static inline json_t *days_counters (const struct days *d)
 
 /** Draw that many days into FOLDER/N.json and FOLDER/cN.json, and go on to the next.
  *  @return false where a file cannot be written */
-static inline bool days_write (struct days *d, int days, int gpus, const char *folder)
+static inline bool days_write (struct days *d, int days, int gpus, const char *dir)
 {
     bool good = true;
 
@@ -147,9 +147,9 @@ static inline bool days_write (struct days *d, int days, int gpus, const char *f
         days_next (d);
         links = days_links (d, gpus, false);
         counters = days_counters (d);
-        snprintf (path, sizeof path, "%s/%d.json", folder, k);
+        snprintf (path, sizeof path, "%s/%d.json", dir, k);
         good = good && json_dump_file (links, path, 0) == 0;
-        snprintf (path, sizeof path, "%s/c%d.json", folder, k);
+        snprintf (path, sizeof path, "%s/c%d.json", dir, k);
         good = good && json_dump_file (counters, path, 0) == 0;
         json_decref (links);
         json_decref (counters);

@@ -6,23 +6,26 @@
 
 #include "base/file.h"
 
-static char folder[] = "/tmp/linkwise-test.XXXXXX";
-
 enum { FOLDER_PATH = 256 };
+
+static char folder[FOLDER_PATH / 2];
 
 /* Before and after a group of tests. */
 static inline int make_folder (void **state)
 {
+    const char *top = getenv ("TMPDIR");
+
     (void) state;
+    snprintf (folder, sizeof folder, "%s/linkwise-test.XXXXXX", top ? top : "/tmp");
     return mkdtemp (folder) ? 0 : 1;
 }
 
 static inline int remove_folder (void **state)
 {
-    char command[64];
+    char command[FOLDER_PATH];
 
     (void) state;
-    snprintf (command, sizeof command, "rm -rf %s", folder);
+    snprintf (command, sizeof command, "rm -rf '%s'", folder);
     return system (command);
 }
 

@@ -1,39 +1,20 @@
 /* On a drawn cluster whose links drift, fail and meet other traffic for thirty days, a plan
  * from their history is better on the next day than one from the newest measurement. */
+#include "tests/lib/folder.h"
 #include "tests/lib/search.h"
 #include "base/stats.h"
 #include "tests/lib/days.h"
 #include "topology/edit/edit.h"
 
-#include <unistd.h>
-
 enum { DAYS = 30, GPUS = 4, SEEDS_MOST = 5 };
-
-static char folder[] = "/tmp/linkwise-days.XXXXXX";
-
-static int start (void **state)
-{
-    (void) state;
-    return mkdtemp (folder) ? 0 : 1;
-}
 
 static const char *file_of (bool counters, int day)
 {
-    static char path[2][DAYS + 1][64];
+    static char path[2][DAYS + 1][FOLDER_PATH];
 
     snprintf (path[counters][day], sizeof path[counters][day], "%s/%s%d.json", folder,
               counters ? "c" : "", day);
     return path[counters][day];
-}
-
-static int end (void **state)
-{
-    (void) state;
-    for (int day = 1; day <= DAYS; day++) {
-        unlink (file_of (false, day));
-        unlink (file_of (true, day));
-    }
-    return rmdir (folder);
 }
 
 static struct topology_cluster *cluster_of_doc (json_t *doc)
@@ -147,5 +128,5 @@ int main (void)
     const struct CMUnitTest tests[] = {cmocka_unit_test (next_day),
                                        cmocka_unit_test (late_faults)};
 
-    return cmocka_run_group_tests (tests, start, end);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -90,12 +90,14 @@ static void pinned_large (void **state)
         struct setting s = a_job (random_cluster (&rng, 12, 2, 3, 0, false, round % 2));
         struct mapper_problem p = problem_for (&s, 2, 4, 2);
         bool pinned[12] = {0};
+        struct mapper_settings settings = mapper_settings_default ();
         struct found o;
 
+        settings.polish = 0; /* limits hold before it */
         pinned[11] = pinned[round] = true;
         p.node_pinned = pinned;
         p.max_nodes = (round + 1) / 2 % 2 ? 0 : 8;
-        o = search (&p, NULL);
+        o = search (&p, &settings);
         assert_true (ranks_on (&p, &o, 11) > 0 && ranks_on (&p, &o, round) > 0);
         assert_true (p.max_nodes == 0 || nodes_of (&p, &o) <= p.max_nodes);
         found_release (&o);

@@ -4,4 +4,4 @@
 . tests/lib/tap.sh
 . tests/python/python.sh
 ready_python ctypes python3
-cd "$T" && exec "$PY" "$OLDPWD/tests/python/api.py"
+cd "$T" && "$PY" "$OLDPWD/tests/python/api.py"

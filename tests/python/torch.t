@@ -4,4 +4,4 @@
 . tests/lib/tap.sh
 . tests/python/python.sh
 ready_python torch.distributed python3-torch
-cd "$T" && exec "$PY" "$OLDPWD/tests/python/job.py"
+cd "$T" && "$PY" "$OLDPWD/tests/python/job.py"

@@ -3,4 +3,4 @@
 . tests/lib/tap.sh
 . tests/python/python.sh
 ready_python numpy python3-numpy
-cd "$T" && exec "$PY" "$OLDPWD/tests/python/tutorial.py" "$OLDPWD/docs/python.md"
+cd "$T" && "$PY" "$OLDPWD/tests/python/tutorial.py" "$OLDPWD/docs/python.md"

@@ -144,7 +144,7 @@ static void write_counters (int day, const char *entries)
 
 static enum status merge_all (double half_life_days, json_t **doc, struct error *err)
 {
-    static char path[32][64];
+    static char path[32][FOLDER_PATH];
     const char *file[32];
     struct topology_document d = {0};
     enum status st;

@@ -1,5 +1,8 @@
 /* Which config.json files are read as which family, warned of or refused. */
+#include <sys/stat.h>
+
 #include "tests/lib/fields.h"
+#include "tests/lib/folder.h"
 
 static void refused (void **state)
 {
@@ -311,13 +314,37 @@ static void names (void **state)
     assert_null (strstr (err.text, "hf download"));
 }
 
+/* A model is named for its file, or for the folder of its config.json. */
+static void named_for_the_folder (void **state)
+{
+    static const char text[] =
+        "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+        "\"num_attention_heads\":4,\"intermediate_size\":128,\"vocab_size\":100}";
+    static const char *const file[] = {"mine.json", "my-llama/config.json"},
+                             *const name[] = {"mine", "my-llama"};
+    struct workload_model m;
+    struct error err = {""};
+    (void) state;
+
+    assert_int_equal (mkdir (in_folder ("my-llama"), 0777), 0);
+    for (int i = 0; i < 2; i++) {
+        write_in_folder (file[i], text, sizeof text - 1);
+        ok (workload_model_read (in_folder (file[i]), &m, NULL, &err), &err);
+        assert_string_equal (m.name, name[i]);
+    }
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (refused),     cmocka_unit_test (mosaic),
-        cmocka_unit_test (dense_first), cmocka_unit_test (guessed),
-        cmocka_unit_test (wrapped),     cmocka_unit_test (gate_doubted),
-        cmocka_unit_test (warned),      cmocka_unit_test (names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (refused),
+                                       cmocka_unit_test (mosaic),
+                                       cmocka_unit_test (dense_first),
+                                       cmocka_unit_test (guessed),
+                                       cmocka_unit_test (wrapped),
+                                       cmocka_unit_test (gate_doubted),
+                                       cmocka_unit_test (warned),
+                                       cmocka_unit_test (names),
+                                       cmocka_unit_test (named_for_the_folder)};
 
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

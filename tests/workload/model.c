@@ -169,7 +169,12 @@ static void published_configs (void **state)
         {"t5-small",
          "{\"model_type\":\"t5\",\"d_model\":512,\"num_layers\":6,\"num_heads\":8,"
          "\"d_kv\":64,\"d_ff\":2048,\"vocab_size\":32128}",
-         60506624}};
+         60506624},
+        {"t5-v1_1-base", /* a gate, and a head of its own */
+         "{\"model_type\":\"t5\",\"d_model\":768,\"num_layers\":12,\"num_heads\":12,"
+         "\"d_kv\":64,\"d_ff\":2048,\"vocab_size\":32128,"
+         "\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":false}",
+         247577856}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

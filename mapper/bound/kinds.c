@@ -399,14 +399,17 @@ static void find_slots (const struct least_terms *t, int classes, int kind,
     slow_slots_put (t, slots, times);
 }
 
-/* All slots of a stage send at once. */
+/* All slots of a stage send at once, but to ranks that are in what it leaves of its node. */
 static double apart_s (const struct bounded *b)
 {
     const struct pool *pool = b->pool;
+    int stage = stage_gpus (b), flows = stage;
 
-    return bound_flow_s (
-        b, fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / stage_gpus (b)),
-        pool->inter_latency_s);
+    if (fills_node (b))
+        flows -= pool->max_node_gpus - stage;
+    return bound_flow_s (b,
+                         fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
+                         pool->inter_latency_s);
 }
 
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)

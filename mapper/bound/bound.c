@@ -322,7 +322,7 @@ static double apart_bound (const struct least_terms *any, const int *caps, int *
 
     if (!isfinite (known) || !bound_apart_sends (&x.b, &x.apart))
         return known;
-    roams = bound_roams (&x, caps, known);
+    roams = bound_roams (any, caps, known);
     if (!(roams > known * PAYS))
         return known;
     least_terms_put_sends (&x, x.tp.inside, 0, &x.times);

@@ -364,10 +364,6 @@ double bound_least_end (const struct bound_case *x);
  *  that does not end later than end_s?  That replica's end is at least least_s. */
 double bound_ahead (const struct bound_case *x, int first, double end_s, double least_s);
 
-/** The end in the replica whose first stage spans nodes, where the slow slots are in
- *  another one; 0 elsewhere. */
-double bound_span_end (const struct bound_case *x, int first);
-
 /** What follows stage 0's end when it holds `first` layers on that kind of slot.
  *  @param[in] ahead  bound_ahead */
 double first_tail_s (const struct bound_case *x, double first, int kind, double ahead);

@@ -72,7 +72,6 @@ struct bound_pipeline {
     int n_experts;
     double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
                             the first kind are not slow */
-    double slow_sends_s; /* all boundaries there and back, with slow slots, at least */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */
     double hides;        /* times of one micro-batch that can hide synchronisation */
     double bare;         /* the part of it that nothing hides */

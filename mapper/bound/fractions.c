@@ -131,21 +131,6 @@ double bound_least_rest_s (const struct bound_case *x)
     return larger (fractions_1 (x), fractions_2 (x));
 }
 
-/* What a layer takes more on stage 0 than on others, where both are on one kind of slot.  A
- * slot that is slow since its groups span nodes has that in its own times. */
-static double first_alone (const struct bound_case *x)
-{
-    double least = INFINITY;
-
-    for (int kind = 0; kind <= (x->slow > 0); kind++) {
-        struct stage_times l = stage_times_of (x, 0, kind);
-        const struct slot_times *s = &x->times->slot[kind];
-
-        least = smaller (least, l.layer_fwd_s + l.layer_back_s - s->fwd_s - s->back_s);
-    }
-    return least;
-}
-
 double bound_least_way_s (const struct bound_case *x)
 {
     double sum = bound_dearer_s (x->times) +
@@ -159,7 +144,6 @@ double bound_least_way_s (const struct bound_case *x)
 
         sum += l.fwd_s + l.back_s;
     }
-    sum += (x->times->p == 1 ? x->times->layers : 1) * first_alone (x);
     return sum + x->times->layers * (x->times->slot[0].fwd_s + x->times->slot[0].back_s);
 }
 
@@ -219,57 +203,36 @@ double first_tail_s (const struct bound_case *x, double first, int kind, double 
                                                     under_s (x, first, 0) + ahead)));
 }
 
-/* The end of stage 0 by its row (2) when it takes first_s and all others are on fast slots:
- * C_0 counts m-p+1 times, theirs twice.  0 where there is no such row. */
-static double end_by_first (const struct bound_case *x, int first, double first_s,
-                            double sends_s)
+/* The end of stage 0 by its row (2) when all are on fast slots: C_0 counts m-p+1 times, that of
+ * others twice.  0 where there is no such row. */
+static double end_by_first (const struct bound_case *x, int first)
 {
     const struct config_times *times = x->times;
     const struct slot_times *s = &times->slot[0];
+    double layer_s = s->fwd_s + s->back_s;
     double others = 2.0 * (times->p - 1) * s->micro_s + s->head_fwd_s + s->head_back_s +
-                    (times->layers - first) * (s->fwd_s + s->back_s) + sends_s;
+                    (times->layers - first) * layer_s +
+                    bound_run_sends_s (times, times->p);
+    double own = 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s + first * layer_s;
 
-    return bound_rounds_left (times, 0) > 0 ? bound_dearer_s (times) + 2.0 * others +
-                                                  (times->m - times->p + 1) * first_s
-                                            : 0.0;
-}
-
-static double first_fast (const struct bound_case *x, int first)
-{
-    const struct slot_times *s = &x->times->slot[0];
-
-    return 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s +
-           first * (s->fwd_s + s->back_s);
+    return bound_rounds_left (times, 0) > 0
+               ? bound_dearer_s (times) + 2.0 * others + (times->m - times->p + 1) * own
+               : 0.0;
 }
 
 /* How much more than at least may stage 0 take in another replica that does not end later
  * than end_s?  Its end is at least least_s and that by row (2). */
 double bound_ahead (const struct bound_case *x, int first, double end_s, double least_s)
 {
-    const struct config_times *times = x->times;
     double by_row;
 
-    if (x->slow == 0 || times->p == 1)
+    if (x->slow == 0 || x->times->p == 1)
         return 0.0;
-    by_row = end_by_first (x, first, first_fast (x, first),
-                           bound_run_sends_s (times, times->p));
+    by_row = end_by_first (x, first);
     if (by_row > 0.0)
-        return larger (
-            0.0, smaller (end_s - least_s, (end_s - by_row) / (times->m - times->p + 1)));
+        return larger (0.0, smaller (end_s - least_s,
+                                     (end_s - by_row) / (x->times->m - x->times->p + 1)));
     return larger (0.0, end_s - least_s);
-}
-
-/* The end in the replica whose first stage spans nodes, where the slow slots are in
- * another one. */
-double bound_span_end (const struct bound_case *x, int first)
-{
-    double span = x->times->span_fwd_s[0] + x->times->span_back_s[0];
-
-    return x->span == SPAN_ONE && !x->spans_here && x->times->p > 1
-               ? end_by_first (x, first, first_fast (x, first) + first * span,
-                               (x->times->p - 1) *
-                                   x->times->send.any_s) /* it may save crossings */
-               : 0.0;
 }
 
 double bound_least_end (const struct bound_case *x)
@@ -309,7 +272,7 @@ double bound_fractions (const struct bound_case *x)
 {
     const struct config_times *times = x->times;
     int least = times->p == 1 ? times->layers : 1, most = times->layers - times->p + 1;
-    double end = larger (fractional_end (x), bound_span_end (x, least));
+    double end = fractional_end (x);
     /* Largest where l_0 is least. */
     double ahead = bound_ahead (x, least, end, bound_least_end (x));
 

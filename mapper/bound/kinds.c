@@ -10,13 +10,11 @@
  *
  *     floor (slots of classes 0..q / dp)
  *
- * of them.  Of those whose TP groups all lie inside nodes there are no more than such groups
- * make; all others span nodes.  Of those that are on one node, each with all its slots, every
- * node has what its GPUs of these classes make; all others synchronise across nodes.  Each of
- * these counts is nested and slower stages hold no more, so each is a stock of units by kind
- * of which every stage takes one: an assignment.  While that holds fewer layers than the model
- * has, the end is too early.  Stage 0's layers, kind and placement set its tail: each is
- * tried. */
+ * of them.  Of those that are on one node, each with all its slots, every node has what its
+ * GPUs of these classes make; all others synchronise across nodes.  Both counts are nested and
+ * slower stages hold no more, so each is a stock of units by kind of which every stage takes
+ * one: an assignment.  While that holds fewer layers than the model has, the end is too early.
+ * Stage 0's layers, kind and placement set its tail: each is tried. */
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>
@@ -102,7 +100,7 @@ static bool first_ends (const struct kinds *x, const struct first *first, int be
 
     return rows_end_s (&x->kind[first->class].rows, 0, first->class > 0, first->layers,
                        below) <= end &&
-           (!first->other[ALONE] ||
+           (!first->across ||
             rows_end_s (&x->kind[across].rows, 0, 1, first->layers, below) <= end);
 }
 
@@ -118,7 +116,7 @@ static double held_by_others (const struct kinds *x, const struct first *first,
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         a[i] = assignment_of (x, i);
         if (x->used[i] && alone &&
-            !assign_unit (&a[i], first->other[i] ? x->classes : first->class))
+            !assign_unit (&a[i], i == ALONE && first->across ? x->classes : first->class))
             return -1.0;
     }
     for (int k = x->p - 1; k >= alone && below >= 0.0; k--) {
@@ -143,7 +141,7 @@ static int most_across (struct kinds *x, const struct first *first)
 {
     const double *most = x->most + (size_t) ALONE * (size_t) x->p * KINDS_MAX;
     double left = first->layers - x->x->times.layers;
-    int alone = first->layers > 0, n = first->other[ALONE], others = 0;
+    int alone = first->layers > 0, n = first->across, others = 0;
 
     for (int k = alone; k < x->p; k++) {
         const double *of_kind = most + k * KINDS_MAX;
@@ -220,7 +218,7 @@ static bool can_end (struct kinds *x, const struct first *first, double step_s)
 {
     struct rows_times then = {end_for (x, first->class, first, step_s), step_s};
 
-    if (first->other[ALONE])
+    if (first->across)
         then.end_s = smaller (then.end_s, end_for (x, x->classes + ALONE, first, step_s));
     put_sends (x, 0);
     do
@@ -304,8 +302,7 @@ static double least_over_kinds (struct kinds *x, bool spans, double lo, double h
 {
     for (int j = 0; j < x->classes; j++)
         for (int across = 0; across < 2 && hi > lo && kinds_has_units (x, j); across++) {
-            struct first first = {.class = j,
-                                  .other = {[INSIDE] = spans, [ALONE] = across == 1}};
+            struct first first = {.class = j, .across = across == 1};
 
             if (can_be_first (x, j, spans, across == 1))
                 hi = least_over_layers (x, first, lo, hi);
@@ -335,10 +332,8 @@ static double least_over_placings (struct kinds *x, double lo, double hi)
 static int stages_of (const struct kinds *x, int upto, enum stock stock)
 {
     const struct pool *pool = x->x->b.pool;
-    const struct workload_degrees *d = &x->x->b.c->deg;
     int stage = stage_gpus (&x->x->b);
     long stages = stock == BY_CLASS ? pool_groups (pool, upto, 1) / stage
-                  : stock == INSIDE ? pool_groups (pool, upto, d->tp) / d->cp / d->dp
                                     : pool_groups (pool, upto, stage);
 
     return stages < x->p ? (int) stages : x->p;
@@ -356,17 +351,15 @@ static struct line sync_across (const struct least_terms *t, int taken)
 }
 
 /* @return are there more than two classes, or stages that may be on one node each; or has stage
- * 0 to leave room for its twins? */
+ * 0 to leave room for its twins; or is the tail of other stages known here alone? */
 static bool find_units (struct kinds *x)
 {
     const struct least_terms *t = x->x;
-    const struct workload_degrees *d = &t->b.c->deg;
-    int most = t->b.pool->max_node_gpus;
-    bool tells = t->twins == TWINS_TOGETHER;
+    int stage = stage_gpus (&t->b);
+    bool tells = t->twins == TWINS_TOGETHER || !t->times.total_only;
 
     x->used[BY_CLASS] = true;
-    x->used[INSIDE] = t->tp.across > t->tp.inside && d->tp <= most;
-    x->used[ALONE] = stage_gpus (&x->x->b) > 1 && stage_gpus (&x->x->b) <= most;
+    x->used[ALONE] = stage > 1 && stage <= t->b.pool->max_node_gpus;
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         int some = 0, before = 0;
 
@@ -390,8 +383,9 @@ static void find_slots (const struct least_terms *t, int classes, int kind,
     bool by_class = kind < classes;
 
     *times = t->times;
-    slow_slots_init (t, by_class ? kind : classes, !by_class, slots);
-    if (kind == classes + ALONE) {
+    if (by_class) {
+        slow_slots_init (t, kind, false, slots);
+    } else {
         *slots = (struct slow_slots){.alike = true, .from = classes, .tp_s = t->tp.least};
         config_times_put_sync (t, sync_across (t, 1), sync_across (t, first_takes (t)), 1,
                                SPAN_NONE, times);
@@ -399,14 +393,17 @@ static void find_slots (const struct least_terms *t, int classes, int kind,
     slow_slots_put (t, slots, times);
 }
 
-/* All slots of a stage send at once. */
+/* All slots of a stage send at once, but to ranks that are in what it leaves of its node. */
 static double apart_s (const struct bounded *b)
 {
     const struct pool *pool = b->pool;
+    int stage = stage_gpus (b), flows = stage;
 
-    return bound_flow_s (
-        b, fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / stage_gpus (b)),
-        pool->inter_latency_s);
+    if (fills_node (b))
+        flows -= pool->max_node_gpus - stage;
+    return bound_flow_s (b,
+                         fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
+                         pool->inter_latency_s);
 }
 
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)

@@ -8,10 +8,10 @@
 
 #define IMPOSSIBLE (-1e6) /* layers of a stage that cannot be of a kind */
 
-/* What is counted: classes; of stages with TP groups inside nodes; of those on one node. */
-enum stock { BY_CLASS, INSIDE, ALONE, STOCKS };
+/* What is counted: classes; of stages on one node. */
+enum stock { BY_CLASS, ALONE, STOCKS };
 
-/* A kind of slot: with a GPU of its class or a slower one; or what INSIDE or ALONE is not. */
+/* A kind of slot: with a GPU of its class or a slower one; or of a stage that is not ALONE. */
 struct kind {
     struct config_times times;
     struct bound_pipeline pipeline;
@@ -24,7 +24,7 @@ struct kinds {
     int p, classes;               /* stages; the kinds 0..classes-1 are by class */
     bool used[STOCKS];            /* does it tell something? */
     int units[STOCKS][KINDS_MAX]; /* by class, then all others */
-    struct kind kind[KINDS_MAX + STOCKS]; /* by class, then INSIDE's and ALONE's others */
+    struct kind kind[KINDS_MAX + STOCKS]; /* by class, then ALONE's others */
     int *cap;                             /* [2 * p] of each */
     double *
         most; /* [STOCKS * p * KINDS_MAX] layers that a stage of a kind holds, by stock */
@@ -42,7 +42,7 @@ struct kinds {
 /* Stage 0 as it is tried; 0 layers where it is like all others. */
 struct first {
     int layers, class;
-    bool other[STOCKS]; /* does it span, is it on several nodes? */
+    bool across; /* is it on several nodes? */
 };
 
 /* ---- kinds_stage.c ---- */

@@ -134,8 +134,6 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         s.known_s = slots->known_s;
         s.run_first = slots->run_first;
         s.run = slots->run;
-        if (s.run == 0)
-            s.slow_sends_s = bound_slow_run_sends_s (times, times->p, slow);
     }
     return s;
 }

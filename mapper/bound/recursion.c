@@ -304,7 +304,6 @@ static double first_step (const struct recursion *r, int kind, int from, double 
             continue;
         end = larger (least, own) +
               (times->total_only ? 0.0 : bound_dearer_s (times) + both + after);
-        end = larger (end, bound_span_end (r->x, here));
         best = smaller (best,
                         end + first_tail_s (r->x, here, kind,
                                             bound_ahead (r->x, here, end, r->least_s)));

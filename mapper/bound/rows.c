@@ -495,16 +495,13 @@ static double ends_between_s (const struct pipeline_case *pc, const struct held 
 /* Row (3); 0 where it tells nothing. */
 static double last_forward_row (const struct pipeline_case *pc, const struct held *h)
 {
-    const struct bound_pipeline *x = pc->x;
     double below = held_below (pc, h);
 
     if (pc->split || !h->turns)
         return 0.0;
     return down_s (pc, h) + through_below (pc, BACKWARD, h->k, below) + h->rest_fwd_s +
            h->rest_back_s + ends_between_s (pc, h) +
-           through_below (pc, FORWARD, h->k, below) + up_s (pc, h) +
-           (pc->spans ? 0.0
-                      : x->v * larger (0.0, x->slow_sends_s - 2.0 * row_sends_s (pc)));
+           through_below (pc, FORWARD, h->k, below) + up_s (pc, h);
 }
 
 /* The least end of stage 0, or of stage k itself (`own`), when stage k holds so many layers

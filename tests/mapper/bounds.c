@@ -271,12 +271,29 @@ static void knows_what_must_cross (void **state)
     check_gap (nodes_of_four (4, 1, 1, 1), config_of (1, 4, 4, 1), NULL, 64, .15);
 }
 
+/* Half of every stage on each node: no send crosses. */
+static void knows_what_need_not_cross (void **state)
+{
+    const int gpu[] = {0, 1, 4, 5, 2, 3, 6, 7};
+    struct setting s =
+        small_job_as (nodes_of_four (2, 2, .04, 1), 2, 2048, 256, config_of (1, 2, 4, 1));
+    struct mapper_problem p = unlimited (&s);
+    double bound[BOUND_RUNS + 1];
+    (void) state;
+
+    bounds_in (&p, &s.config, bound);
+    above (&s, "halves", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (below_everything), cmocka_unit_test (equal_to_exhaustive),
-        cmocka_unit_test (knows_all_types), cmocka_unit_test (knows_needed_nodes),
-        cmocka_unit_test (knows_what_must_cross)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
+                                       cmocka_unit_test (equal_to_exhaustive),
+                                       cmocka_unit_test (knows_all_types),
+                                       cmocka_unit_test (knows_needed_nodes),
+                                       cmocka_unit_test (knows_what_must_cross),
+                                       cmocka_unit_test (knows_what_need_not_cross)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -109,6 +109,7 @@ struct workload_profile {
         double
             step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
                               step, which may be a peak of its own; fp16 has 4 at least */
+        double step_cached_bytes;    /* the same, of blocks that a flat step has freed */
         double expert_token_bytes;   /* kept per token-expert pair and h */
         double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
         double norm_bytes;           /* kept per token and h: norms' inputs and outputs */

@@ -119,6 +119,7 @@ static const struct {
     const char *key;
     size_t at;
 } flags[] = {
+    {"splits_sequences", offsetof (struct workload_profile, splits_sequences)},
     {"fused_norm", offsetof (struct workload_profile, fused_norm)},
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},

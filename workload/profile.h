@@ -43,7 +43,8 @@ struct workload_profile {
     int n_frameworks;
     char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
-    enum workload_measured measured_rank;        /* and of which pipeline stage */
+    enum workload_measured measured_rank; /* and of which pipeline stage */
+    bool splits_sequences;                /* over tp, too, unless a run says otherwise */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
     bool fused_rotary;                           /* rotary embeddings in one kernel */
     bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that

@@ -71,16 +71,31 @@ static bool begins (const char *name, const char *word)
     return true;
 }
 
-/* A row that states nothing of its model's shape means the preset of its name. */
+/* The preset that the name means, where the row leaves a part of the model's shape open, or all, and
+ * what it states is the preset's.  A vocabulary may be padded. */
 static const struct workload_model *meant (const struct row *r, const char *name)
 {
-    char words[] = CALIBRATE_SIZES, *size[8];
-    int n = text_words (words, size, 8);
+    const struct workload_model *preset = workload_preset_meant (name);
+    bool open = calibrate_cell (r, "vocab")[0] == '\0';
 
-    for (int i = 0; i < n; i++)
-        if (calibrate_cell (r, size[i])[0] != '\0')
+    if (!preset)
+        return NULL;
+
+    const struct {
+        const char *name;
+        int is;
+    } size[] = {{"layers", preset->layers},
+                {"hidden", preset->hidden},
+                {"heads", preset->heads},
+                {"kv_heads", preset->kv_heads},
+                {"ffn", preset->ffn}};
+
+    for (size_t i = 0; i < COUNT_OF (size); i++) {
+        if (calibrate_whole (r, size[i].name, size[i].is) != size[i].is)
             return NULL;
-    return workload_preset_meant (name);
+        open = open || calibrate_cell (r, size[i].name)[0] == '\0';
+    }
+    return open ? preset : NULL;
 }
 
 /* The layers that the row states, if any, must be the preset's: a cut-down proxy is not. */
@@ -94,7 +109,8 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     if (!preset || calibrate_whole (r, "layers", preset->layers) != preset->layers)
         return false;
     *m = *preset;
-    return true;
+    m->vocab = calibrate_whole (r, "vocab", preset->vocab);
+    return m->vocab > 0 && m->vocab <= 1 << 24;
 }
 
 /* A source's heads that do not divide hidden cannot have run (frameworks refuse them): the
@@ -110,21 +126,42 @@ static int nearest_heads (int hidden, int stated)
     return best > 0 ? best : stated;
 }
 
-static const char *read_sizes (const struct row *r, struct workload_model *m)
+/* An MLP's width: 4 h, or of a gated one, whose three matrices are as large as two of these, 8/3 h
+ * in whole blocks of 256, as Llama has it. */
+static int usual_ffn (const struct family *f, int hidden)
 {
+    return f && f->gated ? (8 * hidden / 3 + 255) / 256 * 256 : 4 * hidden;
+}
+
+/* Heads of 128, in small models of 64; as many as those of keys and values where they are more. */
+static int usual_heads (const struct row *r, int hidden)
+{
+    int width = hidden % 128 == 0 && hidden > 1024 ? 128 : 64,
+        heads = hidden % width == 0 ? hidden / width : 0,
+        shared = calibrate_whole (r, "kv_heads", heads);
+
+    return shared > heads ? shared : heads;
+}
+
+/* @param f  the family that the name tells; NULL: none */
+static const char *read_sizes (const struct row *r, const struct family *f,
+                               struct workload_model *m)
+{
+    int hidden = calibrate_whole (r, "hidden", 0);
+    bool sane = hidden > 0 && hidden <= 1 << 20;
     const struct {
         const char *name;
-        int *value;
+        int *value, absent;
         const char *unknown;
     } size[] = {
-        {"layers", &m->layers, "layers unknown, and no preset has the model's name"},
-        {"hidden", &m->hidden, "hidden unknown"},
-        {"heads", &m->heads, "heads unknown"},
-        {"ffn", &m->ffn, "ffn unknown"},
-        {"vocab", &m->vocab, "vocab unknown"}};
+        {"layers", &m->layers, 0, "layers unknown, and no preset has the model's name"},
+        {"hidden", &m->hidden, 0, "hidden unknown"},
+        {"heads", &m->heads, sane ? usual_heads (r, hidden) : 0, "heads unknown"},
+        {"ffn", &m->ffn, sane ? usual_ffn (f, hidden) : 0, "ffn unknown"},
+        {"vocab", &m->vocab, 0, "vocab unknown"}};
 
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
-        *size[i].value = calibrate_whole (r, size[i].name, 0);
+        *size[i].value = calibrate_whole (r, size[i].name, size[i].absent);
         if (*size[i].value < 1)
             return size[i].unknown;
     }
@@ -157,12 +194,16 @@ static void apply_family (const struct family *f, struct workload_model *m)
     m->qk_norm = strcmp (f->type, "qwen3") == 0;
 }
 
+static double stated_params (const struct row *r)
+{
+    return strtod (calibrate_cell (r, "params_b"), NULL) * 1e9;
+}
+
 /* Of two readings, is the first closer to the parameters that the row states? */
 static bool closer (const struct row *r, const struct workload_model *a,
                     const struct workload_model *b)
 {
-    const char *s = calibrate_cell (r, "params_b");
-    double stated = strtod (s, NULL) * 1e9;
+    double stated = stated_params (r);
 
     return stated > 0 && fabs (workload_model_params (a) - stated) <
                              fabs (workload_model_params (b) - stated) * 0.999;
@@ -261,23 +302,46 @@ static const char *refuse (const struct row *r)
     return NULL;
 }
 
+#define KV_USUAL 8 /* heads of keys and values where queries share them */
+
 /* The count says whether embeddings are tied and, of families that the name does not tell, whether
- * the MLP is gated, where nothing else does. */
+ * the MLP is gated, where nothing else does; and whether queries share keys and values. */
 static void settle (const struct row *r, bool family, struct workload_model *m)
 {
     struct workload_model best = *m;
+    int open = 1 | (family || calibrate_note_true (r, "swiglu") ? 0 : 2);
 
     if (m->experts > 0 || calibrate_note_true (r, "transformer-impl"))
         return;
-    for (int i = 1; i < (family || calibrate_note_true (r, "swiglu") ? 2 : 4); i++) {
+    /* GPT's generation, with learned positions, did not share them. */
+    if (calibrate_cell (r, "kv_heads")[0] == '\0' && m->heads % KV_USUAL == 0 &&
+        m->positions == 0)
+        open |= 4;
+    for (int i = 1; i < 8; i++) {
         struct workload_model other = *m;
 
         other.tied ^= i & 1;
-        other.gated_mlp ^= i >> 1;
-        if (closer (r, &other, &best))
+        other.gated_mlp ^= i >> 1 & 1;
+        other.kv_heads = i & 4 ? KV_USUAL : m->kv_heads;
+        if ((i & ~open) == 0 && closer (r, &other, &best))
             best = other;
     }
     *m = best;
+}
+
+/* An MLP whose width nobody states is as wide as the count makes it, where the usual one is off by
+ * more than counts are rounded. */
+static void widen (const struct row *r, struct workload_model *m)
+{
+    double more = stated_params (r) - workload_model_params (m),
+           wider = more / ((m->gated_mlp ? 3.0 : 2.0) * m->hidden * m->layers);
+
+    if (m->experts > 0 || calibrate_cell (r, "ffn")[0] != '\0' ||
+        !(stated_params (r) > 0) || fabs (more) < 0.1 * stated_params (r))
+        return;
+    wider = m->ffn + round (wider / 256) * 256;
+    if (wider >= 256 && wider <= 16.0 * m->hidden)
+        m->ffn = (int) wider;
 }
 
 const char *calibrate_read_model (const struct row *r, struct workload_model *m)
@@ -292,12 +356,12 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
         snprintf (m->name, sizeof m->name, "%.127s", name);
         return NULL;
     }
-    why = read_sizes (r, m);
-    if (why)
-        return why;
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
         if (calibrate_contains (name, families[i].word))
             f = &families[i];
+    why = read_sizes (r, f, m);
+    if (why)
+        return why;
     if (f && f->type[0] == '\0')
         return "architecture not supported";
     m->norms = 2;
@@ -317,6 +381,7 @@ const char *calibrate_read_model (const struct row *r, struct workload_model *m)
     if (why)
         return why;
     settle (r, f != NULL, m);
+    widen (r, m);
     if (m->type[0] == '\0')
         snprintf (m->type, sizeof m->type, "%s", m->gated_mlp ? "llama" : "gpt2");
     return NULL;

@@ -33,11 +33,12 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         able = able && costmodel_matrix_rate (run->part[i].type, p->precision) > 0;
     }
     if (!run->zero_said)
-        run->config.zero = run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
+        run->config.zero = workload_dense_shards (&run->config.deg) == 1 ? 0
+                           : run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
                                ? p->zero_with_pipeline
                                : p->zero;
     /* Recipes that hide tensor-parallel communication need it. */
-    if (!run->sequence_parallel_said && p->time.tp_comm_overlap)
+    if (!run->sequence_parallel_said && (p->splits_sequences || p->time.tp_comm_overlap))
         run->config.sequence_parallel = run->config.deg.tp > 1;
     if (!run->precision_said && able)
         run->job.precision = p->precision;

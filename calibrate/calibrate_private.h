@@ -85,6 +85,9 @@ int calibrate_whole (const struct row *r, const char *name, int absent);
 bool calibrate_stated (const struct row *r, const char *name, double absent, double *x);
 /** Does s contain part, whatever the case? */
 bool calibrate_contains (const char *s, const char *part);
+
+/** The same, whether words are joined by blanks, hyphens, underscores or nothing. */
+bool calibrate_contains_name (const char *s, const char *name);
 /** The value of `key=value` among the notes (separated by ";"). */
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size);
 /** A whole number among the notes, as calibrate_whole. */

@@ -105,6 +105,23 @@ bool calibrate_contains (const char *s, const char *part)
     return false;
 }
 
+bool calibrate_contains_name (const char *s, const char *name)
+{
+    static const char between[] = " -_";
+
+    for (; *s; s++) {
+        const char *a = s, *b = name;
+
+        while (*b && tolower ((unsigned char) *a) == tolower ((unsigned char) *b)) {
+            a += 1 + strspn (a + 1, between);
+            b += 1 + strspn (b + 1, between);
+        }
+        if (*b == '\0')
+            return true;
+    }
+    return false;
+}
+
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
 {
     const char *s = calibrate_cell (r, "notes");

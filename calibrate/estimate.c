@@ -53,7 +53,8 @@ static size_t names_framework (const struct workload_profile *p,
     size_t most = 0;
 
     for (int i = 0; i < p->n_frameworks; i++)
-        if (strlen (p->framework[i]) > most && calibrate_contains (said, p->framework[i]))
+        if (strlen (p->framework[i]) > most &&
+            calibrate_contains_name (said, p->framework[i]))
             most = strlen (p->framework[i]);
     return most;
 }
@@ -105,17 +106,32 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
     *shelf = (struct calibrate_shelf){0};
 }
 
+/* Megatron-Core under another name. */
+static bool on_megatron (const char *framework)
+{
+    static const char *const names[] = {"megatron", "mcore", "primus", "mindspeed"};
+    bool is = false;
+
+    for (size_t i = 0; i < COUNT_OF (names); i++)
+        is = is || calibrate_contains (framework, names[i]);
+    return is;
+}
+
 /* What a run is taken for where no profile names what ran it: Megatron-Core shards no parameters in the
  * runs that people publish of it, and GPUs with fp8 came with today's recipes.  Megatron-LM's users
- * have few of these. */
+ * have few of these, and a framework that nobody here knows has none: it splits models as
+ * Megatron-Core does, or it is PyTorch's. */
 static const char *usual_profile (const struct calibrate_run *run)
 {
+    const struct workload_degrees *d = &run->config.deg;
     bool fp8 = slowest_type (run)->fp8_flop_per_s > 0;
 
-    if (calibrate_contains (run->framework, "megatron"))
+    if (on_megatron (run->framework))
         return fp8 ? "megatron-core-composed" : WORKLOAD_PROFILE_DEFAULT;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
+    if (fp8 && run->framework[0] != '\0')
+        return d->tp > 1 || d->pp > 1 || d->ep > 1 ? "megatron-core-composed" : "fsdp";
     if (run->model.experts > 0 && fp8)
         return "megatron-bridge";
     return fp8 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;

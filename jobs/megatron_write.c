@@ -346,6 +346,18 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
     return check_chunks (p, err);
 }
 
+/* As the plan is priced: grouped products, and tokens sent to their experts alone, where
+ * Megatron-LM gathers all tokens on every rank unless told otherwise.  A recipe says its own. */
+static void write_experts (const struct workload_plan *p, struct writing *w)
+{
+    if (p->model.experts == 0 || w->yaml)
+        return;
+    if (p->config.deg.ep * p->config.deg.etp > 1)
+        say (w, MODEL, "moe-token-dispatcher-type", "alltoall");
+    if (!workload_recomputes (&p->config, MODULE_MOE_ACT)) /* said there */
+        say (w, MODEL, "moe-grouped-gemm", "true");
+}
+
 static void write_config (const struct workload_plan *p, struct writing *w)
 {
     const struct workload_config *c = &p->config;
@@ -361,6 +373,7 @@ static void write_config (const struct workload_plan *p, struct writing *w)
     say_int (w, TRAIN, "micro_batch", c->micro_batch);
     say_int (w, TRAIN, "global_batch", p->job.global_batch);
     say_flag (w, MODEL, "sp", c->sequence_parallel);
+    write_experts (p, w);
     write_layers (p, w);
     write_recompute (c, w);
     write_sharding (c, w);

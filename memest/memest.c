@@ -322,9 +322,9 @@ static double whole_gradients (const struct memest_problem *p,
                        n.expert * (1.0 - 1.0 / workload_expert_shards (&c->deg)));
 }
 
-/* What the optimizer's step holds beside the states, when activations are gone. */
-static double step_bytes (const struct memest_problem *p,
-                          const struct workload_stage *held)
+/* Bytes of the optimizer's step, so many for each parameter that it updates. */
+static double of_step (const struct memest_problem *p, const struct workload_stage *held,
+                       double each)
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
@@ -333,8 +333,14 @@ static double step_bytes (const struct memest_problem *p,
 
     return p->job->lora || optimizer_is_away (p)
                ? 0.0
-               : state_bytes (p->job->precision, c, p->profile).step *
-                     (n.dense / dense + n.expert / expert);
+               : each * (n.dense / dense + n.expert / expert);
+}
+
+/* What the optimizer's step holds beside the states, when activations are gone. */
+static double step_bytes (const struct memest_problem *p,
+                          const struct workload_stage *held)
+{
+    return of_step (p, held, state_bytes (p->job->precision, p->config, p->profile).step);
 }
 
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
@@ -415,6 +421,8 @@ void memest_stage (const struct memest_problem *p, int stage,
                    const struct workload_stage *held, struct memest_stage *out)
 {
     stage_bytes (p, stage, held, step_bytes (p, held), out);
+    if (p->profile->flat_step && p->config->zero < 3)
+        out->cached_bytes += of_step (p, held, p->profile->memory.step_cached_bytes);
 }
 
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,

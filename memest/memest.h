@@ -24,8 +24,9 @@ struct memest_stage {
     double buffers_bytes;  /* gathered tensors, receive buffers, gathered weights */
     double overhead_bytes; /* driver context, communicators, fragmentation */
     double peak_bytes;     /* the sum */
-    /* On top where there is room: what the allocator keeps of activations beside a step's buffer
-     * that is too long for their blocks.  It gives them back before it runs out. */
+    /* On top where there is room: what the allocator keeps of activations, and of the step's first
+     * copies, beside a step's buffer that is too long for their blocks.  It gives them back before
+     * it runs out. */
     double cached_bytes;
 };
 

@@ -26,6 +26,7 @@ static const struct workload_constant constants[] = {
     MEMORY ("optimizer_bytes", optimizer_bytes, 1, 0, 64, NAN, 0),
     MEMORY ("fp8_weight_bytes", fp8_weight_bytes, 1, 0, 16, 4, 0),
     MEMORY ("step_bytes", step_bytes, 1, 0, 64, 0, 0),
+    MEMORY ("step_cached_bytes", step_cached_bytes, 1, 0, 64, 0, 0),
     MEMORY ("expert_token_bytes", expert_token_bytes, 1, 0, 64, 4, 0),
     MEMORY ("unsharded_bytes", unsharded_bytes, 1, 0, 64, 0, 0),
     MEMORY ("norm_bytes", norm_bytes, 1, 0, 256, NAN, 0),
@@ -118,6 +119,7 @@ static const struct {
     const char *key;
     size_t at;
 } flags[] = {
+    {"splits_sequences", offsetof (struct workload_profile, splits_sequences)},
     {"fused_norm", offsetof (struct workload_profile, fused_norm)},
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},

@@ -43,7 +43,8 @@ struct workload_profile {
     int n_frameworks;
     char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
-    enum workload_measured measured_rank;        /* and of which pipeline stage */
+    enum workload_measured measured_rank; /* and of which pipeline stage */
+    bool splits_sequences;                /* over tp, too, unless a run says otherwise */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
     bool fused_rotary;                           /* rotary embeddings in one kernel */
     bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that
@@ -109,6 +110,7 @@ struct workload_profile {
         double
             step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
                               step, which may be a peak of its own; fp16 has 4 at least */
+        double step_cached_bytes;    /* the same, of blocks that a flat step has freed */
         double expert_token_bytes;   /* kept per token-expert pair and h */
         double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
         double norm_bytes;           /* kept per token and h: norms' inputs and outputs */

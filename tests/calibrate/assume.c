@@ -133,24 +133,31 @@ static void pipeline (void **state)
 static void sharding (void **state)
 {
     struct calibrate_runs piped = ONE ("framework=deepspeed", "zero="),
-                          whole = ONE ("framework=deepspeed", "zero=", "pp=1");
+                          whole = ONE ("framework=deepspeed", "zero=", "pp=1"),
+                          alone = ONE ("framework=deepspeed", "zero=", "pp=1", "tp=1",
+                                       "dp=1", "gpus=1");
     (void) state;
 
     assert_int_equal (piped.run[0].config.zero, 1);
     assert_int_equal (whole.run[0].config.zero, 3);
+    assert_int_equal (alone.run[0].config.zero, 0); /* nobody to share with */
+    calibrate_runs_release (&alone);
     calibrate_runs_release (&piped);
     calibrate_runs_release (&whole);
 }
 
-/* Recipes that hide tensor-parallel communication split sequences. */
+/* Recipes that hide tensor-parallel communication split sequences, and some frameworks always. */
 static void sequences (void **state)
 {
     struct calibrate_runs recipe = ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "sp="),
                           said = ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "sp=0"),
+                          nanotron = ONE ("framework=nanotron", "sp="),
                           other = ONE ("framework=x", "sp=");
     (void) state;
 
     assert_true (recipe.run[0].config.sequence_parallel);
+    assert_true (nanotron.run[0].config.sequence_parallel);
+    calibrate_runs_release (&nanotron);
     assert_false (said.run[0].config.sequence_parallel);
     assert_false (other.run[0].config.sequence_parallel);
     calibrate_runs_release (&recipe);

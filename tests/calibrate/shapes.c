@@ -68,6 +68,42 @@ static void counted (void **state)
     }
 }
 
+/* Sizes that a row leaves open are those of the preset that its name means, if what it states is; else
+ * the usual ones, by the family and the count of parameters. */
+static void left_open (void **state)
+{
+    static const struct {
+        const char *model, *hidden, *heads, *kv_heads, *ffn, *params;
+        int has_heads, has_kv_heads, has_ffn;
+    } t[] = {{"model=llama-3-8b", "hidden=4096",
+              "heads=", "kv_heads=", "ffn=", "params_b=", 32, 8, 14336},
+             {"model=llama-3-8b", "hidden=4096", "heads=32", "kv_heads=", "ffn=14336",
+              "params_b=", 32, 8, 14336},
+             {"model=my llama", "hidden=4096",
+              "heads=", "kv_heads=", "ffn=", "params_b=", 32, 32, 11008},
+             {"model=my llama", "hidden=4096", "heads=", "kv_heads=8",
+              "ffn=", "params_b=8.03", 32, 8, 16384},
+             {"model=my llama", "hidden=4096", "heads=32", "kv_heads=", "ffn=14336",
+              "params_b=7.2", 32, 8, 14336},
+             {"model=my gpt", "hidden=1024",
+              "heads=", "kv_heads=", "ffn=", "params_b=", 16, 16, 4096},
+             {"model=my llama", "hidden=2048", "heads=", "kv_heads=32",
+              "ffn=", "params_b=", 32, 32, 5632}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].model, t[i].hidden, t[i].heads, t[i].kv_heads,
+                                       t[i].ffn, t[i].params, "layers=32", "vocab=32000");
+        const struct workload_model *m = &r.run[0].model;
+
+        assert_int_equal (m->heads, t[i].has_heads);
+        assert_int_equal (m->kv_heads, t[i].has_kv_heads);
+        assert_int_equal (m->ffn, t[i].has_ffn);
+        assert_int_equal (m->vocab, 32000);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A header without the columns that a row can do without, and rows that are cut off or too
  * long: those alone are skipped. */
 static void fewer_columns (void **state)
@@ -143,9 +179,10 @@ static void spelled (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (latent_sizes), cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (counted),      cmocka_unit_test (fewer_columns),
-        cmocka_unit_test (named_shapes), cmocka_unit_test (spelled)};
+        cmocka_unit_test (latent_sizes),  cmocka_unit_test (impossible_heads),
+        cmocka_unit_test (counted),       cmocka_unit_test (left_open),
+        cmocka_unit_test (fewer_columns), cmocka_unit_test (named_shapes),
+        cmocka_unit_test (spelled)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ $L plan "1x8 b200-192g intra:800" llama-2-7b --seq 4096 --global-batch 64 --tp 4
     $L emit "$T/m4.json" --to megatron -d "$T/m" >/dev/null && [ "$(grep -A1 fp4 "$T/m/megatron/args" | paste -sd' ')" = "--fp4-format e2m1 --fp4-recipe nvfp4" ]
 result $? "megatron: nvfp4 is fp4" "$T/m/megatron/args"
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 4096 --global-batch 64 --tp 1 --pp 4 --dp 8 --ep 8 --recompute moe_act -o "$T/moe.json" >/dev/null &&
-    $L emit "$T/moe.json" --to megatron -d "$T/m" >/dev/null && grep -qx -- "--recompute-modules moe_act" "$T/m/megatron/args" && grep -qx -- "--moe-grouped-gemm" "$T/m/megatron/args"
+    $L emit "$T/moe.json" --to megatron -d "$T/m" >/dev/null && grep -qx -- "--recompute-modules moe_act" "$T/m/megatron/args" && grep -qx -- "--moe-grouped-gemm" "$T/m/megatron/args" && grep -qx -- "--moe-token-dispatcher-type alltoall" "$T/m/megatron/args"
 result $? "megatron: moe_act with grouped products" "$T/m/megatron/args"
 arguments "tf32" "$common" "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --precision tf32)"
 grep -q "^TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1" "$T/m/megatron/README"

@@ -362,6 +362,8 @@ static void flat_step (void **state)
         step = 6 * 3 * workload_layer_params (&s.m, 4);
         assert_true ((step > backward) == (i == 1));
         CLOSE (memory_of (&s).cached_bytes, fmin (step, backward), 1e-9);
+        s.p.memory.step_cached_bytes = 3;
+        CLOSE (memory_of (&s).cached_bytes, fmin (step, backward) + step / 2, 1e-9);
         CLOSE (memory_of (&s).peak_bytes - apart.peak_bytes,
                1.25 * fmax (0, step - backward), 1e-6);
     }

@@ -232,9 +232,9 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
 
 /** What choosing by estimates costs: in every group of runs of one model, number of GPUs,
  *  sequence and batch, how much slower the run with the least estimate was than the
- *  fastest. */
+ *  fastest.  Runs with one estimate count as one, with the mean of their times. */
 struct calibrate_regret {
-    int groups;         /* of two runs or more */
+    int groups;         /* of two estimates or more */
     int small;          /* groups with at most 2 % */
     double mean, worst; /* NAN and 0 without groups */
 };

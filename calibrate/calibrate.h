@@ -286,6 +286,26 @@ enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_
                                const struct workload_profile *p,
                                struct calibrate_runs *out, struct error *err);
 
+#define CALIBRATE_CONTRADICTIONS_MAX 16
+/** Repeats of one run are not further apart by noise. */
+#define CALIBRATE_NOISE_MOST 1.5
+
+/** Rows of one configuration, with figures that no noise explains. */
+struct calibrate_contradiction {
+    int rows;
+    int low_row, high_row; /* of the file, the header not counted */
+    double low, high;      /* step times, s, or peaks, B */
+};
+
+/** Find them, among the runs that have the part's figure and an estimate under p.
+ *  @param[out] out  [CALIBRATE_CONTRADICTIONS_MAX] in the file's order
+ *  @return ST_OK or ST_NOMEM */
+enum status calibrate_contradictions (const struct calibrate_runs *runs,
+                                      enum calibrate_part part,
+                                      const struct workload_profile *p,
+                                      struct calibrate_contradiction *out, int *n,
+                                      struct error *err);
+
 /** One constant of a fit. */
 struct calibrate_fitted {
     const struct workload_constant *constant;
@@ -300,6 +320,7 @@ struct calibrate_fit {
     int n;
     double before, after; /* objective */
     int used;             /* runs that have the part's figures */
+    int configurations;   /* of them; repeats of one count once */
 };
 
 /** Fit the memory constants of a profile to the runs that `use` marks.
@@ -310,7 +331,9 @@ struct calibrate_fit {
  *    - sum over labels log P(label)
  *    + sum over constants (log (value / start) / spread)^2 / 2,
  *
- *  P from memest_oom_probability: a maximum a posteriori fit with a log-normal prior.  A
+ *  P from memest_oom_probability: a maximum a posteriori fit with a log-normal prior.  A run counts
+ *  by one over the runs of its configuration.  The profile's residual counts as
+ *  CALIBRATE_RESIDUAL_RUNS configurations that scatter by it.  A
  *  constant that changes the data's part by less than one half when moved by its spread
  *  either way is not determined by the data and keeps its value.
  *

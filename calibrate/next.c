@@ -131,17 +131,6 @@ static bool twice (int *x, int way)
     return whole;
 }
 
-static bool is_same (const struct calibrate_run *a, const struct calibrate_run *b)
-{
-    const struct workload_degrees *x = &a->config.deg, *y = &b->config.deg;
-
-    return a->gpus == b->gpus && a->job.seq == b->job.seq &&
-           a->job.global_batch == b->job.global_batch &&
-           a->config.micro_batch == b->config.micro_batch && x->tp == y->tp &&
-           x->pp == y->pp && x->dp == y->dp && x->cp == y->cp && x->ep == y->ep &&
-           a->model.layers == b->model.layers && a->model.hidden == b->model.hidden;
-}
-
 /* The run with one thing changed; on no more GPUs than the runs had, within their memory, and
  * none that was measured. */
 static bool changed (const struct learning *l, const struct calibrate_run *base,
@@ -156,7 +145,7 @@ static bool changed (const struct learning *l, const struct calibrate_run *base,
         return false;
     for (int i = 0; i < l->runs->n; i++) {
         most = l->runs->run[i].gpus > most ? l->runs->run[i].gpus : most;
-        if (is_same (out, &l->runs->run[i]))
+        if (calibrate_same_shape (out, &l->runs->run[i]))
             return false;
     }
     return out->gpus <= most && out->config.deg.tp <= out->gpus_per_node &&

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+
 struct calibrate_input {
     const char *runs, *profile, *name, *out;
     bool json;
@@ -81,9 +83,33 @@ static enum status choose_groups (struct part *m, int *group, struct error *err)
     return calibrate_groups (&m->runs, m->by, group, &m->groups, err);
 }
 
+/* Repeats of one run that differ by more than noise: the fit takes their mean. */
+static enum status note_contradictions (const struct calibrate_runs *runs,
+                                        enum calibrate_part what,
+                                        const struct workload_profile *p,
+                                        struct notes *notes, struct error *err)
+{
+    struct calibrate_contradiction found[CALIBRATE_CONTRADICTIONS_MAX];
+    double unit = what == CALIBRATE_TIME ? 1.0 : UNITS_GIB;
+    int n;
+
+    TRY (calibrate_contradictions (runs, what, p, found, &n, err));
+    for (int i = 0; i < n; i++)
+        notes_add (notes,
+                   "rows %d and %d contradict each other: %s of %.3g and %.3g %s, and %d "
+                   "rows of this configuration; repeats of one run are expected to be "
+                   "within a factor of %.1f",
+                   found[i].low_row + 2, found[i].high_row + 2,
+                   what == CALIBRATE_TIME ? "step times" : "peaks", found[i].low / unit,
+                   found[i].high / unit, what == CALIBRATE_TIME ? "s" : "GiB",
+                   found[i].rows, CALIBRATE_NOISE_MOST);
+    return ST_OK;
+}
+
 /* Fit a part to the runs that have its figures, if there are any. */
 static enum status fit_part (struct calibration *c, enum calibrate_part what,
-                             struct progress *progress, struct error *err)
+                             struct progress *progress, struct notes *notes,
+                             struct error *err)
 {
     struct part *m = &c->part[what];
     enum status st = calibrate_runs_of (&c->runs, what, &c->start, &m->runs, err);
@@ -95,9 +121,11 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
         st = err_nomem (err);
     if (st != ST_OK || n == 0)
         goto out;
-    st = what == CALIBRATE_TIME
-             ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
-             : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
+    st = note_contradictions (&m->runs, what, &c->start, notes, err);
+    if (st == ST_OK)
+        st = what == CALIBRATE_TIME
+                 ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
+                 : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
     if (st == ST_OK)
         st = score (&m->runs, what, &c->start, work, &m->start, err);
     if (st == ST_OK)
@@ -379,7 +407,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
                          : usual_profile (&c.runs, &c.start, notes, err);
     c.fitted = c.start;
     for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
-        st = fit_part (&c, i, &progress, err);
+        st = fit_part (&c, i, &progress, notes, err);
     if (st == ST_OK && c.part[CALIBRATE_TIME].runs.n > 0)
         st = calibrate_next_run (&c.part[CALIBRATE_TIME].runs, &c.fitted, &c.next, err);
     progress_end (&progress);

@@ -352,19 +352,23 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
 
 /** The run to measure next. */
 struct calibrate_next {
-    bool found;               /* else no run near those given would tell much */
+    bool found; /* else no run near those given would tell much; where any was tried,
+                   the rest is of the best */
     int row;                  /* of the run to change, the header not counted */
     const char *what;         /* that is changed */
     int from, to;             /* its values */
-    struct calibrate_run run; /* changed; borrows the layers of its row */
-    const struct workload_constant *constant; /* that it narrows most */
-    /* Of that constant's logarithm, standard deviations: with no run, with the runs given, with
+    struct calibrate_run run; /* changed; without layers, so that none can estimate it */
+    const struct workload_constant *constant; /* that it narrows most; NULL: a scale of all times */
+    /* Of that one's logarithm, standard deviations: with no run, with the runs given, with
      * the next one too */
     double prior_spread, spread, next_spread;
+    /* Of the logarithms of step times near the runs given, by what the constants leave open: root
+     * mean squares, with the runs given and with the next one too; 0: none was tried */
+    double step_spread, next_step_spread;
 };
 
-/** Which run, that differs from one given by a factor of 2 in tp, micro-batch, sequence or GPUs,
- *  would tell most about the time constants; see next.c.
+/** Which run, that differs from one given by a factor of 2 or 4 in a degree, batch, sequence or
+ *  GPUs, would tell most about the step times near these; see next.c.
  *  @param[in]  runs  with step times that can be estimated, one at least
  *  @param[in]  p     as fitted to them
  *  @return ST_OK or ST_NOMEM */

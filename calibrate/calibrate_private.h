@@ -95,7 +95,7 @@ int calibrate_note_int (const struct row *r, const char *key, int absent);
 /** Is there key=true? */
 bool calibrate_note_true (const struct row *r, const char *key);
 
-/** Are model, GPUs, batch and degrees alike? */
+/** Are model, GPUs, batch, precision, recomputation and degrees alike? */
 bool calibrate_same_shape (const struct calibrate_run *a, const struct calibrate_run *b);
 
 /** Runs of one configuration: of one shape, with one estimate.
@@ -118,6 +118,9 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
 
 /** May a fit move this constant of time? */
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p);
+
+/** How far its logarithm may be off in one place, its scale told, where runs are few. */
+double calibrate_few_spread (const struct workload_constant *k);
 
 /** d log (step time) / d log (constant); NAN where the time cannot be estimated. */
 double calibrate_slope (const struct calibrate_run *run,

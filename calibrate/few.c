@@ -190,7 +190,7 @@ static bool moves (const struct calibrate_few *runs, const struct workload_profi
     return true;
 }
 
-static double spread_of (const struct workload_constant *k)
+double calibrate_few_spread (const struct workload_constant *k)
 {
     return SPREAD_PART * fmin (SPREAD_MOST, k->spread);
 }
@@ -241,7 +241,7 @@ static void move_all (const struct few_fit *f, const double *weight,
             set_constant (p, &all[k], residual);
         } else if (is_shown (move[k], f->n)) {
             set_constant (p, &all[k],
-                          exp (deviation (f, weight, move[k], spread_of (&all[k]))));
+                          exp (deviation (f, weight, move[k], calibrate_few_spread (&all[k]))));
             scale (p, &all[k], exp (ones));
         }
 }
@@ -271,7 +271,7 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
     add_together (&f, move[n_all], CALIBRATE_SCALE_SPREAD);
     for (int k = 0; k < n_all; k++)
         if (calibrate_may_move (&all[k], p) && moves (runs, p, &all[k], move[k]))
-            add_together (&f, move[k], spread_of (&all[k]));
+            add_together (&f, move[k], calibrate_few_spread (&all[k]));
         else
             memset (move[k], 0, sizeof move[k]);
     part = part_to_take (&f);

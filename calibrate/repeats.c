@@ -19,9 +19,8 @@ bool calibrate_same_shape (const struct calibrate_run *a, const struct calibrate
            a->part[0].type == b->part[0].type && a->gpus == b->gpus &&
            a->job.seq == b->job.seq && a->job.global_batch == b->job.global_batch &&
            a->job.precision == b->job.precision && c->micro_batch == d->micro_batch &&
-           c->zero == d->zero && c->recompute == d->recompute && x->tp == y->tp &&
-           x->pp == y->pp && x->dp == y->dp && x->cp == y->cp && x->ep == y->ep &&
-           x->vpp == y->vpp;
+           c->recompute == d->recompute && x->tp == y->tp && x->pp == y->pp &&
+           x->dp == y->dp && x->cp == y->cp && x->ep == y->ep && x->vpp == y->vpp;
 }
 
 struct estimated {

@@ -78,9 +78,11 @@ result $? "... with every table" "$T/out"
 expect 0 "calibrate step times" "^8 step times:" $L calibrate "$T/times.csv" --profile megatron-core -o "$T/fast.json"
 prints "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +66 +66 +not determined by these runs" \
     "^before +9\.1" "^fitted, on the same runs +[01]\.[0-9]" "^fitted, each model held out +[0-9.]+" \
-    "^next run: none near these would tell much more"
+    "^by the constants step times near these are known within [0-9.]+ %, with that run within [0-9.]+ %"
 ! grep -q "memory constants" "$T/out" && grep -q '"memory": null' "$T/fast.json" && grep -q '"not_estimated": \[\]' "$T/fast.json"
 result $? "the record of a fit of times alone" "$T/fast.json"
+{ head -1 "$T/times.csv"; sed -n 2p "$T/times.csv"; } >"$T/first.csv"
+expect 0 "what to measure after one run" "^next run: row 2 with .*: the spread of all times together, 12 % before any run, goes from [0-9]+ to [0-9]+ %" $L calibrate "$T/first.csv" --profile megatron-core
 expect 0 "the run to measure next" "^next run: row [0-9]+ with [a-z_]+ [0-9]+ instead of [0-9]+ .*: the spread of " $L calibrate examples/runs/bloom.csv
 mape_of() { $L validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
 awk -v a="$(mape_of "$T/times.csv" "$T/fast.json")" 'BEGIN { exit !(a > 0 && a < 2) }'

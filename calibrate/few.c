@@ -240,8 +240,9 @@ static void move_all (const struct few_fit *f, const double *weight,
         if (!all[k].memory && strcmp (all[k].key, "residual") == 0) {
             set_constant (p, &all[k], residual);
         } else if (is_shown (move[k], f->n)) {
-            set_constant (p, &all[k],
-                          exp (deviation (f, weight, move[k], calibrate_few_spread (&all[k]))));
+            set_constant (
+                p, &all[k],
+                exp (deviation (f, weight, move[k], calibrate_few_spread (&all[k]))));
             scale (p, &all[k], exp (ones));
         }
 }

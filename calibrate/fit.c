@@ -78,9 +78,9 @@ static double data_part (const struct fitting *f, const struct workload_profile 
 
     for (int i = 0; i < f->runs->n; i++)
         if (f->weight[i] > 0.0)
-            sum += f->weight[i] *
-                   (f->memory ? memory_part (&f->runs->run[i], p)
-                              : time_part (&f->runs->run[i], f->cluster[i], p));
+            sum += f->weight[i] * (f->memory
+                                       ? memory_part (&f->runs->run[i], p)
+                                       : time_part (&f->runs->run[i], f->cluster[i], p));
     return sum / (1.0 + f->fit->configurations / RUNS_MOST);
 }
 
@@ -221,8 +221,9 @@ static void take_residual (struct calibrate_fit *fit, int told, double own,
         if (strcmp (c->constant->key, "residual") != 0)
             continue;
         c->before = own;
-        c->after = c->told ? fmin (pooled (fit, told - 1, own, c->after), c->constant->most)
-                           : own;
+        c->after = c->told
+                       ? fmin (pooled (fit, told - 1, own, c->after), c->constant->most)
+                       : own;
         *workload_constant_of (p, c->constant) = c->after;
     }
 }
@@ -389,8 +390,8 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
         .cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *))};
 
     if (st == ST_OK)
-        st = f.cluster ? estimate_steps (&f, use, p, room.estimate, err)
-                       : err_nomem (err);
+        st =
+            f.cluster ? estimate_steps (&f, use, p, room.estimate, err) : err_nomem (err);
     if (st == ST_OK)
         st = weigh (&f, room.estimate, room.first, err);
     if (st == ST_OK && result.used == 0)

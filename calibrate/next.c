@@ -22,8 +22,8 @@
 #define RUNS_MOST 32        /* of those given, every k-th, that teach */
 #define BASES_MOST 8        /* of them, that are changed */
 #define NARROWED_LEAST 0.02 /* of the spread of step times, to be worth a run */
-#define AS_GOOD 0.9         /* of the most that a run tells: then the one on fewest GPUs */
-#define ROOM 0.9            /* of the memory, that a run may be said to need */
+#define AS_GOOD 0.9 /* of the most that a run tells: then the one on fewest GPUs */
+#define ROOM 0.9    /* of the memory, that a run may be said to need */
 #define COLUMNS (CALIBRATE_CONSTANTS_MAX + 1)
 
 /* What is changed, and which way the number of replicas goes with it. */
@@ -44,8 +44,7 @@ static const struct change {
 /* Powers of 2. */
 static const int factors[] = {1, -1, 2, -2};
 
-#define CANDIDATES_MOST \
-    (BASES_MOST * (int) COUNT_OF (changes) * (int) COUNT_OF (factors))
+#define CANDIDATES_MOST (BASES_MOST * (int) COUNT_OF (changes) * (int) COUNT_OF (factors))
 
 struct candidate {
     struct calibrate_next next;
@@ -217,7 +216,8 @@ static enum status try (struct learning *l, const struct calibrate_run *base,
     to->next.to = *value_of (run, c);
     if (run->config.deg.pp != base->config.deg.pp)
         st = spread_layers (run, &own);
-    if (st == ST_OK && calibrate_need (run, l->p, MEMEST_LINKWISE) > ROOM * run->gpu_bytes)
+    if (st == ST_OK &&
+        calibrate_need (run, l->p, MEMEST_LINKWISE) > ROOM * run->gpu_bytes)
         st = ST_NOFIT;
     if (st == ST_OK)
         st = slopes (l, run, to->slope);
@@ -305,9 +305,8 @@ enum status calibrate_next_run (const struct calibrate_runs *runs,
                                 struct calibrate_next *out, struct error *err)
 {
     struct workload_profile own = *p;
-    struct learning l = {.runs = runs,
-                         .p = p,
-                         .candidate = calloc (CANDIDATES_MOST, sizeof *l.candidate)};
+    struct learning l = {
+        .runs = runs, .p = p, .candidate = calloc (CANDIDATES_MOST, sizeof *l.candidate)};
     enum status st = l.candidate ? ST_OK : ST_NOMEM;
 
     *out = (struct calibrate_next){0};

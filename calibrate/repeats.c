@@ -57,9 +57,8 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
 
         if (e[i].estimate > e[alike].estimate)
             alike = i;
-        for (k = alike; !calibrate_same_shape (&runs->run[e[k].index],
-                                               &runs->run[e[i].index]);
-             k++)
+        for (k = alike;
+             !calibrate_same_shape (&runs->run[e[k].index], &runs->run[e[i].index]); k++)
             ;
         first[e[i].index] = e[k].index;
         *n += k == i;

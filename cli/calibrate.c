@@ -225,27 +225,30 @@ static void print_next (const struct calibrate_next *next)
     const struct workload_degrees *d = &run->config.deg;
 
     if (!next->found && next->step_spread > 0.0) {
-        cli_print ("\nnext run: none near these would tell much more about the time "
-                   "constants: by these step times are known within %.1f %%, with one more "
-                   "within %.1f %%\n",
-                   100 * next->step_spread, 100 * next->next_step_spread);
+        cli_print (
+            "\nnext run: none near these would tell much more about the time "
+            "constants: by these step times are known within %.1f %%, with one more "
+            "within %.1f %%\n",
+            100 * next->step_spread, 100 * next->next_step_spread);
         return;
     }
     if (!next->found) {
         cli_print ("\nnext run: nothing near these can be run on as many GPUs\n");
         return;
     }
+    cli_print ("\nnext run: row %d with %s %d instead of %d (gpus %d, tp %d, pp %d, cp "
+               "%d, dp %d, "
+               "micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% before any "
+               "run, goes "
+               "from %.0f to %.0f %%\n",
+               next->row + 2, next->what, next->to, next->from, run->gpus, d->tp, d->pp,
+               d->cp, d->dp, run->config.micro_batch, run->job.seq,
+               next->constant ? next->constant->key : "all times together",
+               100 * next->prior_spread, 100 * next->spread, 100 * next->next_spread);
     cli_print (
-        "\nnext run: row %d with %s %d instead of %d (gpus %d, tp %d, pp %d, cp %d, dp %d, "
-        "micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% before any run, goes "
-        "from %.0f to %.0f %%\n",
-        next->row + 2, next->what, next->to, next->from, run->gpus, d->tp, d->pp, d->cp,
-        d->dp, run->config.micro_batch, run->job.seq,
-        next->constant ? next->constant->key : "all times together",
-        100 * next->prior_spread, 100 * next->spread, 100 * next->next_spread);
-    cli_print ("by the constants step times near these are known within %.1f %%, with that "
-               "run within %.1f %%\n",
-               100 * next->step_spread, 100 * next->next_step_spread);
+        "by the constants step times near these are known within %.1f %%, with that "
+        "run within %.1f %%\n",
+        100 * next->step_spread, 100 * next->next_step_spread);
 }
 
 /* null where no run would tell much. */
@@ -256,16 +259,17 @@ static json_t *next_json (const struct calibrate_next *next)
 
     if (!next->found)
         return json_null ();
-    return json_pack (
-        "{s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f, "
-        "s:f, s:f}",
-        "row", next->row + 2, "change", next->what, "from", next->from, "to", next->to,
-        "gpus", run->gpus, "tp", d->tp, "pp", d->pp, "cp", d->cp, "dp", d->dp,
-        "micro_batch", run->config.micro_batch, "global_batch", run->job.global_batch,
-        "seq", run->job.seq, "constant",
-        next->constant ? next->constant->key : "scale", "prior_spread",
-        next->prior_spread, "spread", next->spread, "next_spread", next->next_spread,
-        "step_spread", next->step_spread, "next_step_spread", next->next_step_spread);
+    return json_pack ("{s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, "
+                      "s:f, s:f, s:f, "
+                      "s:f, s:f}",
+                      "row", next->row + 2, "change", next->what, "from", next->from,
+                      "to", next->to, "gpus", run->gpus, "tp", d->tp, "pp", d->pp, "cp",
+                      d->cp, "dp", d->dp, "micro_batch", run->config.micro_batch,
+                      "global_batch", run->job.global_batch, "seq", run->job.seq,
+                      "constant", next->constant ? next->constant->key : "scale",
+                      "prior_spread", next->prior_spread, "spread", next->spread,
+                      "next_spread", next->next_spread, "step_spread", next->step_spread,
+                      "next_step_spread", next->next_step_spread);
 }
 
 /* A part that no run has figures of is null. */

@@ -189,10 +189,9 @@ static void repeated (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (repeated),
-        cmocka_unit_test (errors), cmocka_unit_test (orders),
-        cmocka_unit_test (kendall_counted), cmocka_unit_test (labels),
-        cmocka_unit_test (times)};
+        cmocka_unit_test (repeated), cmocka_unit_test (errors),
+        cmocka_unit_test (orders),   cmocka_unit_test (kendall_counted),
+        cmocka_unit_test (labels),   cmocka_unit_test (times)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@
 /* Runs left out choose how many quarters of the fit are taken, if these miss them by at most so
  * much of the start's error. */
 #define PARTS 4
-#define TAKEN_MOST 0.8
+#define TAKEN_MOST 0.85
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,

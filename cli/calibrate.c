@@ -454,7 +454,7 @@ const struct cli_command cli_calibrate = {
         "and moves only as far as the runs support; a constant that they do not "
         "determine stays and is named.  Peaks and out-of-memory labels fit memory "
         "constants, step times fit time constants.  Trust the error on the held-out "
-        "runs.  The last line says which run would tell most if it were measured next.  "
+        "runs.  The last lines say which run would tell most if it were measured next.  "
         "RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},

@@ -54,7 +54,7 @@ enum status sketch_of (const struct pool *pool, const struct walks *w,
     const struct workload_model *m = pool->problem->model;
     int world = (int) workload_world (&c->deg), at = world;
     int least = workload_layers_least (m, c),
-        unit = workload_layers_unit (m, c, pool->problem->profile);
+        unit = workload_layers_unit (c, pool->problem->profile);
 
     for (int i = 0; i < c->deg.pp; i++)
         if (from->layers[i] < least || (from->layers[i] - least) % unit != 0)
@@ -116,7 +116,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
                         .world = (int) workload_world (&c->deg),
                         .n = w->n_gpus,
                         .slot = c->deg.tp * c->deg.cp,
-                        .unit = workload_layers_unit (p->model, c, p->profile),
+                        .unit = workload_layers_unit (c, p->profile),
                         .least = workload_layers_least (p->model, c)};
     x->per_stage = x->world / c->deg.pp;
     TRY (allocate (x, err));

@@ -199,22 +199,28 @@ bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers
         left += layers[i] - x->least;
         layers[i] = x->least;
     }
-    for (; left > 0; left -= x->unit) {
+    for (int some = x->c->deg.vpp; left > 0;) {
         double least = INFINITY;
         int best = -1;
 
+        some = left < some ? x->unit : some;
         for (int i = first; i <= last; i += by) {
             const struct vessel *v = &x->vessel[i];
-            double s = v->end_s + (layers[i] + x->unit) * v->layer_s;
+            double s = v->end_s + (layers[i] + some) * v->layer_s;
 
-            if (layers[i] + x->unit <= v->room && s < least) {
+            if (layers[i] + some <= v->room && s < least) {
                 least = s;
                 best = i;
             }
         }
-        if (best < 0)
+        if (best < 0 && some == x->unit)
             return false;
-        layers[best] += x->unit;
+        if (best < 0) {
+            some = x->unit;
+            continue;
+        }
+        layers[best] += some;
+        left -= some;
     }
     return true;
 }

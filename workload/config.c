@@ -192,17 +192,13 @@ static enum status check_chunks (const struct workload_model *m,
     return ST_OK;
 }
 
-int workload_layers_unit (const struct workload_model *m, const struct workload_config *c,
+int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p)
 {
-    int lacking = workload_chunks_lack (m, c->deg.pp, c->deg.vpp);
+    bool uneven = p->uneven_chunks && c->schedule == SCHEDULE_INTERLEAVED &&
+                  (c->recompute != RECOMPUTE_FULL || c->recompute_layers == 0);
 
-    if (!p->uneven_chunks || c->schedule != SCHEDULE_INTERLEAVED ||
-        (c->recompute == RECOMPUTE_FULL && c->recompute_layers > 0))
-        return c->deg.vpp;
-    return m->layers % c->deg.vpp != 0 || (lacking > 0 && lacking < c->deg.pp)
-               ? 1
-               : c->deg.vpp;
+    return uneven ? 1 : c->deg.vpp;
 }
 
 unsigned workload_modules_of (const struct workload_model *m)

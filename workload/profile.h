@@ -229,13 +229,10 @@ double workload_expert_capacity (const struct workload_profile *p);
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
 
-/** A stage's layers come in multiples of this: the chunks that hold equally many of them, or 1
- *  where chunks may be uneven.
- *
- *  They may where the profile's framework runs that and all layers are recomputed or none; and
- *  they are where the layers do not divide into the chunks, or where it takes only one layer of
- *  the last chunks of some stages (the last stage, which has the head, among them). */
-int workload_layers_unit (const struct workload_model *m, const struct workload_config *c,
+/** A stage's layers come in multiples of this: the chunks, which hold equally many of them, or 1
+ *  where chunks may be uneven, as they may where the profile's framework runs that and all layers
+ *  are recomputed or none. */
+int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p);
 
 /** A 90 % interval goes from estimate / factor to estimate x factor, where errors are

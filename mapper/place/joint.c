@@ -130,16 +130,17 @@ static void draw_tails (struct motion *m)
             add (m, (i * dp + a) * slot + r, (i * dp + b) * slot + r);
 }
 
-/* A layer, of every chunk where these hold as many, from one stage to another. */
+/* A layer of every chunk from one stage to another, or a single one where chunks may be uneven. */
 static void draw_layers (struct motion *m)
 {
-    int pp = m->x->c->deg.pp, unit = m->x->unit;
+    int pp = m->x->c->deg.pp;
+    int n = rng_below (&m->rng, 2) ? m->x->unit : m->x->c->deg.vpp;
     int from = rng_below (&m->rng, pp), to = rng_below (&m->rng, pp);
 
-    if (from == to || m->layers[from] - unit < m->x->least)
+    if (from == to || m->layers[from] - n < m->x->least)
         return;
-    m->layers[from] -= unit;
-    m->layers[to] += unit;
+    m->layers[from] -= n;
+    m->layers[to] += n;
     m->other = true;
 }
 

@@ -79,18 +79,19 @@ struct part {
     struct enumeration e;
 };
 
-/* Do the stages have layers for all their chunks?  Of several numbers of uneven chunks that hold
- * as many layers at most, only the one that takes layers of last chunks alone is tried. */
+/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide the
+ * layers are tried, and those that take layers of last chunks alone. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {
     const struct workload_degrees *d = &c->deg;
     int layers = p->model->layers;
 
-    if (workload_layers_unit (p->model, c, p->profile) == d->vpp)
-        return layers % d->vpp == 0 && layers / d->vpp >= d->pp;
-    return p->axes.vpp != MAPPER_FREE ||
-           workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp;
+    if (layers % d->vpp == 0 && layers / d->vpp >= d->pp)
+        return true;
+    return workload_layers_unit (c, p->profile) < d->vpp &&
+           (p->axes.vpp != MAPPER_FREE ||
+            workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp);
 }
 
 /* Is it one of the space? */

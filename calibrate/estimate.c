@@ -224,6 +224,46 @@ double calibrate_time_spread (const struct calibrate_run *run,
     return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
 }
 
+#define HALF_GRADIENT 2.0
+#define WHOLE_GRADIENT 4.0
+#define QUANTISED_WEIGHT 2.06 /* two copies with their scales */
+#define COPIED_WEIGHT 4.0     /* and the 16-bit one */
+
+static void take_choice (enum workload_choice said, bool *fact)
+{
+    *fact = workload_choose (said, *fact);
+}
+
+static void take_bytes (enum workload_choice said, double yes, double no, double *bytes)
+{
+    if (said != CHOICE_PROFILE)
+        *bytes = said == CHOICE_YES ? yes : no;
+}
+
+/* What the row says in a word each. */
+static void take_facts (const struct calibrate_run *run, struct workload_profile *own)
+{
+    const struct calibrate_facts *f = &run->facts;
+
+    take_choice (f->tensor_overlap, &own->time.tp_comm_overlap);
+    take_choice (f->fused_experts, &own->fused_experts);
+    take_choice (f->fused_rotary, &own->fused_rotary);
+    take_choice (f->fused_accumulation, &own->fused_accumulation);
+    take_bytes (f->half_gradients, HALF_GRADIENT, WHOLE_GRADIENT,
+                &own->memory.gradient_bytes);
+    take_bytes (f->quantised_weights, QUANTISED_WEIGHT, COPIED_WEIGHT,
+                &own->memory.fp8_weight_bytes);
+    /* Of a fitted profile, what hides where it does is a constant of its runs. */
+    if (f->data_overlap == CHOICE_NO)
+        own->time.dp_overlap = 0.0;
+    else if (f->data_overlap == CHOICE_YES && own->compute_of_type)
+        own->time.dp_overlap = 1.0;
+    if (f->exchange_overlap == CHOICE_NO)
+        own->time.moe_overlap = 0.0;
+    else if (f->exchange_overlap == CHOICE_YES && own->time.moe_overlap <= 0.0)
+        own->time.moe_overlap = 1.0;
+}
+
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
@@ -251,7 +291,6 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
             own.memory.expert_imbalance = fmax (1.0, run->expert_capacity);
         }
     }
-    own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)
         own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;
     if (run->captured == CHOICE_NO)
@@ -260,10 +299,7 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.captured_parts = CAPTURED_EVERYWHERE;
     if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
         own.time.moe_overlap = fmax (own.time.moe_overlap, own.time.moe_overlap_out);
-    if (run->exchange_overlap == CHOICE_NO)
-        own.time.moe_overlap = 0.0;
-    else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)
-        own.time.moe_overlap = 1.0;
+    take_facts (run, &own);
     return own;
 }
 

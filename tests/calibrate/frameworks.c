@@ -166,7 +166,7 @@ static void fused (void **state)
 
         assert_int_equal (r.run[0].job.fused_norm, known[i].norm);
         assert_int_equal (r.run[0].job.fused_mlp, known[i].mlp);
-        assert_int_equal (r.run[0].fused_rotary, known[i].rotary);
+        assert_int_equal (r.run[0].facts.fused_rotary, known[i].rotary);
         calibrate_runs_release (&r);
     }
 }

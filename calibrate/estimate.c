@@ -16,13 +16,9 @@ static const struct topology_gpu_type *slowest_type (const struct calibrate_run 
 {
     const struct topology_gpu_type *slowest = run->part[0].type;
 
-    for (int i = 1; i < run->n_parts; i++) {
-        const struct topology_gpu_type *t = run->part[i].type;
-
-        if (costmodel_matrix_rate (t, PREC_FP16) * t->gemm_efficiency <
-            costmodel_matrix_rate (slowest, PREC_FP16) * slowest->gemm_efficiency)
-            slowest = t;
-    }
+    for (int i = 1; i < run->n_parts; i++)
+        if (costmodel_slower (run->part[i].type, slowest))
+            slowest = run->part[i].type;
     return slowest;
 }
 
@@ -117,41 +113,57 @@ static bool on_megatron (const char *framework)
     return is;
 }
 
-/* What a run is taken for where no profile names what ran it: Megatron-Core shards no parameters in the
- * runs that people publish of it, and GPUs with fp8 came with today's recipes.  Megatron-LM's users
- * have few of these, and a framework that nobody here knows has none: it splits models as
- * Megatron-Core does, or it is PyTorch's. */
-static const char *usual_profile (const struct calibrate_run *run)
+static const struct workload_profile *on_shelf (const struct calibrate_shelf *shelf,
+                                                const char *name)
+{
+    for (int i = 0; i < shelf->n; i++)
+        if (strcmp (shelf->profile[i].name, name) == 0)
+            return &shelf->profile[i];
+    return shelf->profile; /* never: all names are shipped ones */
+}
+
+/* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
+ * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
+ * GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it splits
+ * models as Megatron-Core does, or it is PyTorch's. */
+static const char *usual_profile (const struct calibrate_shelf *shelf,
+                                  const struct calibrate_run *run)
 {
     const struct workload_degrees *d = &run->config.deg;
-    bool fp8 = slowest_type (run)->fp8_flop_per_s > 0;
+    const struct topology_gpu_type *type = slowest_type (run);
+    const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
+    const char *serving = workload_profile_serving (standard, type->name);
+    bool fp8 = type->fp8_flop_per_s > 0;
 
     if (on_megatron (run->framework))
-        return fp8 ? "megatron-core-composed" : WORKLOAD_PROFILE_DEFAULT;
+        return serving;
+    for (int i = 0; i < shelf->n; i++)
+        if (strcmp (shelf->profile[i].gpu, type->name) == 0)
+            return shelf->profile[i].name;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
     if (fp8 && run->framework[0] != '\0')
-        return d->tp > 1 || d->pp > 1 || d->ep > 1 ? "megatron-core-composed" : "fsdp";
+        return d->tp > 1 || d->pp > 1 || d->ep > 1 ? serving : "fsdp";
     if (run->model.experts > 0 && fp8)
         return "megatron-bridge";
-    return fp8 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;
+    return fp8 ? "nemo" : serving;
 }
 
 /* The facts of the run's release, of a profile on the shelf. */
 static void take_release (const struct workload_profile *p,
-                          const struct calibrate_run *run, struct workload_profile *out)
+                          const struct calibrate_run *run, const char *why,
+                          struct workload_profile *out)
 {
     int i = workload_release_of (p, run->release);
 
     *out = i < p->n_until ? p[1 + i] : *p;
+    snprintf (out->why, sizeof out->why, "%s", why);
 }
 
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
-    const char *type = slowest_type (run)->name, *usual = usual_profile (run);
-    const struct workload_profile *by_gpu = NULL, *by_framework = NULL,
-                                  *standard = shelf->profile;
+    const struct workload_profile *named = NULL;
     size_t letters = 0;
 
     for (int i = 0; i < shelf->n; i++) {
@@ -160,21 +172,23 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            take_release (p, run, out);
+            take_release (p, run, "its source", out);
             return;
         }
         if (names_framework (p, run) > letters) {
             letters = names_framework (p, run);
-            by_framework = p;
+            named = p;
         }
-        if (!by_gpu && strcmp (p->gpu, type) == 0)
-            by_gpu = p;
-        if (strcmp (p->name, usual) == 0)
-            standard = p;
     }
-    take_release (by_framework ? by_framework : by_gpu ? by_gpu : standard, run, out);
-    if (!by_framework)
-        calibrate_profile_unknown (out);
+    if (named) {
+        take_release (named, run, "its framework", out);
+        return;
+    }
+    take_release (on_shelf (shelf, usual_profile (shelf, run)), run,
+                  run->framework[0] ? "usual of its framework and GPU type"
+                                    : "usual of its GPU type",
+                  out);
+    calibrate_profile_unknown (out);
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that
@@ -216,7 +230,8 @@ static const int *layers_of (const struct calibrate_run *run,
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open)
 {
-    double spread = workload_step_spread (p, &run->model, run->n_parts > 1);
+    bool fitted = workload_is_fitted (p, &run->model, slowest_type (run)->name);
+    double spread = workload_step_spread (p, &run->model, fitted, run->n_parts > 1);
     bool silent = run->part[0].inter_bytes_per_s <= 0 && run->gpus > run->gpus_per_node;
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)

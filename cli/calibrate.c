@@ -314,6 +314,25 @@ static void name_sources (const struct calibrate_runs *runs, struct workload_pro
     }
 }
 
+/* Its constants of time are of the runs' GPU types, and of models with experts if they had any. */
+static void name_machines (const struct calibrate_runs *timed, struct workload_profile *p)
+{
+    p->elsewhere[0] = '\0';
+    if (timed->n == 0)
+        return;
+    p->n_fitted_on = 0;
+    p->fitted_experts = false;
+    for (int i = 0; i < timed->n; i++) {
+        const char *gpu = timed->run[i].part[0].type->name;
+
+        p->fitted_experts |= timed->run[i].model.experts > 0;
+        if (p->n_fitted_on < WORKLOAD_FITTED_MAX &&
+            (p->n_fitted_on == 0 ||
+             !workload_is_fitted (p, &(struct workload_model){0}, gpu)))
+            snprintf (p->fitted_on[p->n_fitted_on++], sizeof *p->fitted_on, "%s", gpu);
+    }
+}
+
 static json_t *profile_json (const struct calibration *c)
 {
     char source[128];
@@ -392,6 +411,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
+        name_machines (&c.part[CALIBRATE_TIME].runs, &c.fitted);
         st = answer (in, &c, err);
     }
     for (int i = 0; i < CALIBRATE_PARTS; i++)

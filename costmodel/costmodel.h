@@ -96,6 +96,12 @@ static inline double costmodel_pipette_gradient_bytes (const struct workload_mod
     return 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / c->deg.pp) / c->deg.tp;
 }
 
+/** Of two GPU types, does the first take longer for products in 16 bits? */
+bool costmodel_slower (const struct topology_gpu_type *a,
+                       const struct topology_gpu_type *b);
+/** The slowest type of a cluster, which sets the pace of a job on all of it. */
+const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c);
+
 /** Do products take blocks with a scale each (mxfp8, nvfp4)?  Types whose units do that have fp4,
  *  too. */
 bool costmodel_takes_blocks (enum workload_precision precision,

@@ -36,64 +36,12 @@ static bool ends_differ (const struct workload_plan *p)
 
 /* ---- one option ---- */
 
-static const char *const section_names[SECTIONS] = {
-    [MODEL] = "model",    [TRAIN] = "train",         [DIST] = "dist",
-    [DDP] = "ddp",        [OPTIMIZER] = "optimizer", [COMM_OVERLAP] = "comm_overlap",
-    [DATASET] = "dataset"};
-
-/* The key below its section, whose name may be in front of it. */
-static void write_yaml (struct text *t, const char *section, char *key, const char *value)
-{
-    char *type = strstr (key, ".-target-"), *own = strrchr (key, '.');
-
-    if (type) /* a type of PyTorch's */
-        *type = '\0';
-    for (char *c = key; *c; c++)
-        if (*c == '-')
-            *c = '_';
-    if (!type && own && strncmp (key, section, strlen (section)) == 0)
-        key = own + 1;
-    if (type)
-        text_add (t, "  %s:\n    _target_: %s\n    _call_: false\n", key, value);
-    else
-        text_add (t, "  %s: %s\n", key, value);
-}
-
-void jobs_megatron_say (struct writing *w, enum section s, const char *fact,
-                        const char *value)
-{
-    char key[JOBS_KEY_MAX];
-
-    jobs_key_of (w->dialect, fact, key);
-    if (w->yaml)
-        write_yaml (&w->part[s], section_names[s], key, value);
-    else if (strcmp (value, "true") == 0)
-        text_add (&w->part[0], "--%s\n", key);
-    else
-        text_add (&w->part[0], "--%s %s\n", key, value);
-}
-
 static void say_int (struct writing *w, enum section s, const char *fact, int value)
 {
     char text[16];
 
     snprintf (text, sizeof text, "%d", value);
     jobs_megatron_say (w, s, fact, text);
-}
-
-void jobs_megatron_unset (struct writing *w, enum section s, const char *fact,
-                          const char *value)
-{
-    if (w->yaml)
-        jobs_megatron_say (w, s, fact, value);
-}
-
-void jobs_megatron_say_flag (struct writing *w, enum section s, const char *fact, bool on)
-{
-    if (on)
-        jobs_megatron_say (w, s, fact, "true");
-    else
-        jobs_megatron_unset (w, s, fact, "false");
 }
 
 /* ---- the configuration ---- */
@@ -478,7 +426,7 @@ enum status jobs_nemo_write (const struct workload_plan *p, const struct jobs_pr
     text_add (out, "# Overrides of the model's Megatron Bridge recipe%s.\n",
               says_shape (&p->model) ? "" : ", which has its shape");
     for (int i = 0; i < SECTIONS; i++) {
-        text_add (out, "%s:\n%s", section_names[i], text_str (&w.part[i]));
+        text_add (out, "%s:\n%s", jobs_megatron_section[i], text_str (&w.part[i]));
         out->failed |= w.part[i].failed;
         text_free (&w.part[i]);
     }

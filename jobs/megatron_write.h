@@ -1,5 +1,5 @@
-/* Shared by the files that write Megatron's words: megatron_write.c, and megatron_facts.c below
- * it. */
+/* Shared by the files that write Megatron's words: megatron_write.c, below it megatron_facts.c, and
+ * megatron_say.c below both. */
 #ifndef JOBS_MEGATRON_WRITE_H
 #define JOBS_MEGATRON_WRITE_H
 
@@ -7,6 +7,8 @@
 
 /** The sections of Megatron Bridge's configuration that are written. */
 enum section { MODEL, TRAIN, DIST, DDP, OPTIMIZER, COMM_OVERLAP, DATASET, SECTIONS };
+
+extern const char *const jobs_megatron_section[SECTIONS]; /* their names */
 
 struct writing {
     const struct jobs_dialect *dialect;

@@ -143,6 +143,7 @@ static const struct {
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
+    {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
     {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
     {"all_reduced_gradients",
@@ -285,8 +286,9 @@ static enum status read_memory_options (const struct json_at *root,
     return ST_OK;
 }
 
-/* A list of names, none where the key is absent. */
-static enum status read_names (const struct json_at *root, const char *key,
+/* A list of names, none where the key is absent.
+ * @param[out] name  [most] */
+static enum status read_names (const struct json_at *root, const char *key, int most,
                                char name[][64], int *n_names, struct error *err)
 {
     struct json_at list = json_key (root, key);
@@ -295,8 +297,8 @@ static enum status read_names (const struct json_at *root, const char *key,
 
     if (list.v)
         TRY (json_want_array (&list, &n, err));
-    if (n > WORKLOAD_SOURCES_MAX)
-        return json_fail (&list, err, "at most 16 names");
+    if (n > (size_t) most)
+        return json_fail (&list, err, "at most %d names", most);
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
 
@@ -309,15 +311,24 @@ static enum status read_names (const struct json_at *root, const char *key,
 static enum status read_served (const struct json_at *root, struct workload_profile *p,
                                 struct error *err)
 {
-    struct json_at gpu = json_key (root, "gpu");
+    const struct {
+        const char *key;
+        char *word; /* [64] */
+    } words[] = {{"gpu", p->gpu}, {"elsewhere", p->elsewhere}};
     const char *s;
 
-    TRY (read_names (root, "sources", p->source, &p->n_sources, err));
-    TRY (read_names (root, "frameworks", p->framework, &p->n_frameworks, err));
-    if (!gpu.v)
-        return ST_OK;
-    TRY (json_want_string (&gpu, &s, err));
-    snprintf (p->gpu, sizeof p->gpu, "%.63s", s);
+    TRY (read_names (root, "sources", WORKLOAD_SOURCES_MAX, p->source, &p->n_sources,
+                     err));
+    TRY (read_names (root, "frameworks", WORKLOAD_SOURCES_MAX, p->framework,
+                     &p->n_frameworks, err));
+    TRY (read_names (root, "fitted_on", WORKLOAD_FITTED_MAX, p->fitted_on,
+                     &p->n_fitted_on, err));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!json_has (root, words[i].key))
+            continue;
+        TRY (json_get_string (root, words[i].key, &s, err));
+        snprintf (words[i].word, 64, "%.63s", s);
+    }
     return ST_OK;
 }
 
@@ -496,7 +507,8 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 
     text_add (
         &known,
-        "version name source sources frameworks gpu precision zero attention "
+        "version name source sources frameworks gpu fitted_on elsewhere precision zero "
+        "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
         "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
@@ -565,15 +577,31 @@ double workload_interval (double residual)
     return exp (1.645 * residual);
 }
 
+bool workload_is_fitted (const struct workload_profile *p, const struct workload_model *m,
+                         const char *gpu)
+{
+    bool on = false;
+
+    if (p->n_fitted_on == 0)
+        return !p->compute_of_type;
+    for (int i = 0; i < p->n_fitted_on; i++)
+        on = on || strncmp (gpu, p->fitted_on[i], strlen (p->fitted_on[i])) == 0;
+    return on && (m->experts == 0 || p->fitted_experts);
+}
+
+#define SPREAD_UNFITTED 0.17 /* of composed profiles (docs/accuracy.md) */
 #define SPREAD_EXPERTS 0.15
 #define SPREAD_MIX 0.2
 
 double workload_step_spread (const struct workload_profile *p,
-                             const struct workload_model *m, bool mixed)
+                             const struct workload_model *m, bool fitted, bool mixed)
 {
+    double least = p->compute_of_type && p->n_fitted_on == 0 ? 0.0 : SPREAD_UNFITTED;
     double square = p->time.residual * p->time.residual;
 
-    if (m->experts > 0)
+    if (!fitted && square < least * least)
+        square = least * least;
+    if (m->experts > 0 && !fitted)
         square += SPREAD_EXPERTS * SPREAD_EXPERTS;
     if (mixed)
         square += SPREAD_MIX * SPREAD_MIX;
@@ -639,19 +667,25 @@ static void put_memory_options (const struct workload_profile *p, json_t *doc)
     json_object_set_new (doc, "optimizer_bytes_offered", bytes);
 }
 
+static json_t *names_json (const char name[][64], int n)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (list, json_string (name[i]));
+    return list;
+}
+
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = json_array (), *frameworks = json_array (), *zeros = json_array (),
-           *doc;
+    json_t *sources = names_json (p->source, p->n_sources),
+           *frameworks = names_json (p->framework, p->n_frameworks),
+           *zeros = json_array (), *doc;
     struct workload_config config = {.recompute = p->recompute},
                            sharded = {.recompute = p->recompute_sharded};
     struct workload_profile copy = *p;
     char word[WORKLOAD_RECOMPUTE_TEXT], sharded_word[WORKLOAD_RECOMPUTE_TEXT];
 
-    for (int i = 0; i < p->n_sources; i++)
-        json_array_append_new (sources, json_string (p->source[i]));
-    for (int i = 0; i < p->n_frameworks; i++)
-        json_array_append_new (frameworks, json_string (p->framework[i]));
     for (int i = 0; i <= 3; i++)
         if (p->zero_stages >> i & 1)
             json_array_append_new (zeros, json_integer (i));
@@ -679,5 +713,9 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         put_memory_options (p, doc);
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
+    if (doc && p->elsewhere[0])
+        json_object_set_new (doc, "elsewhere", json_string (p->elsewhere));
+    if (doc && p->n_fitted_on > 0)
+        json_object_set_new (doc, "fitted_on", names_json (p->fitted_on, p->n_fitted_on));
     return doc;
 }

@@ -263,7 +263,7 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
         TRY (mapper_axes_config_on (c, &axes, &p->config, err));
     else
         TRY (api_filling_batch (&p->config, &asked.global_batch, err));
-    mapper_axes_zero (&axes, &x->profile, &p->config);
+    mapper_axes_usual (&axes, &x->profile, &p->config);
     TRY (api_job (&asked, &p->model, &p->job, notes, err));
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
     TRY (workload_config_offered (&p->config, &x->profile, err));

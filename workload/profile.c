@@ -183,6 +183,17 @@ static bool schedule_bit (const char *word, unsigned *bit)
     return known;
 }
 
+const char *const workload_parallel_names[] = {"tp", "sp", "pp", "cp", "ep", NULL};
+
+static bool parallel_bit (const char *word, unsigned *bit)
+{
+    *bit = 0u;
+    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
+        if (strcmp (word, workload_parallel_names[i]) == 0)
+            *bit = 1u << i;
+    return *bit != 0u;
+}
+
 static bool offload_bit (const char *word, unsigned *bit)
 {
     enum workload_offload o;
@@ -439,7 +450,7 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
 
 #define ZERO_STAGES 0xfu /* all of them */
 
-/* Stages that the framework has not are not offered; no sharding at all always is. */
+/* Stages that the framework has not are not offered. */
 static enum status read_zero_stages (const struct json_at *root,
                                      struct workload_profile *p, struct error *err)
 {
@@ -450,7 +461,7 @@ static enum status read_zero_stages (const struct json_at *root,
     if (!list.v)
         return ST_OK;
     TRY (json_want_array (&list, &n, err));
-    p->zero_stages = 1u;
+    p->zero_stages = 0u;
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         long long stage;
@@ -467,7 +478,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
                                    struct error *err)
 {
     struct json_at zero = json_key (root, "zero"),
-                   with_pipeline = json_key (root, "zero_with_pipeline");
+                   with_pipeline = json_key (root, "zero_with_pipeline"),
+                   with_tensor = json_key (root, "zero_with_tensor");
 
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
     if (zero.v)
@@ -478,7 +490,13 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (with_pipeline.v)
         TRY (
             json_get_int (root, "zero_with_pipeline", 0, 3, &p->zero_with_pipeline, err));
+    p->zero_with_tensor = 3;
+    if (with_tensor.v)
+        TRY (json_get_int (root, "zero_with_tensor", 0, 3, &p->zero_with_tensor, err));
     TRY (read_zero_stages (root, p, err));
+    p->parallelism = ~0u;
+    TRY (read_words (root, "parallelism", parallel_bit, "tp, sp, pp, cp or ep",
+                     &p->parallelism, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
     TRY (read_schedules (root, p, err));
@@ -511,7 +529,8 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
+        "zero_with_pipeline zero_with_tensor zero_stages parallelism schedules "
+        "schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
     for (size_t i = 0; i < N_FLAGS; i++)
@@ -643,11 +662,11 @@ static json_t *modules_json (unsigned modules)
     return json_string (workload_recompute_text (&c, text));
 }
 
-/* The memory options that the framework offers, where it does. */
-static void put_memory_options (const struct workload_profile *p, json_t *doc)
+/* What the framework splits, and its memory options. */
+static void put_options (const struct workload_profile *p, json_t *doc)
 {
     json_t *offloads = json_array (), *modules = json_array (), *searched = json_array (),
-           *bytes = json_array ();
+           *bytes = json_array (), *parallel = json_array ();
 
     for (int i = 0; i < WORKLOAD_MODULES; i++)
         if (p->recompute_modules >> i & 1)
@@ -661,6 +680,11 @@ static void put_memory_options (const struct workload_profile *p, json_t *doc)
         if (p->offloads >> i & 1)
             json_array_append_new (offloads, json_string (workload_offload_name (
                                                  (enum workload_offload) i)));
+    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
+        if (p->parallelism >> i & 1)
+            json_array_append_new (parallel, json_string (workload_parallel_names[i]));
+    json_object_set_new (doc, "parallelism", parallel);
+    json_object_set_new (doc, "zero_with_tensor", json_integer (p->zero_with_tensor));
     json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);
@@ -710,7 +734,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     for (size_t i = 0; doc && i < N_FLAGS; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)
-        put_memory_options (p, doc);
+        put_options (p, doc);
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
     if (doc && p->elsewhere[0])

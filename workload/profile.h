@@ -13,6 +13,17 @@
 /** The stage that a source measures: the fullest, the last or the first. */
 enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
 
+/** What a job may be split over beside data parallelism. */
+enum workload_parallel {
+    PARALLEL_TP,
+    PARALLEL_SP, /* the sequence, over the tensor-parallel group */
+    PARALLEL_PP,
+    PARALLEL_CP,
+    PARALLEL_EP,
+    WORKLOAD_PARALLELS
+};
+extern const char *const workload_parallel_names[]; /* "tp" and so on; NULL ends */
+
 /** What selective recomputation repeats: attention (Megatron); every second product and what
  *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
  *  memory needs (fms-fsdp). */
@@ -99,7 +110,9 @@ struct workload_profile {
     int zero;                                  /* the same */
     enum workload_partition partition;         /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
-    unsigned zero_stages;   /* bits 1 << stage: those that it offers; 0 always is */
+    int zero_with_tensor;   /* the same with tensor parallelism */
+    unsigned zero_stages;   /* bits 1 << stage: those that it offers */
+    unsigned parallelism;   /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;

@@ -29,6 +29,12 @@ expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $j
 expect 2 "unknown module" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute mlp,much
 expect 1 "a module that the model has not" "recompute moe_act: llama-2-7b has no such part" $plan "$C" llama-2-7b $job --recompute moe_act
 expect 1 "modules that the framework does not repeat" "recompute mlp: profile fsdp does not offer it" $plan "$C" llama-2-7b $job --recompute mlp --profile fsdp
+for refused in "fsdp --pp 2|pp 2: profile fsdp has no pipeline" "fsdp --zero 0|zero 0: profile fsdp has no such stage" \
+    "deepspeed --sequence-parallel on|sequence parallelism on: profile deepspeed does not have it" \
+    "deepspeed --zero 3 --tp 2|zero 3 with tp 2: profile deepspeed supports at most zero 2"; do
+    expect 1 "what the framework has not: ${refused%|*}" "${refused#*|}" $plan "$C" llama-2-7b --profile ${refused%|*}
+done
+expect 1 "... nor is it priced" "tp 2: profile litgpt has no tensor parallelism" $L time "$C" llama-2-7b --tp 2 --profile litgpt
 expect 1 "optimizer states that the framework has not" "optimizer bytes 7: profile megatron-core-composed offers 4, 6, 8, 10, 12" $plan "$C" llama-2-7b $job --optimizer-bytes 7
 expect 2 "optimizer states of nothing" "optimizer-bytes: expected a whole number from 1" $plan "$C" llama-2-7b $job --optimizer-bytes 0
 expect 2 "published formulas know no modules" "recompute mlp needs --memory-model linkwise" $plan "$C" llama-2-7b $job --recompute mlp --memory-model korthikanti

@@ -143,8 +143,23 @@ static bool take_release (const char *said, struct calibrate_run *run)
     return run->release[0] != '\0';
 }
 
-/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, or the
- * container among the notes ("26.04.01 NeMo Container"). */
+/* When the results of an MLPerf Training round were published ("MLPerf_Training_v3.0"), as a date. */
+static void read_round (const char *source, struct calibrate_run *run)
+{
+    static const struct {
+        const char *round, *date;
+    } rounds[] = {{"v2.0", "2022-06"}, {"v2.1", "2022-11"}, {"v3.0", "2023-06"},
+                  {"v3.1", "2023-11"}, {"v4.0", "2024-06"}, {"v4.1", "2024-11"},
+                  {"v5.0", "2025-06"}, {"v5.1", "2025-11"}};
+
+    for (size_t i = 0; i < COUNT_OF (rounds) && calibrate_contains (source, "mlperf");
+         i++)
+        if (calibrate_contains (source, rounds[i].round))
+            snprintf (run->release, sizeof run->release, "%s", rounds[i].date);
+}
+
+/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, the container
+ * among the notes ("26.04.01 NeMo Container"), or the round of MLPerf that it is of. */
 static void read_release (const struct row *r, struct calibrate_run *run)
 {
     static const char *const columns[] = {"container", "framework_version", "date"};
@@ -164,6 +179,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
         from--;
     if (from && end - from < (long) sizeof run->release)
         snprintf (run->release, sizeof run->release, "%.*s", (int) (end - from), from);
+    else
+        read_round (calibrate_cell (r, "source"), run);
 }
 
 /* What items of the notes, between commas or semicolons, say of operations that are one kernel:

@@ -100,6 +100,9 @@ struct topology_usual topology_usual_links (const char *type);
 /** GPUs of an NVL72 rack that a job uses, so that degrees divide: the rack is one NVLink domain,
  *  whatever its trays are called.  0: machines with this type are single nodes. */
 int topology_usual_rack (const char *type);
+/** How many of so many nodes with so many GPUs of this type share their NVLink, as the trays of an
+ *  NVL72 rack do: 16 where whole racks are used so, else all 18.  1: none. */
+int topology_usual_domain (const char *type, int nodes, int gpus);
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

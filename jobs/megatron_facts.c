@@ -56,16 +56,16 @@ static void write_gradients (const struct workload_plan *p, const struct jobs_pr
 
     if (!in_16_bits (p->job.precision))
         return;
-    if (w->yaml) {
+    if (w->yaml)
         jobs_megatron_say (w, DDP, "grad-reduce-in-fp32", half ? "false" : "true");
+    else if (half)
+        jobs_megatron_say (w, DDP, "grad-reduce-in-bf16", "true");
+    if (w->yaml && half)
         text_add (w->beside,
                   "mixed_precision: its recipe's gradients are in fp32; set\n"
-                  "cfg.mixed_precision.grad_reduce_in_fp32 = %s in the script.\n",
-                  half ? "False" : "True");
-    } else if (half) {
-        jobs_megatron_say (w, DDP, "grad-reduce-in-bf16", "true");
-    }
-    if (half && p->config.optimizer_bytes > 0)
+                  "cfg.mixed_precision.grad_reduce_in_fp32 = False in the script.\n");
+    if (half && p->config.optimizer_bytes > 0 &&
+        p->config.optimizer_bytes != JOBS_MEGATRON_STATE)
         jobs_megatron_say (w, OPTIMIZER, "main-grads-dtype",
                            w->yaml ? "torch.bfloat16" : "bf16");
 }
@@ -225,9 +225,10 @@ static void write_others (const struct workload_plan *p, const struct jobs_price
         profile->memory.gradient_bytes != 4.0)
         text_add (&list, "    gradients of %g bytes a parameter\n",
                   profile->memory.gradient_bytes);
-    if (p->config.optimizer_bytes == 0 && profile->memory.optimizer_bytes != 12.0)
-        text_add (&list, "    optimizer states of %g bytes a parameter, in place of 12\n",
-                  profile->memory.optimizer_bytes);
+    if (p->config.optimizer_bytes == 0 &&
+        profile->memory.optimizer_bytes != JOBS_MEGATRON_STATE)
+        text_add (&list, "    optimizer states of %g bytes a parameter, in place of %d\n",
+                  profile->memory.optimizer_bytes, JOBS_MEGATRON_STATE);
     if (p->job.attention == ATTENTION_FLASH1)
         text_add (&list, "    FlashAttention 1\n");
     if (list.len > 0)

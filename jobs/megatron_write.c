@@ -169,8 +169,6 @@ static const struct state {
               {6, "bf16", "torch.bfloat16", false},
               {4, "fp8", "torch.uint8", false}};
 
-#define USUAL_STATE 12 /* without it */
-
 static const struct state *state_of (int bytes)
 {
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
@@ -196,7 +194,7 @@ static void write_states (const struct workload_config *c, struct writing *w)
 
 static enum status check_states (const struct workload_config *c, struct error *err)
 {
-    if (c->optimizer_bytes == 0 || c->optimizer_bytes == USUAL_STATE)
+    if (c->optimizer_bytes == 0 || c->optimizer_bytes == JOBS_MEGATRON_STATE)
         return ST_OK;
     if (!state_of (c->optimizer_bytes))
         return err_set (

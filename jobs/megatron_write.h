@@ -5,6 +5,9 @@
 
 #include "jobs/jobs_private.h"
 
+/** Bytes of Megatron's usual optimizer state per parameter. */
+#define JOBS_MEGATRON_STATE 12
+
 /** The sections of Megatron Bridge's configuration that are written. */
 enum section { MODEL, TRAIN, DIST, DDP, OPTIMIZER, COMM_OVERLAP, DATASET, SECTIONS };
 

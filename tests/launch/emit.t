@@ -79,6 +79,10 @@ arguments "full recomputation, fp16, ZeRO 0" "$common --recompute-granularity fu
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute full --precision fp16)"
 arguments "recomputation by modules, short optimizer states" "$common --recompute-granularity selective --recompute-modules core_attn mlp --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --no-store-param-remainders --bf16 --overlap-grad-reduce --overlap-param-gather" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute mlp,core_attn --optimizer-bytes 8)"
+megatron --tp 4 --pp 4 --dp 2 --profile nemo --optimizer-bytes 8 | grep -q -- "--grad-reduce-in-bf16 --main-grads-dtype bf16" &&
+    ! megatron --tp 4 --pp 4 --dp 2 --profile nemo --optimizer-bytes 12 | grep -- "--main-grads-dtype" # of short states alone
+result $? "megatron: gradients of the precision-aware optimizer"
+megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute mlp,core_attn --optimizer-bytes 8 >/dev/null
 $L check "$T/m.json" >"$T/out" && ! grep -q "NO" "$T/out" && $L eval "$T/m.json" >/dev/null
 result $? "... check and eval take the plan" "$T/out"
 arguments "fp8 moments, fp8" "$common --recompute-granularity selective --recompute-modules layernorm --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8 --bf16 --fp8-format hybrid --fp8-recipe tensorwise --overlap-grad-reduce --overlap-param-gather" \

@@ -29,6 +29,19 @@ struct calibrate_way {
     double weight; /* of a run's ways, 1 in all */
 };
 
+/** What a row says that its framework did; each is the profile's where it says nothing. */
+struct calibrate_facts {
+    enum workload_choice
+        data_overlap; /* gradients and parameters travel beside compute */
+    enum workload_choice tensor_overlap;    /* tensor-parallel collectives in pieces */
+    enum workload_choice exchange_overlap;  /* experts' all-to-alls beside compute, too */
+    enum workload_choice half_gradients;    /* summed and reduced in 16 bits */
+    enum workload_choice quantised_weights; /* fp8 and fp4 weights have no 16-bit copy */
+    enum workload_choice fused_experts;     /* with their activation in one kernel */
+    enum workload_choice fused_rotary;      /* rotary embeddings in one kernel */
+    enum workload_choice fused_accumulation; /* of gradients, into the products */
+};
+
 /** One measured run: a row of a runs file that could be understood. */
 struct calibrate_run {
     int row; /* of the file, the header not counted */
@@ -41,13 +54,12 @@ struct calibrate_run {
     /* Does the row state them?  Else they are those of the source's profile. */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said;
-    enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
-    enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
-    bool drops_tokens;                     /* experts have a capacity */
-    double expert_capacity;                /* over their mean of tokens; 0: not said */
-    enum workload_choice deduplicated;     /* tokens go once to every node and GPU */
-    enum workload_choice captured;         /* whole steps, in a CUDA graph */
-    bool captured_parts;                   /* parts of layers, in graphs of their own */
+    struct calibrate_facts facts;      /* of its framework, as the row has them */
+    bool drops_tokens;                 /* experts have a capacity */
+    double expert_capacity;            /* over their mean of tokens; 0: not said */
+    enum workload_choice deduplicated; /* tokens go once to every node and GPU */
+    enum workload_choice captured;     /* whole steps, in a CUDA graph */
+    bool captured_parts;               /* parts of layers, in graphs of their own */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     double

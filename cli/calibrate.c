@@ -359,6 +359,52 @@ static void name_sources (const struct calibrate_runs *runs, struct workload_pro
     }
 }
 
+/* Its constants of time are of the runs' GPU types, and of models with experts if they had any. */
+static void name_machines (const struct calibrate_runs *timed, struct workload_profile *p)
+{
+    p->elsewhere[0] = '\0';
+    if (timed->n == 0)
+        return;
+    p->n_fitted_on = 0;
+    p->fitted_experts = false;
+    for (int i = 0; i < timed->n; i++) {
+        const char *gpu = timed->run[i].part[0].type->name;
+
+        p->fitted_experts |= timed->run[i].model.experts > 0;
+        if (p->n_fitted_on < WORKLOAD_FITTED_MAX &&
+            (p->n_fitted_on == 0 ||
+             !workload_is_fitted (p, &(struct workload_model){0}, gpu)))
+            snprintf (p->fitted_on[p->n_fitted_on++], sizeof *p->fitted_on, "%s", gpu);
+    }
+}
+
+static void at_least (int *most, int x)
+{
+    *most = x > *most ? x : *most;
+}
+
+/* What the runs were split over the framework has. */
+static void take_splits (const struct calibrate_runs *runs, struct workload_profile *p)
+{
+    for (int i = 0; i < runs->n; i++) {
+        const struct workload_config *c = &runs->run[i].config;
+        const struct workload_degrees *d = &c->deg;
+        const bool split[] = {[PARALLEL_TP] = d->tp > 1,
+                              [PARALLEL_SP] = d->tp > 1 && c->sequence_parallel,
+                              [PARALLEL_PP] = d->pp > 1,
+                              [PARALLEL_CP] = d->cp > 1,
+                              [PARALLEL_EP] = d->ep > 1};
+
+        for (int k = 0; k < WORKLOAD_PARALLELS; k++)
+            p->parallelism |= (unsigned) split[k] << k;
+        p->zero_stages |= 1u << c->zero;
+        if (d->pp > 1)
+            at_least (&p->zero_with_pipeline, c->zero);
+        if (d->tp > 1)
+            at_least (&p->zero_with_tensor, c->zero);
+    }
+}
+
 static json_t *profile_json (const struct calibration *c)
 {
     char source[128];
@@ -437,6 +483,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
+        name_machines (&c.part[CALIBRATE_TIME].runs, &c.fitted);
+        take_splits (&c.runs, &c.fitted);
         st = answer (in, &c, err);
     }
     for (int i = 0; i < CALIBRATE_PARTS; i++)

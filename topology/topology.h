@@ -47,6 +47,8 @@ struct topology_gpu_type {
     double copy_bytes_per_s; /* read and written by copies of its own memory */
     const json_t *measured;  /* by key of the cluster file's type: what measured it; NULL:
                                 nothing; the cluster's */
+    const char *source;      /* of a cluster file's type as it says; NULL: it does not; the
+                                cluster's */
 };
 
 /** A built-in type by its name, or NULL. */
@@ -54,6 +56,9 @@ const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
 /** The same, also by other spellings ("h100", "A100-80GB", "mi300"), of several types the usual
  *  one, and by what drivers call it ("NVIDIA H100 80GB HBM3"). */
 const struct topology_gpu_type *topology_gpu_type_meant (const char *name);
+/** Where the type's constants come from: what the cluster file says, else of the built-in type of
+ *  its name. */
+const char *topology_gpu_type_source (const struct topology_gpu_type *t);
 /** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
  *  "". */
 const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);
@@ -95,6 +100,9 @@ struct topology_usual topology_usual_links (const char *type);
 /** GPUs of an NVL72 rack that a job uses, so that degrees divide: the rack is one NVLink domain,
  *  whatever its trays are called.  0: machines with this type are single nodes. */
 int topology_usual_rack (const char *type);
+/** How many of so many nodes with so many GPUs of this type share their NVLink, as the trays of an
+ *  NVL72 rack do: 16 where whole racks are used so, else all 18.  1: none. */
+int topology_usual_domain (const char *type, int nodes, int gpus);
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

@@ -25,6 +25,8 @@ expect 0 "validate" "10 rows, 8 used, 2 skipped" $L validate "$T/runs.csv"
 prints "1 +10 +layers unknown" "1 +11 +tp x pp x cp does not divide gpus" \
     "^lab +megatron-core +6 +[0-9.]+" "out of memory, 2 of 8 labelled runs" \
     "^linkwise, probability .5 +[01]\.[0-9]+" "^Fujii's estimate over 80 % +[01]\.[0-9]+"
+expect 0 "validate -v" "^profile  megatron-core, fitted: .*; network: .*" $L validate "$T/runs.csv" -v
+prints "^compute  a100-sxm4-80g \([0-9]+\): products fitted on A100"
 expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$L validate - <'$T/runs.csv'"
 expect 0 "validate --per-row" "10 rows" $L validate "$T/runs.csv" --per-row "$T/rows.csv"
 [ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_iter_time_low_s,est_iter_time_high_s,est_peak_mem_gb,est_peak_mem_low_gb,est_peak_mem_high_gb,est_oom_probability,est_fits" ] &&

@@ -295,10 +295,12 @@ static struct costmodel_price try_layout (struct layouts *l)
     return mapper_price_less (&poured, &even) ? poured : even;
 }
 
-/* GPUs that are laid out together. */
+/* GPUs that are laid out together: what a node can hold of a slot. */
 static int group_of (const struct drawn *x)
 {
-    return x->c->deg.tp > x->pool->max_node_gpus ? 1 : x->c->deg.tp;
+    int most = x->pool->max_node_gpus, tp = x->c->deg.tp;
+
+    return x->slot <= most ? x->slot : tp <= most ? tp : 1;
 }
 
 static const int *order_of (const struct layouts *l, int walk)

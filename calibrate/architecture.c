@@ -196,7 +196,9 @@ static void apply_family (const struct family *f, struct workload_model *m)
 
 static double stated_params (const struct row *r)
 {
-    return strtod (calibrate_cell (r, "params_b"), NULL) * 1e9;
+    double x = strtod (calibrate_cell (r, "params_b"), NULL);
+
+    return x < 1e5 ? x * 1e9 : x; /* written in full */
 }
 
 /* Of two readings, is the first closer to the parameters that the row states? */

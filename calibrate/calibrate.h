@@ -39,6 +39,12 @@ struct calibrate_run {
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
+    enum {
+        STATES_USUAL,
+        STATES_MIXED,
+        STATES_PURE
+    } states; /* what its precision's words say
+                                                                of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said;
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
@@ -73,8 +79,9 @@ struct calibrate_run {
 };
 
 /** Why rows are left out, and how many. */
+#define CALIBRATE_REASON 160
 struct calibrate_reason {
-    char reason[96];
+    char reason[CALIBRATE_REASON];
     int count, first_row; /* of the file, the header not counted */
 };
 
@@ -85,6 +92,7 @@ struct calibrate_runs {
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
     char absent[512]; /* columns that the header lacks, with commas; taken as empty */
+    char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 

@@ -224,16 +224,32 @@ double calibrate_time_spread (const struct calibrate_run *run,
     return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
 }
 
+/* A parameter's weight, gradient and optimizer state in bytes, where the run says more of them than
+ * the framework usually has; 0: it does not. */
+static double state_bytes_said (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    double usual = 2.0 + p->memory.gradient_bytes + p->memory.optimizer_bytes;
+
+    if (run->state_bytes > 0.0 || calibrate_names_source (p, run->source))
+        return run->state_bytes;
+    return run->states == STATES_MIXED && usual < 16.0 ? 16.0
+           : run->states == STATES_PURE && usual > 8.0 ? 8.0
+                                                       : 0.0;
+}
+
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
     const struct workload_degrees *d = &run->config.deg;
     struct workload_profile own = *p;
-    double gradient = run->state_bytes >= 16.0 ? 4.0 : fmin (2.0, run->state_bytes - 2.0);
+    double said = state_bytes_said (run, p);
+    double gradient =
+        said >= 16.0 && run->job.precision != PREC_FP16 ? 4.0 : fmin (2.0, said - 2.0);
 
-    if (run->state_bytes > 0.0) { /* a 16-bit weight is worked with in any case */
+    if (said > 0.0) { /* a 16-bit weight is worked with in any case */
         own.memory.gradient_bytes = gradient;
-        own.memory.optimizer_bytes = fmax (0.0, run->state_bytes - 2.0 - gradient);
+        own.memory.optimizer_bytes = fmax (0.0, said - 2.0 - gradient);
         own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
     }
     own.chunked_loss = own.chunked_loss || run->chunked_loss;

@@ -299,13 +299,27 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
     return why ? why : read_network (r, spelled, run);
 }
 
+/* GPUs that nobody states: of so many nodes, or of the degrees.  0: nothing says */
+static int implied_gpus (const struct row *r, const struct calibrate_run *run)
+{
+    static const char *const degrees[] = {"dp", "tp", "pp", "cp"};
+    double n = calibrate_whole (r, "nodes", 0) * (double) run->gpus_per_node;
+
+    if (n <= 0.0 && calibrate_whole (r, "dp", 0) > 0) {
+        n = 1.0;
+        for (size_t i = 0; i < COUNT_OF (degrees); i++)
+            n *= calibrate_whole (r, degrees[i], 1);
+    }
+    return n > 0.0 && n < 1 << 30 ? (int) n : 0;
+}
+
 const char *calibrate_read_machines (const struct row *r, struct calibrate_run *run)
 {
-    run->gpus = calibrate_whole (r, "gpus", 0);
-    if (run->gpus < 1)
-        return "gpus unknown";
     run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
     if (run->gpus_per_node < 1)
         return "gpus_per_node is not a whole number";
+    run->gpus = calibrate_whole (r, "gpus", implied_gpus (r, run));
+    if (run->gpus < 1)
+        return "gpus unknown";
     return read_gpu (r, run);
 }

@@ -45,6 +45,8 @@ static bool read_recompute (const struct row *r, const struct workload_model *m,
     while (n > 0 && s[n - 1] == ' ')
         n--;
     snprintf (word, sizeof word, "%.*s", (int) n, s);
+    for (char *letter = word; *letter; letter++)
+        *letter = (char) tolower ((unsigned char) *letter);
     if (!workload_recompute_parse (*s ? word : "selective", c))
         return false;
     if (c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules == 0 &&
@@ -142,7 +144,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
-        return "sp is neither 0 nor 1";
+        return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';
     c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
@@ -150,7 +152,7 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
         return "optimizer-bytes is out of range";
     if (!read_recompute (r, &run->model, c))
-        return "recompute not supported";
+        return calibrate_refuse (r, "recompute", "none, selective, full or modules");
     if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
         return "schedule not understood";
     if (run->model.experts == 0)
@@ -158,28 +160,16 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
-/* ---- what was measured ---- */
-
-static const char *read_measured (const struct row *r, struct calibrate_run *run)
+/* Once the degrees are known. */
+static const char *read_batch (const struct row *r, struct calibrate_run *run)
 {
-    const char *oom = calibrate_cell (r, "oom");
-    char value[64];
-
-    run->static_bytes = NAN;
-    run->oom = -1;
-    if (!calibrate_stated (r, "iter_time_s", NAN, &run->iter_time_s))
-        return "iter_time_s is not a positive number";
-    if (!calibrate_stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
-        return "peak_mem_gb is not a positive number";
-    run->peak_bytes *= UNITS_GIB;
-    if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
-        strtod (value, NULL) > 0)
-        run->static_bytes = strtod (value, NULL);
-    if (oom[0] != '\0' && strcmp (oom, "0") != 0 && strcmp (oom, "1") != 0)
-        return "oom is neither 0 nor 1";
-    if (oom[0] != '\0')
-        run->oom = oom[0] == '1';
-    return NULL;
+    run->job.global_batch =
+        calibrate_whole (r, "global_batch", calibrate_implied_batch (r, run));
+    return run->job.global_batch >= 1 ? NULL
+           : run->config.deg.pp > 1
+               ? "global_batch unknown: it, or iter_time_s and tokens_per_s_per_gpu"
+               : "global_batch unknown: it, or micro_batch, or iter_time_s and "
+                 "tokens_per_s_per_gpu";
 }
 
 /* ---- rows together ---- */
@@ -187,18 +177,22 @@ static const char *read_measured (const struct row *r, struct calibrate_run *run
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
     const char *why = r->table->found[r->index] == r->table->columns
-                          ? calibrate_read_model (r, &run->model)
+                          ? calibrate_unread_cell (r)
                           : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));
     if (!why)
+        why = calibrate_read_model (r, &run->model);
+    if (!why)
         why = calibrate_read_machines (r, run);
     if (!why)
         why = calibrate_read_job (r, run);
     if (!why)
         why = read_config (r, run);
+    if (!why)
+        why = read_batch (r, run);
     if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
         why = "seq does not fit the model";
     if (!why &&
@@ -206,7 +200,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
         why = "degrees or batch do not divide";
     if (!why)
         why = calibrate_read_layers (r, run);
-    return why ? why : read_measured (r, run);
+    return why ? why : calibrate_read_measured (r, run);
 }
 
 void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
@@ -247,9 +241,16 @@ static enum status read_table (const char *path, struct csv_table *table,
                                struct calibrate_runs *out, struct error *err)
 {
     struct calibrate_runs runs = {.table = *table};
-    struct row r = {.table = &runs.table};
-    enum status st = calibrate_check_columns (path, &runs, err);
+    char room[CALIBRATE_REASON];
+    struct csv_table usual = {0};
+    struct text meant = {0};
+    struct row r = {.table = &usual, .why = room};
+    enum status st = calibrate_usual_form (&runs.table, &usual, &meant, err);
 
+    snprintf (runs.meant, sizeof runs.meant, "%s", text_str (&meant));
+    text_free (&meant);
+    if (st == ST_OK)
+        st = calibrate_check_columns (path, &usual, &runs, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -267,6 +268,7 @@ static enum status read_table (const char *path, struct csv_table *table,
         free (run->layers);
         calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
+    csv_table_release (&usual);
     if (st == ST_OK && runs.n == 0) {
         struct text why = {0};
 

@@ -33,6 +33,8 @@ static void print_reasons (const char *because, const struct calibrate_reason *r
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
 {
+    if (runs->meant[0])
+        notes_add (notes, "columns under other names: %s", runs->meant);
     if (runs->absent[0])
         notes_add (notes, "the header lacks %s: taken as empty", runs->absent);
 }

@@ -19,14 +19,14 @@ struct state_bytes {
     double weight, gradient, optimizer, unsharded, step;
 };
 
-static struct state_bytes state_bytes (enum workload_precision precision,
+static struct state_bytes state_bytes (const struct workload_job *j,
                                        const struct workload_config *c,
                                        const struct workload_profile *p)
 {
     double gradient = p->memory.gradient_bytes, step = p->memory.step_bytes,
            optimizer = workload_optimizer_bytes (c, p);
 
-    switch (precision) {
+    switch (workload_kept_precision (j, p)) {
     case PREC_FP16:
         return (struct state_bytes){2, 2, p->compute_of_type ? optimizer : 12, 0,
                                     fmax (4, step)};
@@ -284,7 +284,7 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
                       struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
-    struct state_bytes per = state_bytes (p->job->precision, c, p->profile);
+    struct state_bytes per = state_bytes (p->job, c, p->profile);
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double dense = workload_dense_shards (&c->deg),
            expert = workload_expert_shards (&c->deg);
@@ -312,7 +312,7 @@ static double whole_gradients (const struct memest_problem *p,
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double gradient = state_bytes (p->job->precision, c, p->profile).gradient;
+    double gradient = state_bytes (p->job, c, p->profile).gradient;
 
     if (!p->profile->whole_gradients || c->zero < 2 ||
         workload_microbatches (p->job, c) < 2 ||
@@ -340,7 +340,7 @@ static double of_step (const struct memest_problem *p, const struct workload_sta
 static double step_bytes (const struct memest_problem *p,
                           const struct workload_stage *held)
 {
-    return of_step (p, held, state_bytes (p->job->precision, p->config, p->profile).step);
+    return of_step (p, held, state_bytes (p->job, p->config, p->profile).step);
 }
 
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and

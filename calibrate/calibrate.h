@@ -36,6 +36,7 @@ struct calibrate_run {
     char framework[64];          /* what ran it, as the row spells it; "": not said */
     char release[16];            /* of what ran it, or its date; "": not said */
     struct workload_model model; /* its name is the row's */
+    double assumed; /* spread of what is assumed of its shape, of a step's logarithm */
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
@@ -160,6 +161,10 @@ void calibrate_profile_unknown (struct workload_profile *p);
  *  @param open  calibrate_step's */
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open);
+
+/** The same of its memory. */
+double calibrate_memory_spread (const struct calibrate_run *run,
+                                const struct workload_profile *p);
 
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */

@@ -74,7 +74,7 @@ bool calibrate_is_oom (const char *cell);
 #define CALIBRATE_SIZES "layers hidden heads ffn vocab"
 
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
-const char *calibrate_read_model (const struct row *r, struct workload_model *m);
+const char *calibrate_read_model (const struct row *r, struct calibrate_run *run);
 
 /** Sequence, batch, precision, kernels, adapters and states of the row, and the release that ran
  *  it.  @return NULL, or why the row must be skipped (a literal) */

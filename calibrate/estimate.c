@@ -221,7 +221,17 @@ double calibrate_time_spread (const struct calibrate_run *run,
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)
         return p->time.residual;
-    return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
+    return hypot (hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0),
+                  run->assumed);
+}
+
+/* An assumed shape moves memory twice as far as time, which goes with parameters. */
+#define ASSUMED_MEMORY 2.0
+
+double calibrate_memory_spread (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    return hypot (p->memory.residual, ASSUMED_MEMORY * run->assumed);
 }
 
 /* A parameter's weight, gradient and optimizer state in bytes, where the run says more of them than

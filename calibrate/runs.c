@@ -184,7 +184,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));
     if (!why)
-        why = calibrate_read_model (r, &run->model);
+        why = calibrate_read_model (r, run);
     if (!why)
         why = calibrate_read_machines (r, run);
     if (!why)

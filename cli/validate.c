@@ -84,7 +84,7 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
         fputs (",,", out);
     }
     if (isfinite (peak)) {
-        double factor = workload_interval (profile->memory.residual);
+        double factor = workload_interval (calibrate_memory_spread (run, profile));
 
         fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
                  p < 0.5);

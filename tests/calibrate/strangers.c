@@ -378,14 +378,71 @@ static void told (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Models by name alone, by a name and a count, by a count: each with the shape that it has, or one
+ * of its size, whose intervals are wider. */
+static void shapes (void **state)
+{
+    static const struct {
+        const char *model, *params, *vocab;
+        int layers, hidden, has_vocab;
+        bool assumed;
+    } t[] = {{"Qwen2.5-0.5B", "", "", 24, 896, 151936, false},
+             {"llama-2", "13", "", 40, 5120, 32000, false},
+             {"Llama 2", "70B", "", 80, 8192, 32000, false},
+             {"llama-2-7b", "", "32768", 32, 4096, 32768, false},
+             {"bert-large", "", "", 24, 1024, 30522, false},
+             {"my gpt", "6.7", "", 32, 4096, 50257, true},
+             {"7B", "", "", 34, 4096, 32000, true},
+             {"", "13e9", "", 41, 5120, 32000, true},
+             {"our llama", "70", "128k", 72, 8960, 128000, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct text text = {0};
+        struct calibrate_runs r;
+        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+        const struct workload_model *m;
+
+        text_add (&text,
+                  "model,params_b,vocab,gpu,gpus,seq,global_batch,iter_time_s\n"
+                  "%s,%s,%s,A100 80GB,8,4096,16,9\n",
+                  t[i].model, t[i].params, t[i].vocab);
+        r = read_text (text_str (&text));
+        m = &r.run[0].model;
+        if (m->layers != t[i].layers || m->hidden != t[i].hidden ||
+            m->vocab != t[i].has_vocab)
+            fail_msg ("%s %s: %d layers of %d, %d", t[i].model, t[i].params, m->layers,
+                      m->hidden, m->vocab);
+        assert_true ((r.run[0].assumed > 0) == t[i].assumed);
+        assert_true (t[i].assumed ==
+                     (calibrate_memory_spread (&r.run[0], &p) > p.memory.residual));
+        calibrate_runs_release (&r);
+        text_free (&text);
+    }
+}
+
+/* Stages share the layers of such a shape, and tensor-parallel ranks its heads. */
+static void shapes_divide (void **state)
+{
+    struct calibrate_runs r = read_text (
+        "params_b,gpu,gpus,seq,tp,pp,vpp,micro_batch,global_batch,iter_time_s,model\n"
+        "70,A100 80GB,96,4096,8,6,2,1,96,9,x\n");
+    (void) state;
+
+    assert_true (r.run[0].model.layers % 12 == 0 && r.run[0].model.heads % 8 == 0);
+    assert_true (fabs (workload_model_params (&r.run[0].model) / 70e9 - 1) < .1);
+    calibrate_runs_release (&r);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (rates),      cmocka_unit_test (batches),
-        cmocka_unit_test (same),       cmocka_unit_test (words),
-        cmocka_unit_test (nothing),    cmocka_unit_test (refused),
-        cmocka_unit_test (told)};
+        cmocka_unit_test (precisions),   cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (rates),        cmocka_unit_test (batches),
+        cmocka_unit_test (same),         cmocka_unit_test (words),
+        cmocka_unit_test (nothing),      cmocka_unit_test (refused),
+        cmocka_unit_test (told),         cmocka_unit_test (shapes),
+        cmocka_unit_test (shapes_divide)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -301,6 +301,14 @@ enum status calibrate_check_columns (const char *path, const struct csv_table *t
     return st;
 }
 
+bool calibrate_is_oom (const char *cell)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (cell, joined);
+    return text_has_word ("oom outofmemory cudaoutofmemory cudaoom", joined);
+}
+
 const char *calibrate_unread_cell (const struct row *r)
 {
     for (size_t i = 0; i < COUNT_OF (columns); i++) {

@@ -127,14 +127,6 @@ static const char *usual_cell (const char *cell, const struct calibrate_column *
                                                                                    : cell;
 }
 
-bool calibrate_is_oom (const char *cell)
-{
-    char joined[CALIBRATE_JOINED];
-
-    calibrate_join (cell, joined);
-    return text_has_word ("oom outofmemory cudaoutofmemory cudaoom", joined);
-}
-
 /* ---- the table ---- */
 
 /* What a column of the file is read as. */

@@ -241,6 +241,33 @@ const struct workload_model *workload_preset_find (const char *name)
     return NULL;
 }
 
+/* The name in letters and digits: "llama38b". */
+static void plain (const char *name, char out[PLAIN_MAX])
+{
+    char word[PLAIN_MAX];
+
+    out[0] = '\0';
+    for (const char *s = without_owner (name); (s = next_word (s, word));)
+        if (!is_idle (word))
+            strncat (out, word, PLAIN_MAX - 1 - strlen (out));
+}
+
+/* The preset whose name has the same letters, digits and points: "Llama38B". */
+static const struct workload_model *joined (const char *name)
+{
+    char asked[PLAIN_MAX], own[PLAIN_MAX];
+    int n;
+    const struct workload_model *all = workload_presets (&n);
+
+    plain (name, asked);
+    for (int i = 0; i < n; i++) {
+        plain (all[i].name, own);
+        if (strcmp (asked, own) == 0)
+            return &all[i];
+    }
+    return NULL;
+}
+
 const struct workload_model *workload_preset_meant (const char *name)
 {
     struct spelled asked = read_name (name);
@@ -257,18 +284,7 @@ const struct workload_model *workload_preset_meant (const char *name)
     for (size_t i = 0; i < sizeof same / sizeof *same && !m; i++)
         if (strcmp (same[i].family, asked.family) == 0)
             m = preset_of (same[i].as, asked.size_b);
-    return m;
-}
-
-/* The name in letters and digits: "llama38b". */
-static void plain (const char *name, char out[PLAIN_MAX])
-{
-    char word[PLAIN_MAX];
-
-    out[0] = '\0';
-    for (const char *s = without_owner (name); (s = next_word (s, word));)
-        if (!is_idle (word))
-            strncat (out, word, PLAIN_MAX - 1 - strlen (out));
+    return m ? m : joined (name);
 }
 
 double workload_name_params (const char *name)

@@ -307,6 +307,7 @@ static void spelled (void **state)
              {"granite-3.3-8b-instruct", "granite-3.3-8b"},
              {"Llama-4-8B", NULL},
              {"llama", NULL},
+             {"Llama38B", "llama-3-8b"},
              {"Qwen3-30", NULL},
              {"Qwen2.5-VL-7B", NULL},
              {"llama-7b-moe", NULL},

@@ -119,11 +119,6 @@ void calibrate_runs_release (struct calibrate_runs *r);
  *  @return false for a word that is no schedule's */
 bool calibrate_schedule_noted (const char *notes, struct workload_config *c);
 
-/** The GPU type that a source's spelling means ("A100-SXM4-80GB", "h100_80gb", "T4
- *  (G4dn.12xlarge)"), or NULL.  @param memory_gb  the row's, to tell variants apart; 0:
- *  unknown */
-const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
-
 /** GPUs of one NVLink domain of the run's (first) machines: a node's, or a rack's. */
 int calibrate_domain (const struct calibrate_run *run);
 

@@ -167,7 +167,7 @@ static const char needed[] = "seq gpu gpus";
 /* Columns that may stand for one that is not there. */
 static const struct {
     const char *name, *by;
-} instead[] = {{"gpus", "nodes"}, {"gpus", "dp"}};
+} instead[] = {{"gpus", "nodes"}, {"gpus", "dp"}, {"gpus", "gpu"}};
 
 /* ---- names ---- */
 

@@ -260,7 +260,7 @@ static void skipped (void **state)
         {"kv_heads=5", "kv_heads do not divide heads"},
         {"kv_heads=0", "a size is out of range"},
         {"gpu=", "gpu unknown"},
-        {"gpu=TPUv4", "gpu not supported"},
+        {"gpu=TPUv4", "gpu \"TPUv4\": expected one of"},
         {"gpu=A100:x+V100:2", "gpu not understood"},
         {"gpu=A100:1+V100:99999999999", "gpu not understood"},
         {"gpu=A100:1x+V100:1", "gpu not understood"},

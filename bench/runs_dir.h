@@ -16,7 +16,8 @@ static inline int runs_dir_is_csv (const struct dirent *d)
     return dot && strcmp (dot, ".csv") == 0;
 }
 
-/* A file's runs, but those whose vocabulary is assumed: what is assumed is no estimate's fault. */
+/* A file's runs, but those of which shape, vocabulary or degrees are assumed: what is assumed is no
+ * estimate's fault. */
 static inline enum status runs_dir_read (const char *path, struct calibrate_runs *r,
                                          struct error *err)
 {
@@ -24,7 +25,8 @@ static inline enum status runs_dir_read (const char *path, struct calibrate_runs
     int vocab = st == ST_OK ? csv_table_column (&r->table, "vocab", 0) : -1, n = 0;
 
     for (int i = 0; vocab >= 0 && i < r->n; i++) {
-        if (r->table.cell[r->run[i].row * r->table.columns + vocab][0])
+        if (r->table.cell[r->run[i].row * r->table.columns + vocab][0] &&
+            r->run[i].assumed <= 0)
             r->run[n++] = r->run[i];
         else
             free (r->run[i].layers);

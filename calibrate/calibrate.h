@@ -18,12 +18,12 @@
 #define CALIBRATE_TYPES_MAX 8
 #define CALIBRATE_REASONS_MAX 32
 
-#define CALIBRATE_WAYS_MAX 8
+#define CALIBRATE_WAYS_MAX 16
 #define CALIBRATE_CAPACITY_MOST 64.0 /* of experts, over their mean of tokens */
 
 /** A way that a run may have been where its row leaves it open. */
 struct calibrate_way {
-    int micro_batch;
+    int micro_batch, ep;
     enum workload_recompute recompute;
     enum workload_precision precision;
     double weight; /* of a run's ways, 1 in all */
@@ -47,7 +47,8 @@ struct calibrate_run {
     } states; /* what its precision's words say
                                                                 of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
-        sequence_parallel_said;
+        sequence_parallel_said, tp_said, pp_said, ep_said;
+    bool splits_sequences;                 /* with tensor parallelism, as it states */
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
     bool drops_tokens;                     /* experts have a capacity */

@@ -103,6 +103,10 @@ const char *calibrate_read_machines (const struct row *r, struct calibrate_run *
  *  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run);
 
+/** The layers of stages as frameworks spread them; what `layers` had is freed.
+ *  @return false: out of memory, and nothing has changed */
+bool calibrate_spread_layers (struct calibrate_run *run);
+
 /** Fill in what the row leaves out, and the ways it may have been run (see assume.c).
  *  @param[in,out] run  read but for that; its way and n_ways are written */
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p);

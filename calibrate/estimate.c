@@ -477,6 +477,7 @@ static enum status step_of_ways (const struct calibrate_run *run,
         as.job.precision = w->precision;
         as.config.recompute = w->recompute;
         as.config.micro_batch = w->micro_batch;
+        as.config.deg.ep = w->ep;
         if (w->weight <= 0.0)
             continue;
         TRY (calibrate_step_by (&as, cluster, p, COSTMODEL_CRITICAL_PATH, &s, err));

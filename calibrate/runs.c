@@ -93,12 +93,36 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
     return true;
 }
 
+/* One is no default where the stated degrees leave room: what they do is pipeline stages; where
+ * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes have
+ * little of it.
+ * @return false where nothing makes up the GPUs */
+static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
+{
+    struct workload_degrees *d = &run->config.deg;
+    int more = (int) (run->gpus / (*rest * dp)),
+        tp = run->tp_said || run->model.experts > 0 ? 1 : more;
+
+    while (tp > 8 || (tp > 1 && more % tp != 0))
+        tp--;
+    if (*rest * dp * more != run->gpus)
+        return false;
+    d->tp *= tp;
+    d->etp *= tp;
+    d->pp *= more / tp;
+    *rest *= more;
+    return true;
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
     long long rest;
     int dp;
 
+    run->tp_said = calibrate_cell (r, "tp")[0] != '\0';
+    run->pp_said = calibrate_cell (r, "pp")[0] != '\0';
+    run->ep_said = calibrate_cell (r, "ep")[0] != '\0';
     d->tp = calibrate_whole (r, "tp", 1);
     d->pp = calibrate_whole (r, "pp", 1);
     d->cp = calibrate_whole (r, "cp", 1);
@@ -113,9 +137,8 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     dp = calibrate_whole (r, "dp", 0);
     if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
         return "dp is not a whole number";
-    /* A pipeline is no default where the other degrees leave room for one. */
-    if (calibrate_cell (r, "pp")[0] == '\0' && dp > 0 && rest * dp < run->gpus &&
-        (long long) d->ep * rest * dp != run->gpus)
+    if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
+        (long long) d->ep * rest * dp != run->gpus && !fill_degrees (run, dp, &rest))
         return "pp unknown: the other degrees do not make up gpus";
     /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
     if (run->gpus % rest != 0)
@@ -146,7 +169,8 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';
-    c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
+    run->splits_sequences = sp[0] == '1';
+    c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);
     if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
@@ -174,6 +198,12 @@ static const char *read_batch (const struct row *r, struct calibrate_run *run)
 
 /* ---- rows together ---- */
 
+#define DO_NOT_DIVIDE "degrees or batch do not divide"
+static bool divides (const struct calibrate_run *run)
+{
+    return workload_config_check (&run->model, &run->job, &run->config, NULL) == ST_OK;
+}
+
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
     const char *why = r->table->found[r->index] == r->table->columns
@@ -195,9 +225,9 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
         why = read_batch (r, run);
     if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
         why = "seq does not fit the model";
-    if (!why &&
-        workload_config_check (&run->model, &run->job, &run->config, NULL) != ST_OK)
-        why = "degrees or batch do not divide";
+    /* What the row leaves open may make them divide. */
+    if (!why && run->tp_said && run->pp_said && !divides (run))
+        why = DO_NOT_DIVIDE;
     if (!why)
         why = calibrate_read_layers (r, run);
     return why ? why : calibrate_read_measured (r, run);
@@ -226,12 +256,22 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
 {
     struct calibrate_shelf shelf;
     struct workload_profile p;
+    int n = 0;
 
     TRY (calibrate_shelf_open (&shelf, err));
     for (int i = 0; i < runs->n; i++) {
-        calibrate_shelf_find (&shelf, &runs->run[i], &p);
-        calibrate_assume (&runs->run[i], &p);
+        struct calibrate_run *run = &runs->run[i];
+
+        calibrate_shelf_find (&shelf, run, &p);
+        calibrate_assume (run, &p);
+        if (divides (run)) {
+            runs->run[n++] = *run;
+            continue;
+        }
+        free (run->layers);
+        calibrate_count_reason (runs->skipped, &runs->n_skipped, DO_NOT_DIVIDE, run->row);
     }
+    runs->n = n;
     calibrate_shelf_close (&shelf);
     return ST_OK;
 }
@@ -269,6 +309,8 @@ static enum status read_table (const char *path, struct csv_table *table,
         calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
     csv_table_release (&usual);
+    if (st == ST_OK)
+        st = assume_framework (&runs, err);
     if (st == ST_OK && runs.n == 0) {
         struct text why = {0};
 
@@ -279,8 +321,6 @@ static enum status read_table (const char *path, struct csv_table *table,
                       runs.table.rows, text_str (&why));
         text_free (&why);
     }
-    if (st == ST_OK)
-        st = assume_framework (&runs, err);
     if (st == ST_OK)
         *out = runs;
     else

@@ -404,8 +404,8 @@ static void shapes (void **state)
         const struct workload_model *m;
 
         text_add (&text,
-                  "model,params_b,vocab,gpu,gpus,seq,global_batch,iter_time_s\n"
-                  "%s,%s,%s,A100 80GB,8,4096,16,9\n",
+                  "model,params_b,vocab,framework,gpu,gpus,seq,global_batch,iter_time_s\n"
+                  "%s,%s,%s,fsdp,A100 80GB,8,4096,16,9\n",
                   t[i].model, t[i].params, t[i].vocab);
         r = read_text (text_str (&text));
         m = &r.run[0].model;

@@ -78,6 +78,7 @@ struct calibrate_run {
     double peak_bytes;
     double static_bytes; /* weights, gradients, optimizer, as an allocator saw them */
     int oom;             /* 1 ran out, 0 ran, -1 unknown */
+    const char *doubt_time, *doubt_peak; /* why these cannot be; NULL: they can */
 };
 
 /** Why rows are left out, and how many. */
@@ -93,6 +94,10 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
+    struct calibrate_reason
+        doubted[CALIBRATE_REASONS_MAX]; /* measurements that cannot be:
+                                                               no fit takes them */
+    int n_doubted;
     char absent[512]; /* columns that the header lacks, with commas; taken as empty */
     char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
     struct csv_table table; /* the file itself, skipped rows too */
@@ -186,6 +191,10 @@ enum status calibrate_step (const struct calibrate_run *run,
                             const struct topology_cluster *cluster,
                             const struct workload_profile *p, double *step_s,
                             double *open, struct error *err);
+
+/** Doubt step times that are a hundred times an estimate, or a hundredth: of another unit, mostly.
+ *  @param[in] step_s  [runs->n] of calibrate_steps */
+void calibrate_doubt_steps (struct calibrate_runs *runs, const double *step_s);
 
 /** Step times of runs, and why some have none. */
 struct calibrate_steps {

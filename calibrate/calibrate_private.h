@@ -88,6 +88,9 @@ int calibrate_implied_batch (const struct row *r, const struct calibrate_run *ru
  *  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_measured (const struct row *r, struct calibrate_run *run);
 
+/** Doubt what the run says was measured where it cannot be, and count it. */
+void calibrate_doubt (struct calibrate_runs *runs, struct calibrate_run *run);
+
 /** The GPUs and machines of the row: gpus, gpus_per_node, gpu, gpu_mem_gb,
  *  inter_node_gbps.  A number for each part of a mix has "/" or "+" between them.
  *  @return NULL, or why the row must be skipped (a literal) */

@@ -7,8 +7,9 @@
 
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
 {
-    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
-                                  : !isnan (run->peak_bytes) || run->oom >= 0;
+    return part == CALIBRATE_TIME
+               ? !isnan (run->iter_time_s) && !run->doubt_time
+               : (!isnan (run->peak_bytes) && !run->doubt_peak) || run->oom >= 0;
 }
 
 /* The type that sets the pace of a mix, whose stages the others wait for. */

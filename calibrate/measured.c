@@ -105,6 +105,9 @@ int calibrate_implied_batch (const struct row *r, const struct calibrate_run *ru
     return batch >= 0.5 && batch < 1 << 30 ? (int) lround (batch) : 0;
 }
 
+/* Of times and rates that are of one step. */
+#define DISAGREE 3.0
+
 /* A number of a cell, which may say that the run ran out instead. */
 static bool result (const struct row *r, const char *name, double *x)
 {
@@ -117,7 +120,7 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
 {
     const char *oom = calibrate_cell (r, "oom");
     char value[64];
-    double mfu;
+    double mfu, rate;
 
     run->static_bytes = NAN;
     run->oom = oom[0] == '\0' ? -1 : oom[0] == '1';
@@ -135,8 +138,78 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
         return calibrate_refuse (r, "mfu", "a share, as in 0.45, or a percentage");
     if (isnan (run->iter_time_s) && run->oom != 1)
         run->iter_time_s = step_of_rates (r, run);
+    else if (calibrate_stated (r, "tokens_per_s_per_gpu", NAN, &rate) &&
+             fabs (log (run->iter_time_s * rate * run->gpus /
+                        ((double) run->job.seq * run->job.global_batch))) >
+                 log (DISAGREE))
+        run->doubt_time = "iter_time_s and tokens_per_s_per_gpu do not agree";
     if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
         strtod (value, NULL) > 0)
         run->static_bytes = strtod (value, NULL);
     return NULL;
+}
+
+/* ---- what cannot be ---- */
+
+#define PEAK_OVER 1.15   /* of a GPU's memory: rounded, and in GB for GiB */
+#define WEIGHT_LEAST 1.0 /* bytes of a 16-bit weight that are there at least */
+#define UNIT_MISTAKEN 100.0
+
+/* Seconds that the products alone take at the GPUs' peak, without those of attention. */
+static double least_s (const struct calibrate_run *run)
+{
+    const struct workload_model *m = &run->model;
+    double tables = (double) m->hidden * (m->positions + (m->tied ? 0.0 : m->vocab)),
+           products = (run->job.lora ? 4.0 : 6.0) * (workload_active_params (m) - tables),
+           rate = peak_flop_per_s (run, run->job.precision);
+
+    if (m->decoder_layers > 0)
+        products /= 2.0; /* of a seq of the encoder's */
+    if (!run->precision_said)
+        rate = fmax (rate, peak_flop_per_s (run, PREC_FP8));
+    return rate > 0 ? products * run->job.seq * run->job.global_batch / rate : 0.0;
+}
+
+static double least_bytes (const struct calibrate_run *run)
+{
+    const struct workload_degrees *d = &run->config.deg;
+    double split =
+        (double) d->tp * d->pp * d->ep * (run->config.zero == 3 ? d->dp * d->cp : 1);
+
+    return run->job.offload == OFFLOAD_ALL
+               ? 0.0
+               : WEIGHT_LEAST * workload_model_params (&run->model) / split;
+}
+
+void calibrate_doubt (struct calibrate_runs *runs, struct calibrate_run *run)
+{
+    bool one_type = run->n_parts == 1;
+
+    if (run->iter_time_s < least_s (run))
+        run->doubt_time = "iter_time_s is shorter than the GPUs' peak allows";
+    if (one_type && run->peak_bytes > PEAK_OVER * run->gpu_bytes)
+        run->doubt_peak = "peak_mem_gb is more than the GPU's memory";
+    if (run->peak_bytes < least_bytes (run))
+        run->doubt_peak = "peak_mem_gb is less than the weights alone";
+    if (run->doubt_time)
+        calibrate_count_reason (runs->doubted, &runs->n_doubted, run->doubt_time,
+                                run->row);
+    if (run->doubt_peak)
+        calibrate_count_reason (runs->doubted, &runs->n_doubted, run->doubt_peak,
+                                run->row);
+}
+
+void calibrate_doubt_steps (struct calibrate_runs *runs, const double *step_s)
+{
+    for (int i = 0; i < runs->n; i++) {
+        struct calibrate_run *run = &runs->run[i];
+
+        if (run->doubt_time ||
+            !(fabs (log (run->iter_time_s / step_s[i])) > log (UNIT_MISTAKEN)))
+            continue;
+        run->doubt_time = "iter_time_s is a hundred times the estimate, or a hundredth: "
+                          "seconds are expected";
+        calibrate_count_reason (runs->doubted, &runs->n_doubted, run->doubt_time,
+                                run->row);
+    }
 }

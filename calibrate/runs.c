@@ -265,6 +265,7 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
         calibrate_shelf_find (&shelf, run, &p);
         calibrate_assume (run, &p);
         if (divides (run)) {
+            calibrate_doubt (runs, run);
             runs->run[n++] = *run;
             continue;
         }

@@ -434,15 +434,62 @@ static void shapes_divide (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Measurements that cannot be: each is named with its first row, and no fit takes it. */
+static void doubts (void **state)
+{
+    static const struct {
+        const char *cells, *why; /* iter_time_s, tokens_per_s_per_gpu, peak_mem_gb */
+        bool time, peak;
+    } t[] = {{"9,,61", NULL, false, false},
+             {"9,1800,61", NULL, false, false},
+             {"0.2,,61", "shorter than the GPUs' peak allows", true, false},
+             {"9000,,61", "a hundred times the estimate", true, false},
+             {"9,18,61", "do not agree", true, false},
+             {"9,,160", "more than the GPU's memory", false, true},
+             {"9,,0.05", "less than the weights alone", false, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct text text = {0};
+        struct calibrate_runs r, some;
+        struct calibrate_steps steps;
+        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+        struct error err = {""};
+
+        text_add (&text,
+                  "model,gpu,gpus,seq,tp,micro_batch,global_batch,precision,iter_time_s,"
+                  "tokens_per_s_per_gpu,peak_mem_gb\n"
+                  "llama-2-13b,A100 80GB,8,4096,8,1,32,bf16,%s\n",
+                  t[i].cells);
+        r = read_text (text_str (&text));
+        ok (calibrate_steps_estimate (&r, &p, NULL, NULL, &steps, &err), &err);
+        calibrate_doubt_steps (&r, steps.step_s);
+        calibrate_doubt_steps (&r, steps.step_s); /* is counted once */
+        assert_int_equal (r.n_doubted, t[i].why != NULL);
+        if (t[i].why)
+            assert_non_null (strstr (r.doubted[0].reason, t[i].why));
+        for (enum calibrate_part part = 0; part < CALIBRATE_PARTS; part++) {
+            bool doubted = part == CALIBRATE_TIME ? t[i].time : t[i].peak;
+
+            ok (calibrate_runs_of (&r, part, &p, &some, &err), &err);
+            assert_int_equal (some.n, !doubted);
+            free (some.run);
+        }
+        calibrate_steps_release (&steps);
+        calibrate_runs_release (&r);
+        text_free (&text);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions),   cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (rates),        cmocka_unit_test (batches),
-        cmocka_unit_test (same),         cmocka_unit_test (words),
-        cmocka_unit_test (nothing),      cmocka_unit_test (refused),
-        cmocka_unit_test (told),         cmocka_unit_test (shapes),
-        cmocka_unit_test (shapes_divide)};
+        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (rates),         cmocka_unit_test (batches),
+        cmocka_unit_test (same),          cmocka_unit_test (words),
+        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
+        cmocka_unit_test (told),          cmocka_unit_test (shapes),
+        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

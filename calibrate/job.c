@@ -17,7 +17,9 @@ static const struct precision_word {
     {"bfloat16", PREC_BF16}, {"tf32", PREC_TF32},  {"fp16", PREC_FP16},
     {"float16", PREC_FP16},  {"half", PREC_FP16},  {"fp32", PREC_FP32},
     {"float32", PREC_FP32},  {"16", PREC_FP16},    {"32", PREC_FP32},
-    {"amp", PREC_BF16},      {"mixed", PREC_BF16}, {"autocast", PREC_BF16}};
+    {"amp", PREC_BF16},      {"mixed", PREC_BF16}, {"autocast", PREC_BF16},
+    {"nf4", PREC_BF16},      {"int4", PREC_BF16},  {"4bit", PREC_BF16},
+    {"4-bit", PREC_BF16},    {"int8", PREC_BF16}}; /* frozen weights: see there */
 
 static bool has_word (const char *s, const char *const *words)
 {
@@ -301,6 +303,49 @@ static void read_sampling (const struct row *r, struct workload_job *j)
         j->wta_crs = budget;
 }
 
+/* What adapters leave frozen, bytes a weight: NF4 in blocks of 64 with a scale each, in fp32, or with
+ * "double quantisation" in 8 bits and a second one for 256 of them (QLoRA, arXiv 2305.14314);
+ * LLM.int8.  The first that the notes or the model's name say, or the precision. */
+#define NF4 (.5 + 4. / 64)
+#define NF4_DOUBLE (.5 + 1. / 64 + 4. / (64 * 256))
+static const struct {
+    const char *word;
+    double bytes;
+    bool precision; /* said of a precision alone */
+} frozen_words[] = {{"nf4-dq", NF4_DOUBLE, false},
+                    {"fp4-dq", NF4_DOUBLE, false},
+                    {"double quant", NF4_DOUBLE, false},
+                    {"nf4", NF4, false},
+                    {"bnb.fp4", NF4, false},
+                    {"in_4bit", NF4, false},
+                    {"4-bit base", NF4, false},
+                    {"4-bit weight", NF4, false},
+                    {"int4", NF4, true},
+                    {"4bit", NF4, true},
+                    {"4-bit", NF4, true},
+                    {"bnb.int8", 1, false},
+                    {"in_8bit", 1, false},
+                    {"8-bit base", 1, false},
+                    {"8-bit weight", 1, false},
+                    {"int8", 1, true},
+                    {"qlora", NF4_DOUBLE, false}};
+
+static const char *read_frozen (const struct row *r, struct workload_job *j)
+{
+    static const char *const columns[] = {"precision", "model", "notes"};
+
+    for (size_t i = 0; i < COUNT_OF (frozen_words); i++)
+        for (size_t k = 0; k < (frozen_words[i].precision ? 1 : COUNT_OF (columns)); k++)
+            if (j->frozen_bytes <= 0.0 &&
+                calibrate_contains (calibrate_cell (r, columns[k]), frozen_words[i].word))
+                j->frozen_bytes = frozen_words[i].bytes;
+    if (calibrate_contains (calibrate_cell (r, "precision"), "nf4"))
+        j->lora = true; /* which is for nothing else */
+    return j->frozen_bytes > 0.0 && !j->lora
+               ? "weights in 4 or 8 bits without adapters (LoRA) are not supported"
+               : NULL;
+}
+
 /* "16 B/parameter" among the notes; 0: they do not say. */
 static double said_state_bytes (const char *notes)
 {
@@ -353,9 +398,9 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     if (calibrate_contains (calibrate_cell (r, "notes"), "activation offloading") ||
         calibrate_contains (calibrate_cell (r, "notes"), "checkpointing and offloading"))
         j->offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
-    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "QLoRA"))
-        return "quantised weights are not supported";
     read_sampling (r, j);
+    why = read_frozen (r, j);
+    if (why)
+        return why;
     return read_kernels (r, run);
 }

@@ -313,7 +313,7 @@ static void skipped (void **state)
         {"model=mamba-hybrid", "architecture not supported"},
         {"model=gpt oss 20b", "architecture not supported"},
         {"notes=num-experts=8; moe-router-topk=9", "its experts are in an unknown form"},
-        {"notes=quant=bnb.nf4", "quantised weights are not supported"},
+        {"notes=quant=bnb.nf4", "weights in 4 or 8 bits without adapters"},
         {"iter_time_s=-3", "iter_time_s is not a positive number"},
         {"iter_time_s=fast", "iter_time_s \"fast\": expected seconds"},
         {"peak_mem_gb=0", "peak_mem_gb is not a positive number"},

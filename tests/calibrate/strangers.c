@@ -481,6 +481,37 @@ static void doubts (void **state)
     }
 }
 
+/* Frozen weights in 4 and 8 bits, by the words of precision, model or notes. */
+static void frozen (void **state)
+{
+    static const struct {
+        const char *cell[4];
+        double bytes;
+        bool lora;
+    } t[] = {{{"notes=LoRA; quant=bnb.nf4"}, .5625, true},
+             {{"notes=LoRA; quant=bnb.nf4-dq"}, .51586914, true},
+             {{"notes=QLoRA"}, .51586914, true},
+             {{"notes=QLoRA (nf4)"}, .5625, true},
+             {{"notes=LoRA; load_in_8bit"}, 1, true},
+             {{"precision=int8", "notes=LoRA"}, 1, true},
+             {{"precision=nf4"}, .5625, true},
+             {{"notes=LoRA; 4-bit base weights"}, .5625, true},
+             {{"notes=LoRA"}, 0, true},
+             {{"notes=8-bit AdamW"}, 0, false},
+             {{"model=llama-2-7b-qlora", "layers=", "hidden=", "ffn="}, .51586914, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        const char *cell[6] = {t[i].cell[0], t[i].cell[1], t[i].cell[2], t[i].cell[3]};
+        struct calibrate_runs r = one (cell);
+
+        CLOSE (r.run[0].job.frozen_bytes + 1, t[i].bytes + 1, 1e-8);
+        assert_int_equal (r.run[0].job.lora, t[i].lora);
+        assert_int_equal (r.run[0].job.precision, PREC_BF16);
+        calibrate_runs_release (&r);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -489,7 +520,8 @@ int main (void)
         cmocka_unit_test (same),          cmocka_unit_test (words),
         cmocka_unit_test (nothing),       cmocka_unit_test (refused),
         cmocka_unit_test (told),          cmocka_unit_test (shapes),
-        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts)};
+        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
+        cmocka_unit_test (frozen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

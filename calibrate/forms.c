@@ -194,7 +194,8 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
                              : t->cell[i])))
             return err_nomem (err);
     }
-    memcpy (out->found, t->found, (size_t) t->rows * sizeof *t->found);
+    for (int i = 0; i < t->rows; i++)
+        out->found[i] = t->found[i];
     return ST_OK;
 }
 

@@ -219,7 +219,8 @@ static void same (void **state)
         "lab,megatron-lm,llama-2-7b,A100 80GB,16,8,800,8192,2,2,yes,ZeRO-1,1,1024,BF16,"
         "True,10500,61.5,No\n",
         /* names of other programs, units in cells, thousands */
-        "source,library,model_name,gpu_type,num_gpus,gpus_per_node,network,sequence_"
+        "source,library,model_name,gpu_type,num_gpus,gpus_per_node,network_bandwidth,"
+        "sequence_"
         "length,"
         "tensor_model_parallel_size,pipeline_model_parallel_size,sequence_parallel,"
         "zero_stage,micro_batch_size,global_batch_size,dtype,recompute_granularity,"
@@ -367,12 +368,15 @@ static void refused (void **state)
 /* Columns under other names are told; of two that mean one, the documented one is read. */
 static void told (void **state)
 {
-    struct calibrate_runs r = read_text ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
-                                         "colour\nllama-2-7b,A100,8,16,4096,16,red\n");
+    struct calibrate_runs r =
+        read_text ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
+                   "colour,VRAM\nllama-2-7b,A100,8,16,4096,16,red,62\n");
     (void) state;
 
     assert_int_equal (r.run[0].gpus, 16);
     assert_string_equal (r.meant, "seq_len as seq");
+    assert_string_equal (r.unread,
+                         "VRAM (gpu_mem_gb is the GPU's, peak_mem_gb what was used)");
     assert_string_equal (r.table.header[4],
                          "seq_len"); /* the file's own, to be written back */
     calibrate_runs_release (&r);

@@ -24,10 +24,15 @@ static const char *read_batch (const struct row *r, struct calibrate_run *run)
 
 /* ---- rows together ---- */
 
-#define DO_NOT_DIVIDE "degrees or batch do not divide"
-static bool divides (const struct calibrate_run *run)
+/* Why the degrees or the batch do not divide, in the room of `why`; NULL: they do. */
+static const char *undivided (const struct calibrate_run *run, char *why)
 {
-    return workload_config_check (&run->model, &run->job, &run->config, NULL) == ST_OK;
+    struct error err = {""};
+
+    if (workload_config_check (&run->model, &run->job, &run->config, &err) == ST_OK)
+        return NULL;
+    snprintf (why, CALIBRATE_REASON, "degrees or batch do not divide: %.120s", err.text);
+    return why;
 }
 
 static const char *read_row (const struct row *r, struct calibrate_run *run)
@@ -52,8 +57,8 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
         why = "seq does not fit the model";
     /* What the row leaves open may make them divide. */
-    if (!why && run->tp_said && run->pp_said && !divides (run))
-        why = DO_NOT_DIVIDE;
+    if (!why && run->tp_said && run->pp_said)
+        why = undivided (run, r->why);
     if (!why)
         why = calibrate_read_layers (r, run);
     return why ? why : calibrate_read_measured (r, run);
@@ -63,6 +68,7 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
 {
     struct calibrate_shelf shelf;
     struct workload_profile p;
+    char why[CALIBRATE_REASON];
     int n = 0;
 
     TRY (calibrate_shelf_open (&shelf, err));
@@ -71,13 +77,13 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
 
         calibrate_shelf_find (&shelf, run, &p);
         calibrate_assume (run, &p);
-        if (divides (run)) {
+        if (!undivided (run, why)) {
             calibrate_doubt (runs, run);
             runs->run[n++] = *run;
             continue;
         }
         free (run->layers);
-        calibrate_count_reason (runs->skipped, &runs->n_skipped, DO_NOT_DIVIDE, run->row);
+        calibrate_count_reason (runs->skipped, &runs->n_skipped, why, run->row);
     }
     runs->n = n;
     calibrate_shelf_close (&shelf);

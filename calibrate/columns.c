@@ -101,7 +101,7 @@ static const struct calibrate_column columns[] = {
     {"zero",
      "deepspeedstage deepspeed zerooptimization fsdp zerostage sharding shardingstrategy "
      "fsdpsharding fsdpshardingstrategy dpstrategy "
-     "dataparallelstrategy parallelstrategy fsdpstrategy",
+     "dataparallelstrategy fsdpstrategy",
      CELLS (CELL_STAGE, none, "0 to 3")},
     {"micro_batch",
      "mbs microbatch batchpergpu batchsizepergpu perdevicebatch perdevicetrainbatch "
@@ -172,6 +172,10 @@ static const struct calibrate_column columns[] = {
      "gradientaccumulationsteps gradaccum gradaccumsteps gas accumulationsteps "
      "gradacc accumulation microbatches",
      WHOLE (none), OPTIONAL},
+    {"parallelism",
+     "parallelisms parallelization parallelconfig parallelstrategy parallellayout layout "
+     "strategy",
+     TEXT, OPTIONAL},
     {"nodes", "numnode nnodes nnode hosts numhosts nodecount", WHOLE (none), OPTIONAL},
 };
 
@@ -292,14 +296,12 @@ const struct calibrate_column *calibrate_column_named (const char *title, double
 /* Names that may mean several columns, and these: they are not read. */
 static const struct {
     const char *names, *meant;
-} unclear[] = {
-    {"gpumem gpumemory gpuram vram gpumemgb gpumemorygb vramgb",
-     "gpu_mem_gb is the GPU's, peak_mem_gb what was used"},
-    {"throughput speed",
-     "tokens_per_s_per_gpu, tokens_per_s and samples_per_s say of what"},
-    {"time times duration", "iter_time_s is of one step"},
-    {"parallelism strategy", "tp, pp, dp, cp, ep and zero are columns of their own"},
-    {"network interconnect", "inter_node_gbps is a number"}};
+} unclear[] = {{"gpumem gpumemory gpuram vram gpumemgb gpumemorygb vramgb",
+                "gpu_mem_gb is the GPU's, peak_mem_gb what was used"},
+               {"throughput speed",
+                "tokens_per_s_per_gpu, tokens_per_s and samples_per_s say of what"},
+               {"time times duration", "iter_time_s is of one step"},
+               {"network interconnect", "inter_node_gbps is a number"}};
 
 const char *calibrate_unclear (const char *title)
 {

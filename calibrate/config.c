@@ -2,6 +2,7 @@
 #include "calibrate/calibrate_private.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Megatron's list, "[layernorm moe_act]"; a recipe may name modules that its model has not. */
@@ -82,6 +83,34 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
     return true;
 }
 
+/* A degree of one column for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4".  @return 0: not among them */
+static int split_said (const char *s, const char *degree)
+{
+    size_t n = strlen (degree);
+
+    for (const char *at = s; *at; at++) {
+        const char *value = at + n;
+
+        if (strncasecmp (at, degree, n) != 0 ||
+            (at > s && isalpha ((unsigned char) at[-1])))
+            continue;
+        value += strspn (value, " =:-_");
+        if (isdigit ((unsigned char) *value))
+            return (int) strtol (value, NULL, 10) % (1 << 24);
+    }
+    return 0;
+}
+
+/* A degree's cell, else what the column for all says.  @param[out] said  NULL: not asked */
+static int degree_of (const struct row *r, const char *name, int absent, bool *said)
+{
+    int split = split_said (calibrate_cell (r, "parallelism"), name);
+
+    if (said)
+        *said = calibrate_cell (r, name)[0] != '\0' || split > 0;
+    return calibrate_whole (r, name, split > 0 ? split : absent);
+}
+
 /* One is no default where the stated degrees leave room: what they do is pipeline stages; where
  * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes have
  * little of it.
@@ -109,21 +138,18 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     long long rest;
     int dp;
 
-    run->tp_said = calibrate_cell (r, "tp")[0] != '\0';
-    run->pp_said = calibrate_cell (r, "pp")[0] != '\0';
-    run->ep_said = calibrate_cell (r, "ep")[0] != '\0';
-    d->tp = calibrate_whole (r, "tp", 1);
-    d->pp = calibrate_whole (r, "pp", 1);
-    d->cp = calibrate_whole (r, "cp", 1);
-    d->ep = calibrate_whole (r, "ep", 1);
-    d->vpp = calibrate_whole (r, "vpp", 1);
+    d->tp = degree_of (r, "tp", 1, &run->tp_said);
+    d->pp = degree_of (r, "pp", 1, &run->pp_said);
+    d->cp = degree_of (r, "cp", 1, NULL);
+    d->ep = degree_of (r, "ep", 1, &run->ep_said);
+    d->vpp = degree_of (r, "vpp", 1, NULL);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
         return "a degree is not a whole number";
     rest = (long long) d->tp * d->pp;
     if (rest <= run->gpus)
         rest *= d->cp;
-    dp = calibrate_whole (r, "dp", 0);
+    dp = degree_of (r, "dp", 0, NULL);
     if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
         return "dp is not a whole number";
     if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
@@ -140,6 +166,16 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
+/* The ZeRO stage of the column for all; 0: it says none. */
+static int stage_said (const char *s)
+{
+    int zero = split_said (s, "zero");
+
+    return zero > 0                                                           ? zero
+           : calibrate_contains (s, "fsdp") || calibrate_contains (s, "hsdp") ? 3
+                                                                              : 0;
+}
+
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
@@ -148,8 +184,8 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
     if (why)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
-    c->zero = calibrate_whole (r, "zero", 0);
-    run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
+    c->zero = calibrate_whole (r, "zero", stage_said (calibrate_cell (r, "parallelism")));
+    run->zero_said = calibrate_cell (r, "zero")[0] != '\0' || c->zero > 0;
     run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is not a whole number";

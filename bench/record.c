@@ -206,7 +206,7 @@ int main (int argc, char **argv)
 
         snprintf (path, sizeof path, "%s/%s", argv[1], file[i]->d_name);
         free (file[i]);
-        if (calibrate_runs_read (path, &read[n_read], &err) == ST_OK)
+        if (runs_dir_read (path, &read[n_read], &err) == ST_OK)
             add_file (&read[n_read++]);
         else
             fprintf (stderr, "record: left out: %s\n", err.text);

@@ -116,7 +116,7 @@ result $? "no time, but a peak" "$T/empty"
 expect 1 "no time can be estimated" "no run has a measured peak, an out-of-memory label or a step time that can be estimated" $L calibrate "$T/none.csv"
 expect 0 "... which validate tells" "cannot run fp8" $L validate "$T/none.csv" --profile megatron-core
 sed '2s/,\([0-9.]*\),,,,,,note,/,1e-300,,,,,,note,/;3s/,\([0-9.]*\),,,,,,note,/,soon,,,,,,note,/' "$T/times.csv" >"$T/odd.csv"
-expect 0 "a time of 1e-300 s and one that is text" "^7 step times:" $L calibrate "$T/odd.csv" --profile megatron-core
+expect 0 "a time of 1e-300 s and one that is text" "^6 step times:" $L calibrate "$T/odd.csv" --profile megatron-core
 ! grep -Eiw "nan|inf" "$T/out" && [ "$(wc -L <"$T/out")" -lt 200 ]
 result $? "... neither NaN nor a number of 300 digits" "$T/out"
 
@@ -127,6 +127,14 @@ expect 0 "rows that contradict each other" "^residual +0.12 +[01]\.?[0-9]* +fitt
 grep -q "warning: rows 3 and 4 contradict each other: step times of 0.2 and 20 s, and 3 rows of this configuration" "$T/err"
 result $? "... are named with their figures" "$T/err"
 expect 0 "... and leave a profile that can be read" "step" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/odd.json"
+# What cannot be is said with its row, and no fit takes it.
+sed "2s/,\([0-9.]*\),,,,,,note,/,0.001,,,,,,note,/" "$T/times.csv" >"$T/doubt.csv"
+for c in validate calibrate; do
+    expect 0 "$c with a time that cannot be" "^ +1 +2 +iter_time_s is shorter than the GPUs' peak allows" $L $c "$T/doubt.csv" --profile megatron-core
+    grep -q "warning: row 2: iter_time_s is shorter than the GPUs' peak allows; no fit takes it" "$T/err"
+    result $? "... and a warning" "$T/err"
+done
+expect 0 "... which the fit leaves out" "^7 step times:" $L calibrate "$T/doubt.csv" --profile megatron-core
 
 printf "a,b\n1,2\n" >"$T/other.csv"
 for c in validate calibrate; do

@@ -134,7 +134,7 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
     struct numbering num = {NULL, 0};
     enum status st = ST_OK;
 
-    TRY (file_read (j->path, &data, &len, err));
+    TRY (file_read_bytes (j->path, &data, &len, err));
     while (at < len && st == ST_OK) {
         const char *end = memchr (data + at, '\n', len - at);
         json_t *line =

@@ -312,7 +312,8 @@ static enum status read_document (const char *arg, const char *name,
     text_add (&path, "%s", arg);
     if (stat (arg, &st) == 0 && S_ISDIR (st.st_mode))
         text_add (&path, "/config.json");
-    status = path.failed ? err_nomem (err) : json_read (text_str (&path), &doc, err);
+    status =
+        path.failed ? err_nomem (err) : json_read_config (text_str (&path), &doc, err);
     if (status == ST_OK)
         status = workload_model_from_json (doc, file_title (text_str (&path)), name, m,
                                            notes, err);

@@ -4,6 +4,24 @@
 #include "tests/lib/fields.h"
 #include "tests/lib/folder.h"
 
+/* As Python writes what JSON has no number for; of a file, as the hub has it. */
+static void not_quite_json (void **state)
+{
+    static const char text[] =
+        "{\"model_type\": \"nemotron_h\", \"hidden_size\": 4096, \"vocab_size\": "
+        "131072,\n"
+        " \"hybrid_override_pattern\": \"M-M*\", \"num_attention_heads\": 32,\n"
+        " \"mamba_num_heads\": 128, \"mamba_head_dim\": 64, \"n_groups\": 8,\n"
+        " \"ssm_state_size\": 128, \"time_step_limit\": [0.0, Infinity]}";
+    struct workload_model m;
+    struct error err = {""};
+    (void) state;
+
+    write_in_folder ("config.json", text, sizeof text - 1);
+    ok (workload_model_read (in_folder ("config.json"), &m, NULL, &err), &err);
+    assert_int_equal (m.layers, 4);
+}
+
 static void refused (void **state)
 {
     static const struct {
@@ -336,15 +354,12 @@ static void named_for_the_folder (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (refused),
-                                       cmocka_unit_test (mosaic),
-                                       cmocka_unit_test (dense_first),
-                                       cmocka_unit_test (guessed),
-                                       cmocka_unit_test (wrapped),
-                                       cmocka_unit_test (gate_doubted),
-                                       cmocka_unit_test (warned),
-                                       cmocka_unit_test (names),
-                                       cmocka_unit_test (named_for_the_folder)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (not_quite_json), cmocka_unit_test (refused),
+        cmocka_unit_test (mosaic),         cmocka_unit_test (dense_first),
+        cmocka_unit_test (guessed),        cmocka_unit_test (wrapped),
+        cmocka_unit_test (gate_doubted),   cmocka_unit_test (warned),
+        cmocka_unit_test (names),          cmocka_unit_test (named_for_the_folder)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

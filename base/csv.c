@@ -67,6 +67,19 @@ static void on_row (int end, void *context)
     r->column = 0;
 }
 
+/* Spreadsheets of some languages write semicolons, and tables that are copied from pages have tabs:
+ * so it is where the header has one of these and no comma. */
+static char separator_of (const char *data, size_t len)
+{
+    const char *end = memchr (data, '\n', len);
+    size_t n = end ? (size_t) (end - data) : len;
+
+    return memchr (data, ',', n)    ? ','
+           : memchr (data, ';', n)  ? ';'
+           : memchr (data, '\t', n) ? '\t'
+                                    : ',';
+}
+
 static enum status parse (const char *path, const char *data, size_t len,
                           struct csv_table *t, struct error *err)
 {
@@ -75,6 +88,8 @@ static enum status parse (const char *path, const char *data, size_t len,
 
     if (csv_init (&p, CSV_STRICT | CSV_STRICT_FINI) != 0)
         return err_nomem (err);
+    t->separator = separator_of (data, len);
+    csv_set_delim (&p, (unsigned char) t->separator);
 
     bool good = csv_parse (&p, data, len, on_cell, on_row, &r) == len &&
                 csv_fini (&p, on_cell, on_row, &r) == 0;

@@ -12,7 +12,8 @@ struct csv_table {
     char **cell;   /* [rows * columns], row-major; "" where empty */
     int *found;    /* [rows] cells that the row had in the file */
     int rows, columns;
-    int cells; /* that are allocated in cell */
+    int cells;      /* that are allocated in cell */
+    char separator; /* of its cells: a comma; a semicolon or a tab where the header has no comma */
 };
 
 /** Read a whole file ("-" is standard input).  A short row is filled up with empty

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
 static struct table *table;
@@ -36,7 +37,7 @@ static bool open_runs (const char *dir, const char *file, struct calibrate_runs 
             table_cell (table, "-");
         return false;
     }
-    if (calibrate_runs_read (path, r, &err) != ST_OK)
+    if (runs_dir_read (path, r, &err) != ST_OK)
         die (&err);
     return true;
 }

@@ -385,7 +385,7 @@ static void read_source (const char *dir, const char *file, struct source *s)
     snprintf (s->name, sizeof s->name, "%.*s", (int) strlen (file) - 4, file);
     for (int i = 0; i < FIGURES; i++)
         s->figure[i] = NAN;
-    if (calibrate_runs_read (path, &s->runs, &err) == ST_OK) {
+    if (runs_dir_read (path, &s->runs, &err) == ST_OK) {
         measure (s);
     } else {
         const char *why = strstr (err.text, ".csv: "); /* without the folder */

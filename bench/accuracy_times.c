@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
 static struct table *table;
@@ -55,7 +56,7 @@ static void read_timed (const char *dir, const char *const *file,
         snprintf (path, sizeof path, "%s/%s", dir, *file);
         if (stat (path, &sb) != 0)
             continue;
-        if (calibrate_runs_read (path, r, &err) != ST_OK)
+        if (runs_dir_read (path, r, &err) != ST_OK)
             die (&err);
         t->n_files++;
         t->all.run =

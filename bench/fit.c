@@ -75,7 +75,7 @@ int main (int argc, char **argv)
         snprintf (path, sizeof path, "%s/%s", argv[1], file[i]->d_name);
         free (file[i]);
         if (n == CALIBRATE_JOINT_SOURCES ||
-            calibrate_runs_read (path, &runs[n], &err) != ST_OK)
+            runs_dir_read (path, &runs[n], &err) != ST_OK)
             continue;
         source[n] = (struct calibrate_joint_source){&runs[n], timed (&runs[n], &rows)};
         n += rows > 0;

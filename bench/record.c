@@ -191,7 +191,7 @@ int main (int argc, char **argv)
         char path[4096];
 
         snprintf (path, sizeof path, "%s/%s", argv[1], file[i]->d_name);
-        if (calibrate_runs_read (path, &runs, &err) == ST_OK)
+        if (runs_dir_read (path, &runs, &err) == ST_OK)
             add_file (&runs);
         else
             fprintf (stderr, "record: left out: %s\n", err.text);

@@ -3,6 +3,7 @@
 #define BENCH_RUNS_DIR_H
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
@@ -13,6 +14,26 @@ static inline int runs_dir_is_csv (const struct dirent *d)
     const char *dot = strrchr (d->d_name, '.');
 
     return dot && strcmp (dot, ".csv") == 0;
+}
+
+/* A file's runs, but those of which shape, vocabulary or degrees are assumed: what is assumed is no
+ * estimate's fault. */
+static inline enum status runs_dir_read (const char *path, struct calibrate_runs *r,
+                                         struct error *err)
+{
+    enum status st = calibrate_runs_read (path, r, err);
+    int vocab = st == ST_OK ? csv_table_column (&r->table, "vocab", 0) : -1, n = 0;
+
+    for (int i = 0; vocab >= 0 && i < r->n; i++) {
+        if (r->table.cell[r->run[i].row * r->table.columns + vocab][0] &&
+            r->run[i].assumed <= 0)
+            r->run[n++] = r->run[i];
+        else
+            free (r->run[i].layers);
+    }
+    if (vocab >= 0)
+        r->n = n;
+    return st;
 }
 
 /* Do its notes say SLOW: was the step disturbed? */

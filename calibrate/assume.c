@@ -7,9 +7,13 @@
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define MICRO_BATCH_MOST 64 /* that nobody states */
 #define FILLED_MEMORY 0.9
+#define TP_MOST 8
+#define EXPERT_RANKS_MOST 64
+#define SPREAD_DEGREES 0.2 /* of a step's time, in logarithms */
 
 /* Is fp8 what the GPUs have? */
 static bool has_fp8 (const struct calibrate_run *run)
@@ -53,6 +57,7 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
 
 static void set_way (struct calibrate_run *run, const struct calibrate_way *w)
 {
+    run->config.deg.ep = w->ep;
     run->job.precision = w->precision;
     run->config.recompute = w->recompute;
     run->config.micro_batch = w->micro_batch;
@@ -61,6 +66,94 @@ static void set_way (struct calibrate_run *run, const struct calibrate_way *w)
 static bool fits (const struct calibrate_run *run, const struct workload_profile *p)
 {
     return calibrate_need (run, p, MEMEST_LINKWISE) <= FILLED_MEMORY * run->gpu_bytes;
+}
+
+/* ---- degrees that nobody states ---- */
+
+/* What it needs of the GPUs' memory, 1 all of it, if layers are recomputed as the framework does by
+ * default, or as lean as the row allows; INFINITY: the degrees do not divide it. */
+static double filled (const struct calibrate_run *run, const struct workload_profile *p,
+                      bool lean)
+{
+    struct calibrate_run one = *run;
+
+    if (!run->micro_batch_said)
+        one.config.micro_batch = 1;
+    one.recompute_said = run->recompute_said || !lean;
+    return workload_config_check (&one.model, &one.job, &one.config, NULL) == ST_OK
+               ? calibrate_need (&one, p, MEMEST_LINKWISE) / run->gpu_bytes
+               : INFINITY;
+}
+
+/* The largest number of expert ranks, at most so many, that share the experts and are shared by the
+ * replicas. */
+static int expert_ranks (const struct calibrate_run *run, int most)
+{
+    int replicas = run->config.deg.dp * run->config.deg.cp, ep = most;
+
+    while (ep > 1 && (run->model.experts % ep != 0 || replicas % ep != 0))
+        ep--;
+    return ep;
+}
+
+/* With other degrees of tensor and pipeline parallelism, the replicas that are left, and expert ranks
+ * of an NVLink domain or as many as there can be: taken where that needs less memory than `least`.
+ * @return does the GPUs' memory hold it? */
+static bool try_degrees (struct calibrate_run *run, const struct workload_profile *p,
+                         int tp, int pp, double *least)
+{
+    struct calibrate_run one = *run;
+    struct workload_degrees *d = &one.config.deg;
+    int experts[] = {1, calibrate_domain (run), EXPERT_RANKS_MOST};
+    long long rest = (long long) tp * pp * d->cp;
+    double need = INFINITY;
+
+    if (run->gpus % rest != 0 || one.model.layers < pp)
+        return false;
+    d->tp = d->etp = tp;
+    d->pp = pp;
+    d->dp = (int) (run->gpus / rest);
+    one.config.sequence_parallel = tp > 1 && run->splits_sequences;
+    calibrate_schedule_noted ("", &one.config);
+    one.layers = NULL;
+    if (!calibrate_spread_layers (&one))
+        return false;
+    take_defaults (&one, p);
+    for (int i = 0; i < 3 && need > 1.0; i++) {
+        if (!run->ep_said && run->model.experts > 0)
+            d->ep = expert_ranks (&one, experts[i]);
+        need = filled (&one, p, i > 0 || run->ep_said || run->model.experts == 0);
+    }
+    if (need >= *least) {
+        free (one.layers);
+        return false;
+    }
+    free (run->layers);
+    *run = one;
+    *least = need;
+    return need <= 1.0;
+}
+
+/* What no GPU could hold was split: among expert ranks, then in a node by tensor parallelism, then
+ * into stages, as little as it needs.  What the row states stays. */
+static void open_degrees (struct calibrate_run *run, const struct workload_profile *p)
+{
+    const struct workload_degrees d = run->config.deg;
+    bool experts = !run->ep_said && run->model.experts > 0, held;
+    double least = filled (run, p, !experts);
+    int tp = d.tp, pp = d.pp, node = calibrate_domain (run);
+
+    /* Who shards the weights says what else he splits. */
+    if (least <= 1.0 || run->config.zero == 3 ||
+        (experts && try_degrees (run, p, tp, pp, &least)))
+        return; /* open_experts weighs these */
+    held = false;
+    while (!held && !run->tp_said && 2 * tp <= node && 2 * tp <= TP_MOST)
+        held = try_degrees (run, p, tp *= 2, pp, &least);
+    while (!held && !run->pp_said && pp < run->model.layers)
+        held = try_degrees (run, p, tp, ++pp, &least);
+    if (run->config.deg.tp != d.tp || run->config.deg.pp != d.pp)
+        run->assumed = hypot (run->assumed, SPREAD_DEGREES);
 }
 
 /* Ways that have been found so far, from here on each in two: `share` of it stays. */
@@ -79,12 +172,29 @@ static void split (struct calibrate_run *run, const struct calibrate_way *other,
 /* fp8 by default is not always on: people also compare with bf16. */
 static void open_precision (struct calibrate_run *run)
 {
-    struct calibrate_way other = run->way[0];
+    struct calibrate_way other[CALIBRATE_WAYS_MAX];
+    int n = run->n_ways;
 
     if (run->precision_said || run->job.precision != PREC_FP8)
         return;
-    other.precision = PREC_BF16;
-    split (run, &other, 0.7, 1);
+    for (int i = 0; i < n; i++) {
+        other[i] = run->way[i];
+        other[i].precision = PREC_BF16;
+    }
+    split (run, other, 0.7, n);
+}
+
+/* Expert ranks of an NVLink domain, or as many as there are. */
+static void open_experts (struct calibrate_run *run, const struct workload_profile *p)
+{
+    struct calibrate_way other = run->way[0];
+    struct calibrate_run one = *run;
+
+    if (run->ep_said || run->config.deg.ep == 1)
+        return;
+    other.ep = one.config.deg.ep = expert_ranks (run, EXPERT_RANKS_MOST);
+    if (other.ep != run->config.deg.ep && filled (&one, p, true) <= 1.0)
+        split (run, &other, 0.7, 1);
 }
 
 /* As the framework does by default, or the other way: nothing where that is all and it fits, all
@@ -170,9 +280,11 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     take_defaults (run, p);
     if (calibrate_names_source (p, run->source))
         return;
+    open_degrees (run, p);
     run->n_ways = 1;
-    run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.recompute,
-                                         run->job.precision, 1.0};
+    run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,
+                                         run->config.recompute, run->job.precision, 1.0};
+    open_experts (run, p);
     open_precision (run);
     open_recompute (run, p);
     open_micro_batch (run, p);

@@ -18,12 +18,12 @@
 #define CALIBRATE_TYPES_MAX 8
 #define CALIBRATE_REASONS_MAX 32
 
-#define CALIBRATE_WAYS_MAX 8
+#define CALIBRATE_WAYS_MAX 16
 #define CALIBRATE_CAPACITY_MOST 64.0 /* of experts, over their mean of tokens */
 
 /** A way that a run may have been where its row leaves it open. */
 struct calibrate_way {
-    int micro_batch;
+    int micro_batch, ep;
     enum workload_recompute recompute;
     enum workload_precision precision;
     double weight; /* of a run's ways, 1 in all */
@@ -36,11 +36,19 @@ struct calibrate_run {
     char framework[64];          /* what ran it, as the row spells it; "": not said */
     char release[16];            /* of what ran it, or its date; "": not said */
     struct workload_model model; /* its name is the row's */
+    double assumed; /* spread of what is assumed of its shape, of a step's logarithm */
     struct workload_job job;
     struct workload_config config;
     /* Does the row state them?  Else they are those of the source's profile. */
+    enum {
+        STATES_USUAL,
+        STATES_MIXED,
+        STATES_PURE
+    } states; /* what its precision's words say
+                                                                of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
-        sequence_parallel_said;
+        sequence_parallel_said, tp_said, pp_said, ep_said;
+    bool splits_sequences;                 /* with tensor parallelism, as it states */
     enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
     enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
     bool drops_tokens;                     /* experts have a capacity */
@@ -70,11 +78,13 @@ struct calibrate_run {
     double peak_bytes;
     double static_bytes; /* weights, gradients, optimizer, as an allocator saw them */
     int oom;             /* 1 ran out, 0 ran, -1 unknown */
+    const char *doubt_time, *doubt_peak; /* why these cannot be; NULL: they can */
 };
 
 /** Why rows are left out, and how many. */
+#define CALIBRATE_REASON 160
 struct calibrate_reason {
-    char reason[96];
+    char reason[CALIBRATE_REASON];
     int count, first_row; /* of the file, the header not counted */
 };
 
@@ -84,7 +94,12 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
+    struct calibrate_reason
+        doubted[CALIBRATE_REASONS_MAX]; /* measurements that cannot be:
+                                                               no fit takes them */
+    int n_doubted;
     char absent[512]; /* columns that the header lacks, with commas; taken as empty */
+    char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 
@@ -109,11 +124,6 @@ void calibrate_runs_release (struct calibrate_runs *r);
  *  @param[in,out] c  pp and vpp are those of the row; vpp becomes the schedule's
  *  @return false for a word that is no schedule's */
 bool calibrate_schedule_noted (const char *notes, struct workload_config *c);
-
-/** The GPU type that a source's spelling means ("A100-SXM4-80GB", "h100_80gb", "T4
- *  (G4dn.12xlarge)"), or NULL.  @param memory_gb  the row's, to tell variants apart; 0:
- *  unknown */
-const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb);
 
 /** GPUs of one NVLink domain of the run's (first) machines: a node's, or a rack's. */
 int calibrate_domain (const struct calibrate_run *run);
@@ -153,6 +163,10 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open);
 
+/** The same of its memory. */
+double calibrate_memory_spread (const struct calibrate_run *run,
+                                const struct workload_profile *p);
+
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
@@ -177,6 +191,10 @@ enum status calibrate_step (const struct calibrate_run *run,
                             const struct topology_cluster *cluster,
                             const struct workload_profile *p, double *step_s,
                             double *open, struct error *err);
+
+/** Doubt step times that are a hundred times an estimate, or a hundredth: of another unit, mostly.
+ *  @param[in] step_s  [runs->n] of calibrate_steps */
+void calibrate_doubt_steps (struct calibrate_runs *runs, const double *step_s);
 
 /** Step times of runs, and why some have none. */
 struct calibrate_steps {

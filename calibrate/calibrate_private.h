@@ -8,21 +8,88 @@
 
 #define CALIBRATE_SPELLED_MAX 96 /* bytes of a GPU type's spelling */
 
-/** A row of a runs file. */
+/** A row of a runs file, in its usual form. */
 struct row {
     const struct csv_table *table;
     int index;
+    char *why; /* [CALIBRATE_REASON] room for why it is skipped */
 };
+
+#define CALIBRATE_JOINED 96 /* bytes of a name's letters and digits */
+
+/** What cells of a column are. */
+enum calibrate_kind {
+    CELL_TEXT,
+    CELL_WHOLE, /* a number without parts */
+    CELL_NUMBER,
+    CELL_PARTS,    /* a number, or one for each part of a mix of GPUs */
+    CELL_FLAG,     /* 0 or 1 */
+    CELL_STAGE,    /* of ZeRO */
+    CELL_RECOMPUTE /* a word */
+};
+
+/** A unit of a column, and what a number in it is multiplied by. */
+struct calibrate_unit {
+    const char *word;
+    double factor;
+};
+
+/** A column that is read. */
+struct calibrate_column {
+    const char *name,
+        *also; /* documented; what else it is called, joined, with blanks between */
+    enum calibrate_kind kind;
+    const struct calibrate_unit *unit; /* NULL word behind the last */
+    const char *expected;              /* in its cells */
+    bool optional;                     /* a header may lack it without a word */
+};
+
+/** A name's letters and digits, in lower case. */
+void calibrate_join (const char *name, char out[CALIBRATE_JOINED]);
+
+/** The column that a title means, or NULL.  @param[out] factor  of a unit in the title, else 1 */
+const struct calibrate_column *calibrate_column_named (const char *title, double *factor);
+
+/** The unit that is said behind a number, or NULL. */
+const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c,
+                                                const char *said);
+
+/** A copy of the file's table in the form that rows are read from.
+ *  @param[out] usual  release with csv_table_release
+ *  @param[out] meant  columns that stand under other names, "num_gpus as gpus, ..." */
+enum status calibrate_usual_form (const struct csv_table *t, struct csv_table *usual,
+                                  struct text *meant, struct error *err);
+
+/** Why the row is skipped for a cell that is no number or word of its column; NULL: none is so. */
+const char *calibrate_unread_cell (const struct row *r);
+
+/** 'COLUMN "FOUND": expected EXPECTED', in the row's room. */
+const char *calibrate_refuse (const struct row *r, const char *column,
+                              const char *expected);
+
+/** Does a cell say that the run ran out of memory? */
+bool calibrate_is_oom (const char *cell);
 
 /** The columns of a model's shape. */
 #define CALIBRATE_SIZES "layers hidden heads ffn vocab"
 
 /** The model of a row.  @return NULL, or why the row must be skipped (a literal) */
-const char *calibrate_read_model (const struct row *r, struct workload_model *m);
+const char *calibrate_read_model (const struct row *r, struct calibrate_run *run);
 
 /** Sequence, batch, precision, kernels, adapters and states of the row, and the release that ran
  *  it.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run);
+
+/** A batch that the row does not state: of its tokens, of its step's time and tokens a second, or
+ *  micro-batches on all replicas.  0: nothing says */
+int calibrate_implied_batch (const struct row *r, const struct calibrate_run *run);
+
+/** Step time, peak and whether it ran out, as stated or by the rates that are.
+ *  @return NULL, or why the row must be skipped (a literal) */
+const char *calibrate_read_measured (const struct row *r, struct calibrate_run *run);
+
+/** Doubt what the run says was measured where it cannot be, and count it. */
+void calibrate_doubt (struct calibrate_runs *runs, struct calibrate_run *run);
 
 /** The GPUs and machines of the row: gpus, gpus_per_node, gpu, gpu_mem_gb,
  *  inter_node_gbps.  A number for each part of a mix has "/" or "+" between them.
@@ -38,6 +105,10 @@ const char *calibrate_read_machines (const struct row *r, struct calibrate_run *
  *  @param[in,out] run  its model and degrees are read; `layers` is allocated
  *  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run);
+
+/** The layers of stages as frameworks spread them; what `layers` had is freed.
+ *  @return false: out of memory, and nothing has changed */
+bool calibrate_spread_layers (struct calibrate_run *run);
 
 /** Fill in what the row leaves out, and the ways it may have been run (see assume.c).
  *  @param[in,out] run  read but for that; its way and n_ways are written */
@@ -71,13 +142,16 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part);
 
 /** Find the contract's columns in the table of a runs file; what is absent is noted.
+ *  @param[in] t  in its usual form
  *  @return ST_OK; ST_INVALID, naming it, for a column that is twice there or that no row can
  *          do without */
-enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
-                                     struct error *err);
+enum status calibrate_check_columns (const char *path, const struct csv_table *t,
+                                     struct calibrate_runs *runs, struct error *err);
 
 /** The text of a cell by the column's name. */
 const char *calibrate_cell (const struct row *r, const char *name);
+/** A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
+bool calibrate_number (const char *cell, double *x);
 /** A whole number of a cell, 0 to 2^30; absent when empty, -1 when it is none. */
 int calibrate_whole (const struct row *r, const char *name, int absent);
 /** A positive number of a cell, `absent` when it is empty; false when it is something

@@ -1,4 +1,4 @@
-/* The columns of a runs file, and what their cells say. */
+/* The columns of a runs file, under the names that people give them. */
 #include "calibrate/calibrate_private.h"
 
 #include <ctype.h>
@@ -8,36 +8,285 @@
 
 #include "base/file.h"
 
-#define COLUMNS                                                                        \
-    "source model params_b layers hidden heads kv_heads ffn vocab seq gpu gpu_mem_gb " \
-    "gpus gpus_per_node inter_node_gbps tp pp vpp dp cp ep sp zero micro_batch "       \
-    "global_batch precision attention recompute iter_time_s tokens_per_s_per_gpu "     \
-    "tflops_per_gpu mfu peak_mem_gb oom notes"
+/* ---- the table ---- */
+
+static const struct calibrate_unit seconds[] = {
+    {"s", 1},       {"sec", 1},   {"secs", 1},    {"second", 1},
+    {"seconds", 1}, {"ms", 1e-3}, {"msec", 1e-3}, {"milliseconds", 1e-3},
+    {NULL, 0}};
+static const struct calibrate_unit gib[] = {
+    {"gb", 1},           {"gib", 1},         {"g", 1}, {"mb", 1.0 / 1024},
+    {"mib", 1.0 / 1024}, {"bytes", 0x1p-30}, {NULL, 0}};
+/* Whose case tells bits from bytes: not in names of columns, whose case is nothing. */
+static const struct calibrate_unit gbits[] = {
+    {"Gbps", 1}, {"gbps", 1}, {"Gbit/s", 1}, {"Gbits/s", 1}, {"Tbps", 1000},
+    {"Gb/s", 1}, {"GB/s", 8}, {"GBps", 8},   {NULL, 0}};
+static const struct calibrate_unit rates[] = {
+    {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},  {"tokens/s", 1},
+    {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {NULL, 0}};
+static const struct calibrate_unit tflops[] = {
+    {"tflops", 1},      {"tflop/s", 1},      {"tflops/s", 1}, {"tflops/gpu", 1},
+    {"tflop/s/gpu", 1}, {"tflops/s/gpu", 1}, {"pflops", 1e3}, {NULL, 0}};
+static const struct calibrate_unit shares[] = {
+    {"%", .01}, {"pct", .01}, {"percent", .01}, {NULL, 0}};
+static const struct calibrate_unit billions[] = {{"b", 1},    {"bn", 1},  {"billion", 1},
+                                                 {"m", 1e-3}, {"t", 1e3}, {NULL, 0}};
+static const struct calibrate_unit powers[] = {{"k", 1024}, {"tokens", 1}, {NULL, 0}};
+static const struct calibrate_unit thousands[] = {{"k", 1000}, {NULL, 0}};
+static const struct calibrate_unit millions[] = {
+    {"k", 1024}, {"m", 1048576}, {"tokens", 1}, {NULL, 0}};
+static const struct calibrate_unit pieces[] = {{"gpus", 1}, {"x", 1}, {NULL, 0}};
+static const struct calibrate_unit none[] = {{NULL, 0}};
+
+/* A documented column, what else it is called, joined to letters and digits, and its cells.  Behind
+ * a name its unit may stand, and words as "num" and "size" are none of it. */
+#define CELLS(KIND, UNITS, EXPECTED) .kind = KIND, .unit = UNITS, .expected = EXPECTED
+#define WHOLE(UNITS) CELLS (CELL_WHOLE, UNITS, "a whole number")
+#define NUMBER(UNITS, EXPECTED) CELLS (CELL_NUMBER, UNITS, EXPECTED)
+#define TEXT CELLS (CELL_TEXT, none, NULL)
+#define OPTIONAL .optional = true
+static const struct calibrate_column columns[] = {
+    {"source", "paper reference", TEXT},
+    {"framework", "library trainer trainingframework stack", TEXT, OPTIONAL},
+    {"model", "modelname modelid architecture", TEXT},
+    {"params_b",
+     "params parameters numparams nparams modelsize modelparams paramsbillion "
+     "paramsinb parametersb modelsizeb paramcount",
+     NUMBER (billions, "1e9 parameters, as in 6.7")},
+    {"layers", "nlayer numlayer hiddenlayers transformerlayers blocks depth",
+     WHOLE (none)},
+    {"hidden", "dmodel nembd hiddendim embeddim embeddingdim dim modeldim", WHOLE (none)},
+    {"heads", "nhead attentionheads attnheads queryheads", WHOLE (none)},
+    {"kv_heads", "keyvalueheads querygroups kvhead", WHOLE (none)},
+    {"ffn", "ffnhidden intermediate dff ffndim mlpdim feedforward", WHOLE (none)},
+    {"vocab", "vocabulary nvocab", WHOLE (thousands)},
+    {"seq",
+     "seqlen seqlength sequence sequencelen sequencelength context contextlen "
+     "contextlength contextwindow ctx ctxlen maxseqlen maxseqlength maxlength maxlen",
+     WHOLE (powers)},
+    {"gpu",
+     "gputype gpumodel gpuname accelerator acceleratortype device devicetype hardware",
+     TEXT},
+    {"gpu_mem_gb", "gpumem gpumemory vram gpuvram",
+     CELLS (CELL_PARTS, gib, "GB of one GPU")},
+    {"gpus", "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices devices",
+     WHOLE (pieces)},
+    {"gpus_per_node",
+     "gpusnode gpuspernode gpusperhost gpupernode ngpuspernode nprocpernode",
+     WHOLE (pieces)},
+    {"inter_node_gbps",
+     "network networkbandwidth interconnect interconnectbandwidth internode "
+     "internodebandwidth nodebandwidth nodenetwork",
+     CELLS (CELL_PARTS, gbits, "Gbit/s of one node, as in 400")},
+    {"tp", "tensorparallel tensorparallelism tensormodelparallel mp modelparallel",
+     WHOLE (none)},
+    {"pp", "pipelineparallel pipelineparallelism pipelinemodelparallel pipelinestages",
+     WHOLE (none)},
+    {"vpp",
+     "vp virtualpp virtualpipeline virtualpipelineparallel virtualpipelinemodelparallel "
+     "interleave modelchunks",
+     WHOLE (none)},
+    {"dp", "dataparallel dataparallelism", WHOLE (none)},
+    {"cp",
+     "contextparallel contextparallelism sequenceparallelsize seqparallelsize spsize "
+     "ulysses ulyssesdegree",
+     WHOLE (none)},
+    {"ep", "expertparallel expertparallelism expertmodelparallel", WHOLE (none)},
+    {"sp", "sequenceparallel sequenceparallelism seqparallel",
+     CELLS (CELL_FLAG, none, "0 or 1, and a degree in cp")},
+    {"zero",
+     "zerostage sharding shardingstrategy fsdpsharding fsdpshardingstrategy dpstrategy "
+     "dataparallelstrategy parallelstrategy fsdpstrategy",
+     CELLS (CELL_STAGE, none, "0 to 3")},
+    {"micro_batch",
+     "mbs microbatch batchpergpu batchsizepergpu perdevicebatch perdevicetrainbatch "
+     "perdevicebatchsize perdevicetrainbatchsize trainmicrobatchsizepergpu "
+     "trainmicrobatchpergpu localbatch pergpubatch devicebatch bspergpu batchperdevice",
+     WHOLE (none)},
+    {"global_batch", "gbs totalbatch trainbatch globalbs effectivebatch", WHOLE (powers)},
+    {"precision", "dtype datatype mixedprecision computedtype trainingprecision numerics",
+     TEXT},
+    {"attention",
+     "attn attentionimpl attentionimplementation attnimplementation attnimpl "
+     "attentiontype",
+     TEXT},
+    {"recompute",
+     "recomputation activationcheckpointing activationcheckpoint ac acmode remat "
+     "gradientcheckpointing checkpointing activationrecompute activationrecomputation "
+     "recomputegranularity gradckpt activationckpt",
+     CELLS (CELL_RECOMPUTE, none, "none, selective, full or modules")},
+    {"iter_time_s",
+     "itertime iterationtime steptime timeperstep timeperiteration timeperiter sper "
+     "sstep sit sperstep sperit siter secstep secperstep secondsperstep "
+     "secperiter secondsperiteration elapsedtimeperiteration mstep msstep "
+     "avgsteptime meansteptime",
+     NUMBER (seconds, "seconds, as in 10.5")},
+    {"tokens_per_s_per_gpu",
+     "tokenspersecpergpu tokenspersecondpergpu tokenssgpu toksgpu tokspergpu "
+     "tokenspergpupers tokenspergpupersec tokenspergpupersecond tokenspersgpu "
+     "tokensgpus tpspergpu tpsgpu wps tgs throughputpergpu tokensperdevicepersecond "
+     "tokenssdevice tokpersecpergpu tokspersecpergpu",
+     NUMBER (rates, "tokens a second of one GPU")},
+    {"tflops_per_gpu",
+     "tflops tflopsgpu tflopgpu tflopssgpu tflopsgpu tflopspersgpu modeltflops "
+     "modeltflopspergpu achievedtflops achievedtflopspergpu tflopsperdevice "
+     "tflopspersecpergpu tflopsspergpu",
+     NUMBER (tflops, "TFLOP/s of one GPU")},
+    {"mfu", "modelflopsutilization modelflopsutilisation modelfloputilization",
+     NUMBER (shares, "a share, as in 0.45, or a percentage, as in 45 %")},
+    {"peak_mem_gb",
+     "peakmem peakmemory peakgpumem peakgpumemory mem memory memoryused maxmem "
+     "maxmemory maxmemoryallocated maxmemoryreserved memoryusage memusage gpumemused "
+     "gpumemoryused peakvram memorypergpu memgpu peakmemorypergpu peakmempergpu "
+     "maxmemalloc peakallocated peakreserved peakactivemem memperg",
+     NUMBER (gib, "GiB, as in 61.5")},
+    {"oom", "outofmemory ranout isoom", CELLS (CELL_FLAG, none, "0 or 1")},
+    {"notes", "note comment comments remark remarks", TEXT},
+    /* What others follow from. */
+    {"tokens_per_s",
+     "tokenspersec tokenspersecond tokenss toks tps tokensec tokpersec "
+     "throughputtoks throughputtokenss throughputtokenspers totaltokenspers",
+     NUMBER (rates, "tokens a second"), OPTIONAL},
+    {"samples_per_s",
+     "samplespersec samplespersecond sampless sequencespers sequencespersecond "
+     "sequencess examplespersecond",
+     NUMBER (rates, "sequences a second"), OPTIONAL},
+    {"batch_size", "batch bs", WHOLE (none), OPTIONAL},
+    {"batch_tokens", "globalbatchtokens tokensperbatch tokensperstep tokensbatch",
+     WHOLE (millions), OPTIONAL},
+    {"gradient_accumulation",
+     "gradientaccumulationsteps gradaccum gradaccumsteps gas accumulationsteps "
+     "gradacc accumulation microbatches",
+     WHOLE (none), OPTIONAL},
+    {"nodes", "numnode nnodes nnode hosts numhosts nodecount", WHOLE (none), OPTIONAL},
+};
 
 /* Without them no row can be used; where the header has no `model`, sizes are needed too. */
 static const char needed[] = "seq gpu gpus";
 
-enum status calibrate_check_columns (const char *path, struct calibrate_runs *runs,
-                                     struct error *err)
+/* Columns that may stand for one that is not there. */
+static const struct {
+    const char *name, *by;
+} instead[] = {{"gpus", "nodes"}, {"gpus", "dp"}, {"gpus", "gpu"}};
+
+/* ---- names ---- */
+
+static void lower (char *s)
 {
-    const struct csv_table *t = &runs->table;
-    char columns[] = COLUMNS, *column[64];
-    int n = text_words (columns, column, 64);
+    for (; *s; s++)
+        *s = (char) tolower ((unsigned char) *s);
+}
+
+/* A name's letters and digits; without the words that say nothing, if asked. */
+static void join (const char *name, bool all, char out[CALIBRATE_JOINED])
+{
+    static const char idle[] = "num n number of size degree the";
+    size_t n = 0;
+
+    while (*name) {
+        size_t len = 0, from = n;
+        char word[CALIBRATE_JOINED];
+
+        while (isalnum ((unsigned char) name[len]) && n < CALIBRATE_JOINED - 1)
+            out[n++] = name[len++];
+        out[n] = '\0';
+        snprintf (word, sizeof word, "%s", out + from);
+        lower (word);
+        if (!all && text_has_word (idle, word))
+            n = from;
+        name += len + (name[len] != '\0');
+    }
+    out[n] = '\0';
+}
+
+void calibrate_join (const char *name, char out[CALIBRATE_JOINED])
+{
+    join (name, true, out);
+    lower (out);
+}
+
+const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c,
+                                                const char *said)
+{
+    char own[CALIBRATE_JOINED], joined[CALIBRATE_JOINED];
+
+    join (said, true, joined);
+    for (int strict = 1; strict >= 0; strict--)
+        for (const struct calibrate_unit *u = c->unit; u->word; u++) {
+            join (u->word, true, own);
+            if (own[0] == '\0' ? strcmp (u->word, said) == 0
+                : strict       ? strcmp (own, joined) == 0
+                               : strcasecmp (own, joined) == 0)
+                return u;
+        }
+    return NULL;
+}
+
+/* Is it a name of the column, maybe with a unit behind?  @param[out] factor  the unit's */
+static bool is_called (const struct calibrate_column *c, const char *joined,
+                       double *factor)
+{
+    char own[CALIBRATE_JOINED];
+
+    calibrate_join (c->name, own);
+    *factor = 1.0;
+    if (strcasecmp (own, joined) == 0)
+        return true;
+    for (const char *w = c->also; *w; w += strspn (w, " ")) {
+        size_t n = strcspn (w, " ");
+        const struct calibrate_unit *u = NULL;
+
+        if (strncasecmp (w, joined, n) == 0) {
+            if (joined[n] == '\0')
+                return true;
+            if ((u = calibrate_unit_of (c, joined + n))) {
+                *factor = u->factor;
+                return true;
+            }
+        }
+        w += n;
+    }
+    return false;
+}
+
+const struct calibrate_column *calibrate_column_named (const char *title, double *factor)
+{
+    for (int all = 1; all >= 0; all--) {
+        char joined[CALIBRATE_JOINED];
+
+        join (title, all, joined);
+        for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++)
+            if (is_called (&columns[i], joined, factor))
+                return &columns[i];
+    }
+    return NULL;
+}
+
+/* ---- the header ---- */
+
+enum status calibrate_check_columns (const char *path, const struct csv_table *t,
+                                     struct calibrate_runs *runs, struct error *err)
+{
     bool named = csv_table_column (t, "model", 0) >= 0;
     struct text missing = {0}, refused = {0};
     enum status st = ST_OK;
 
-    for (int i = 0; i < n; i++) {
-        int at = csv_table_column (t, column[i], 0);
+    for (size_t i = 0; i < COUNT_OF (columns); i++) {
+        const char *name = columns[i].name;
+        int at = csv_table_column (t, name, 0);
+        bool replaced = false;
 
-        if (at < 0) {
-            text_add (&missing, "%s%s", missing.len ? ", " : "", column[i]);
-            if (text_has_word (needed, column[i]) ||
-                (!named && text_has_word (CALIBRATE_SIZES, column[i])))
-                text_add (&refused, "%s%s", refused.len ? ", " : "", column[i]);
-        } else if (csv_table_column (t, column[i], at + 1) >= 0) {
+        for (size_t k = 0; k < COUNT_OF (instead); k++)
+            replaced = replaced || (strcmp (instead[k].name, name) == 0 &&
+                                    csv_table_column (t, instead[k].by, 0) >= 0);
+        if (at < 0 && !columns[i].optional) {
+            text_add (&missing, "%s%s", missing.len ? ", " : "", name);
+            if ((text_has_word (needed, name) && !replaced) ||
+                (!named && text_has_word (CALIBRATE_SIZES, name)))
+                text_add (&refused, "%s%s", refused.len ? ", " : "", name);
+        } else if (at >= 0 && csv_table_column (t, name, at + 1) >= 0) {
             st = err_set (err, ST_INVALID, "%s: the header has %s twice",
-                          file_title (path), column[i]);
+                          file_title (path), name);
         }
     }
     if (refused.len > 0)
@@ -52,107 +301,27 @@ enum status calibrate_check_columns (const char *path, struct calibrate_runs *ru
     return st;
 }
 
-const char *calibrate_cell (const struct row *r, const char *name)
+bool calibrate_is_oom (const char *cell)
 {
-    const struct csv_table *t = r->table;
-    int column = csv_table_column (t, name, 0);
+    char joined[CALIBRATE_JOINED];
 
-    return column < 0
-               ? ""
-               : t->cell[(size_t) r->index * (size_t) t->columns + (size_t) column];
+    calibrate_join (cell, joined);
+    return text_has_word ("oom outofmemory cudaoutofmemory cudaoom", joined);
 }
 
-/* A number, which words in brackets may follow ("1(8)" is 1); false when empty or none. */
-static bool number (const struct row *r, const char *name, double *x)
+const char *calibrate_unread_cell (const struct row *r)
 {
-    const char *s = calibrate_cell (r, name);
-    char *end;
-    double value = strtod (s, &end);
+    for (size_t i = 0; i < COUNT_OF (columns); i++) {
+        const struct calibrate_column *c = &columns[i];
+        const char *cell = calibrate_cell (r, c->name);
+        bool parts = c->kind == CELL_PARTS && strpbrk (cell, "/+");
+        double x;
 
-    if (end == s || !isfinite (value))
-        return false;
-    end += strspn (end, " ");
-    if (*end != '\0' && *end != '(')
-        return false;
-    *x = value;
-    return true;
-}
-
-int calibrate_whole (const struct row *r, const char *name, int absent)
-{
-    double x;
-
-    if (calibrate_cell (r, name)[0] == '\0')
-        return absent;
-    if (!number (r, name, &x) || x < 0 || x > 1 << 30 || x != floor (x))
-        return -1;
-    return (int) x;
-}
-
-bool calibrate_stated (const struct row *r, const char *name, double absent, double *x)
-{
-    *x = absent;
-    return calibrate_cell (r, name)[0] == '\0' || (number (r, name, x) && *x > 0);
-}
-
-bool calibrate_contains (const char *s, const char *part)
-{
-    size_t n = strlen (part);
-
-    for (; *s; s++)
-        if (strncasecmp (s, part, n) == 0)
-            return true;
-    return false;
-}
-
-bool calibrate_contains_name (const char *s, const char *name)
-{
-    static const char between[] = " -_";
-
-    for (; *s; s++) {
-        const char *a = s, *b = name;
-
-        while (*b && tolower ((unsigned char) *a) == tolower ((unsigned char) *b)) {
-            a += 1 + strspn (a + 1, between);
-            b += 1 + strspn (b + 1, between);
-        }
-        if (*b == '\0')
-            return true;
+        if (cell[0] == '\0' || parts || c->kind == CELL_TEXT ||
+            c->kind == CELL_RECOMPUTE || calibrate_is_oom (cell))
+            continue;
+        if (!calibrate_number (cell, &x) || (c->kind == CELL_WHOLE && x != floor (x)))
+            return calibrate_refuse (r, c->name, c->expected);
     }
-    return false;
-}
-
-bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
-{
-    const char *s = calibrate_cell (r, "notes");
-    size_t n = strlen (key);
-
-    while (*s) {
-        size_t len = strcspn (s, ";"), skip = strspn (s, " ");
-
-        if (len > skip + n && strncmp (s + skip, key, n) == 0 && s[skip + n] == '=') {
-            snprintf (value, size, "%.*s", (int) (len - skip - n - 1), s + skip + n + 1);
-            return true;
-        }
-        s += len + (s[len] == ';');
-    }
-    return false;
-}
-
-int calibrate_note_int (const struct row *r, const char *key, int absent)
-{
-    char value[64], *end;
-    long n;
-
-    if (!calibrate_note (r, key, value, sizeof value))
-        return absent;
-    n = strtol (value, &end, 10);
-    return end == value || n < 0 || n > 1 << 30 ? -1 : (int) n;
-}
-
-bool calibrate_note_true (const struct row *r, const char *key)
-{
-    char value[64];
-
-    return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
+    return NULL;
 }

@@ -7,8 +7,9 @@
 
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
 {
-    return part == CALIBRATE_TIME ? !isnan (run->iter_time_s)
-                                  : !isnan (run->peak_bytes) || run->oom >= 0;
+    return part == CALIBRATE_TIME
+               ? !isnan (run->iter_time_s) && !run->doubt_time
+               : (!isnan (run->peak_bytes) && !run->doubt_peak) || run->oom >= 0;
 }
 
 /* The type that sets the pace of a mix, whose stages the others wait for. */
@@ -221,7 +222,31 @@ double calibrate_time_spread (const struct calibrate_run *run,
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)
         return p->time.residual;
-    return hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0);
+    return hypot (hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0),
+                  run->assumed);
+}
+
+/* An assumed shape moves memory twice as far as time, which goes with parameters. */
+#define ASSUMED_MEMORY 2.0
+
+double calibrate_memory_spread (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    return hypot (p->memory.residual, ASSUMED_MEMORY * run->assumed);
+}
+
+/* A parameter's weight, gradient and optimizer state in bytes, where the run says more of them than
+ * the framework usually has; 0: it does not. */
+static double state_bytes_said (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    double usual = 2.0 + p->memory.gradient_bytes + p->memory.optimizer_bytes;
+
+    if (run->state_bytes > 0.0 || calibrate_names_source (p, run->source))
+        return run->state_bytes;
+    return run->states == STATES_MIXED && usual < 16.0 ? 16.0
+           : run->states == STATES_PURE && usual > 8.0 ? 8.0
+                                                       : 0.0;
 }
 
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
@@ -229,11 +254,13 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
 {
     const struct workload_degrees *d = &run->config.deg;
     struct workload_profile own = *p;
-    double gradient = run->state_bytes >= 16.0 ? 4.0 : fmin (2.0, run->state_bytes - 2.0);
+    double said = state_bytes_said (run, p);
+    double gradient =
+        said >= 16.0 && run->job.precision != PREC_FP16 ? 4.0 : fmin (2.0, said - 2.0);
 
-    if (run->state_bytes > 0.0) { /* a 16-bit weight is worked with in any case */
+    if (said > 0.0) { /* a 16-bit weight is worked with in any case */
         own.memory.gradient_bytes = gradient;
-        own.memory.optimizer_bytes = fmax (0.0, run->state_bytes - 2.0 - gradient);
+        own.memory.optimizer_bytes = fmax (0.0, said - 2.0 - gradient);
         own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
     }
     own.chunked_loss = own.chunked_loss || run->chunked_loss;
@@ -451,6 +478,7 @@ static enum status step_of_ways (const struct calibrate_run *run,
         as.job.precision = w->precision;
         as.config.recompute = w->recompute;
         as.config.micro_batch = w->micro_batch;
+        as.config.deg.ep = w->ep;
         if (w->weight <= 0.0)
             continue;
         TRY (calibrate_step_by (&as, cluster, p, COSTMODEL_CRITICAL_PATH, &s, err));

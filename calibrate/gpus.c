@@ -12,122 +12,6 @@
 #define GBPS_MIN 1e-5
 #define GBPS_MAX 1e6
 
-/* ---- types ---- */
-
-/* Words of a spelling, and the types that they may mean by memory in GB, with what boards
- * of PCIe are called where they are a type apart; the first family found decides. */
-static const struct {
-    const char *word, *pcie;
-    struct {
-        double memory_gb;
-        const char *type;
-    } variant[3];
-} gpus[] = {
-    {"gb300", NULL, {{288, "gb300-288g"}}},
-    {"gb200", NULL, {{192, "gb200-192g"}}},
-    {"gb10", NULL, {{128, "gb10"}}},
-    {"gh200", NULL, {{96, "gh200-96g"}, {144, "gh200-144g"}}},
-    {"b300", NULL, {{288, "b300-288g"}}},
-    {"b200", NULL, {{192, "b200-192g"}}},
-    {"b100", NULL, {{192, "b100-192g"}}},
-    {"h200", NULL, {{141, "h200-sxm-141g"}}},
-    {"h800", NULL, {{80, "h800-sxm5-80g"}}},
-    {"h100", "h100-pcie-80g", {{80, "h100-sxm5-80g"}, {96, "h100-sxm5-96g"}}},
-    {"h20", NULL, {{96, "h20-96g"}}},
-    {"a800", NULL, {{80, "a800-sxm4-80g"}}},
-    {"a100", "a100-pcie-80g", {{80, "a100-sxm4-80g"}, {40, "a100-sxm4-40g"}}},
-    {"v100", NULL, {{32, "v100-sxm2-32g"}, {16, "v100-sxm2-16g"}}},
-    {"mi355", NULL, {{288, "mi355x"}}},
-    {"mi350", NULL, {{288, "mi350x"}}},
-    {"mi325", NULL, {{256, "mi325x"}}},
-    {"mi300", NULL, {{192, "mi300x"}}},
-    {"mi250", NULL, {{64, "mi250x"}}},
-    {"titan rtx", NULL, {{24, "titan-rtx"}}},
-    {"titan-rtx", NULL, {{24, "titan-rtx"}}},
-    {"2080 ti", NULL, {{11, "rtx-2080-ti"}}},
-    {"2080ti", NULL, {{11, "rtx-2080-ti"}}},
-    {"2080-ti", NULL, {{11, "rtx-2080-ti"}}},
-    {"rtx 8000", NULL, {{48, "rtx-8000"}}},
-    {"rtx8000", NULL, {{48, "rtx-8000"}}},
-    {"pro 6000", NULL, {{96, "rtx-pro-6000"}}},
-    {"pro-6000", NULL, {{96, "rtx-pro-6000"}}},
-    {"6000 ada", NULL, {{48, "rtx-6000-ada"}}},
-    {"6000-ada", NULL, {{48, "rtx-6000-ada"}}},
-    {"6000ada", NULL, {{48, "rtx-6000-ada"}}},
-    {"a6000", NULL, {{48, "rtx-a6000"}}},
-    {"a5000", NULL, {{24, "rtx-a5000"}}},
-    {"a40", NULL, {{48, "a40"}}},
-    {"a30", NULL, {{24, "a30"}}},
-    {"l40s", NULL, {{48, "l40s"}}},
-    {"l40", NULL, {{48, "l40"}}},
-    {"a10g", NULL, {{24, "a10g"}}},
-    {"a10", NULL, {{24, "a10"}}},
-    {"5090", NULL, {{32, "rtx-5090"}}},
-    {"5060 ti", NULL, {{16, "rtx-5060-ti"}}},
-    {"5060ti", NULL, {{16, "rtx-5060-ti"}}},
-    {"4090", NULL, {{24, "rtx-4090"}}},
-    {"3090", NULL, {{24, "rtx-3090"}}},
-    {"l4", NULL, {{24, "l4"}}},
-    {"t4", NULL, {{16, "t4"}}},
-};
-
-/* Is the word in the spelling, and no part of a longer number (A100 in "A1000", L4 in
- * "L40"); one of two letters stands alone. */
-static bool names (const char *spelled, const char *word)
-{
-    size_t n = strlen (word);
-
-    for (const char *s = spelled; *s; s++) {
-        if (strncasecmp (s, word, n) != 0 || isdigit ((unsigned char) s[n]))
-            continue;
-        if (n > 2 || s == spelled || !isalnum ((unsigned char) s[-1]))
-            return true;
-    }
-    return false;
-}
-
-/* The number in front of "GB" or "g" at the end of a spelling; 0: none. */
-static double spelled_gb (const char *name)
-{
-    static const double sizes[] = {288, 192, 144, 141, 128, 96, 80,
-                                   64,  48,  40,  32,  24,  16, 11};
-
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        char tight[8], spaced[8];
-
-        snprintf (tight, sizeof tight, "%.0fg", sizes[i]);
-        snprintf (spaced, sizeof spaced, "%.0f g", sizes[i]);
-        if (calibrate_contains (name, tight) || calibrate_contains (name, spaced))
-            return sizes[i];
-    }
-    return 0;
-}
-
-const struct topology_gpu_type *calibrate_gpu_type (const char *name, double memory_gb)
-{
-    const struct topology_gpu_type *exact = topology_gpu_type_builtin (name);
-    double said = spelled_gb (name);
-
-    if (exact)
-        return exact;
-    memory_gb = said > 0 ? said : memory_gb;
-    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) {
-        int best = 0;
-
-        if (!names (name, gpus[i].word))
-            continue;
-        for (int k = 1; k < 3 && gpus[i].variant[k].type && memory_gb > 0; k++)
-            if (fabs (gpus[i].variant[k].memory_gb - memory_gb) <
-                fabs (gpus[i].variant[best].memory_gb - memory_gb))
-                best = k;
-        return topology_gpu_type_builtin (gpus[i].pcie &&
-                                                  calibrate_contains (name, "pcie")
-                                              ? gpus[i].pcie
-                                              : gpus[i].variant[best].type);
-    }
-    return NULL;
-}
-
 /* ---- networks ---- */
 
 /* Amazon's machines: what their network has (docs.aws.amazon.com, accelerated computing
@@ -151,6 +35,21 @@ static const struct {
     {"g5.48xlarge", 100, 40},
     {"t4", 50, 16},
 };
+
+/* Is the word in the spelling, and no part of a longer number (T4 in "T40")?  One of two letters stands
+ * alone. */
+static bool names (const char *spelled, const char *word)
+{
+    size_t n = strlen (word);
+
+    for (const char *s = spelled; *s; s++) {
+        if (strncasecmp (s, word, n) != 0 || isdigit ((unsigned char) s[n]))
+            continue;
+        if (n > 2 || s == spelled || !isalnum ((unsigned char) s[-1]))
+            return true;
+    }
+    return false;
+}
 
 /* What a network reaches on machines of that spelling.  @param stated  0: not stated */
 static double reached_gbps (const char *spelled, double stated)
@@ -264,14 +163,17 @@ static const char *read_types (const struct row *r, bool mixed,
         return "gpu_mem_gb is not a positive number";
     run->gpu_bytes = INFINITY;
     for (int i = 0; i < run->n_parts; i++) {
-        const struct topology_gpu_type *t = calibrate_gpu_type (spelled[i], gb[i]);
+        const struct topology_gpu_type *exact = topology_gpu_type_builtin (spelled[i]);
+        struct topology_gpu_reading g = {.type = exact};
 
-        if (!t)
-            return "gpu not supported";
-        run->part[i].type = t;
-        run->gpu_bytes = fmin (run->gpu_bytes, t->memory_bytes);
+        if (!exact && (!topology_gpu_read (spelled[i], gb[i], &g) || !g.type))
+            return calibrate_refuse (
+                r, "gpu", "one of `linkwise gpus`, as in h100 or A100-SXM4-80GB");
+        run->part[i].type = g.type;
+        run->gpu_bytes = fmin (run->gpu_bytes, g.type->memory_bytes);
+        gb[i] = gb[i] > 0 ? gb[i] : g.said_gb;
     }
-    /* The row's own size, where it is not the type's. */
+    /* The row's own size, or its name's, where it is not the type's. */
     if (!mixed && gb[0] > 0 && fabs (gb[0] * UNITS_GIB / run->gpu_bytes - 1.0) > 0.12)
         run->gpu_bytes = gb[0] * UNITS_GIB;
     return NULL;
@@ -299,13 +201,43 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
     return why ? why : read_network (r, spelled, run);
 }
 
+/* "8x A100", "2x8 H100" of nodes and their GPUs.  @return 0: there is no number in front */
+static int counted_gpus (const char *cell)
+{
+    int n = 0, each = 0, used = 0, more = 0;
+
+    if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0)
+        return 0;
+    cell += used;
+    if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
+        !isdigit ((unsigned char) cell[more])) /* "8x 4090" is a name */
+        n *= each;
+    return n;
+}
+
+/* GPUs that nobody states: of so many nodes, of the degrees, or as its name says.  0: nothing does */
+static int implied_gpus (const struct row *r, const struct calibrate_run *run)
+{
+    static const char *const degrees[] = {"dp", "tp", "pp", "cp"};
+    double n = calibrate_whole (r, "nodes", 0) * (double) run->gpus_per_node;
+
+    if (n <= 0.0 && calibrate_whole (r, "dp", 0) > 0) {
+        n = 1.0;
+        for (size_t i = 0; i < COUNT_OF (degrees); i++)
+            n *= calibrate_whole (r, degrees[i], 1);
+    }
+    if (n <= 0.0)
+        n = counted_gpus (calibrate_cell (r, "gpu"));
+    return n > 0.0 && n < 1 << 30 ? (int) n : 0;
+}
+
 const char *calibrate_read_machines (const struct row *r, struct calibrate_run *run)
 {
-    run->gpus = calibrate_whole (r, "gpus", 0);
-    if (run->gpus < 1)
-        return "gpus unknown";
     run->gpus_per_node = calibrate_whole (r, "gpus_per_node", 8);
     if (run->gpus_per_node < 1)
         return "gpus_per_node is not a whole number";
+    run->gpus = calibrate_whole (r, "gpus", implied_gpus (r, run));
+    if (run->gpus < 1)
+        return "gpus unknown";
     return read_gpu (r, run);
 }

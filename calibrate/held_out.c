@@ -45,7 +45,8 @@ double calibrate_memory_coverage (const struct calibrate_runs *runs,
         if (isnan (run->peak_bytes) || (use && !use[i]))
             continue;
         far = log (run->peak_bytes / calibrate_peak (run, &profile[i], MEMEST_LINKWISE));
-        within += fabs (far) <= log (workload_interval (profile[i].memory.residual));
+        within += fabs (far) <=
+                  log (workload_interval (calibrate_memory_spread (run, &profile[i])));
         n++;
     }
     return n > 0 ? (double) within / n : NAN;

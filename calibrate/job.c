@@ -6,26 +6,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_precision (const char *s, enum workload_precision *p)
-{
-    bool tf32 = calibrate_contains (s, "tf32");
+/* Words of sources for a precision.  The first of these that a cell has is of the products:
+ * "bf16/fp32" multiplies in bf16, "fp32 (TF32)" in tf32. */
+static const struct precision_word {
+    const char *word;
+    enum workload_precision precision;
+} precision_words[] = {
+    {"fp4", PREC_FP4},       {"fp8", PREC_FP8},    {"float8", PREC_FP8},
+    {"e4m3", PREC_FP8},      {"e5m2", PREC_FP8},   {"bf16", PREC_BF16},
+    {"bfloat16", PREC_BF16}, {"tf32", PREC_TF32},  {"fp16", PREC_FP16},
+    {"float16", PREC_FP16},  {"half", PREC_FP16},  {"fp32", PREC_FP32},
+    {"float32", PREC_FP32},  {"16", PREC_FP16},    {"32", PREC_FP32},
+    {"amp", PREC_BF16},      {"mixed", PREC_BF16}, {"autocast", PREC_BF16},
+    {"nf4", PREC_BF16},      {"int4", PREC_BF16},  {"4bit", PREC_BF16},
+    {"4-bit", PREC_BF16},    {"int8", PREC_BF16}}; /* frozen weights: see there */
 
-    /* Automatic mixed precision keeps fp32 weights and states. */
-    if (calibrate_contains (s, "amp") || (calibrate_contains (s, "fp32") && !tf32))
-        *p = PREC_FP32;
-    else if (*s == '\0' || calibrate_contains (s, "bf16"))
-        *p = PREC_BF16;
-    else if (calibrate_contains (s, "fp16"))
-        *p = PREC_FP16;
-    else if (calibrate_contains (s, "fp8"))
-        *p = PREC_FP8;
-    else if (calibrate_contains (s, "fp4"))
-        *p = PREC_FP4;
-    else if (tf32)
-        *p = PREC_TF32;
-    else
-        return false;
-    return true;
+static bool has_word (const char *s, const char *const *words)
+{
+    while (*words && !calibrate_contains (s, *words))
+        words++;
+    return *words != NULL;
+}
+
+/* Mixed precision keeps weights and states in fp32, pure one nothing; Lightning's words for these
+ * are "bf16-mixed" and "bf16-true". */
+static bool read_precision (const char *s, struct calibrate_run *run)
+{
+    static const char *const mixed[] = {"amp",  "mixed",   "autocast",
+                                        "fp32", "float32", NULL},
+                             *const pure[] = {"true", "pure", NULL};
+    size_t i = 0, n = COUNT_OF (precision_words);
+    enum workload_precision *p = &run->job.precision;
+
+    while (i < n && !calibrate_contains (s, precision_words[i].word))
+        i++;
+    *p = i < n && *s ? precision_words[i].precision : PREC_BF16;
+    if (*p == PREC_BF16 || *p == PREC_FP16)
+        run->states = has_word (s, pure)    ? STATES_PURE
+                      : has_word (s, mixed) ? STATES_MIXED
+                                            : STATES_USUAL;
+    /* Which 16 bits nobody says: those that the GPUs have. */
+    for (int k = 0; k < run->n_parts && *s && *p == PREC_BF16; k++)
+        if (!calibrate_contains (s, "bf") && run->part[k].type->bf16_flop_per_s <= 0)
+            *p = PREC_FP16;
+    return i < n || *s == '\0';
 }
 
 /* key=true or key=false among the notes; false when it is something else. */
@@ -52,6 +76,17 @@ static const struct attention_word {
                        {"fused", ATTENTION_FUSED},
                        {"torch", ATTENTION_UNFUSED},
                        {"eager", ATTENTION_UNFUSED},
+                       {"naive", ATTENTION_UNFUSED},
+                       {"vanilla", ATTENTION_UNFUSED},
+                       {"standard", ATTENTION_UNFUSED},
+                       {"cudnn", ATTENTION_FLASH},
+                       {"flex", ATTENTION_FLASH},
+                       {"ring", ATTENTION_FLASH},
+                       {"ulysses", ATTENTION_FLASH},
+                       {"efficient", ATTENTION_FLASH},
+                       {"fa2", ATTENTION_FLASH},
+                       {"fa3", ATTENTION_FLASH},
+                       {"transformer engine", ATTENTION_FLASH},
                        {"local", ATTENTION_FUSED}};
 
 /* Megatron's --attention-backend: its "fused" is cuDNN's flash attention, and its own
@@ -234,9 +269,10 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     read_fused (r, run);
     calibrate_note (r, "attention-backend", backend, sizeof backend);
     j->attention = ATTENTION_FLASH;
-    if (!read_attention (s, attention_words, COUNT_OF (attention_words), run) ||
-        !read_attention (backend, backend_words, COUNT_OF (backend_words), run))
-        return "attention not understood";
+    if (!read_attention (s, attention_words, COUNT_OF (attention_words), run))
+        return calibrate_refuse (r, "attention", "flash, fused, unfused or eager");
+    if (!read_attention (backend, backend_words, COUNT_OF (backend_words), run))
+        return "attention-backend not understood";
     /* PyTorch's products about Megatron's own softmax, which --masked-softmax-fusion, its default,
      * fuses. */
     if (strcmp (s, "torch") == 0 &&
@@ -267,6 +303,49 @@ static void read_sampling (const struct row *r, struct workload_job *j)
         j->wta_crs = budget;
 }
 
+/* What adapters leave frozen, bytes a weight: NF4 in blocks of 64 with a scale each, in fp32, or with
+ * "double quantisation" in 8 bits and a second one for 256 of them (QLoRA, arXiv 2305.14314);
+ * LLM.int8.  The first that the notes or the model's name say, or the precision. */
+#define NF4 (.5 + 4. / 64)
+#define NF4_DOUBLE (.5 + 1. / 64 + 4. / (64 * 256))
+static const struct {
+    const char *word;
+    double bytes;
+    bool precision; /* said of a precision alone */
+} frozen_words[] = {{"nf4-dq", NF4_DOUBLE, false},
+                    {"fp4-dq", NF4_DOUBLE, false},
+                    {"double quant", NF4_DOUBLE, false},
+                    {"nf4", NF4, false},
+                    {"bnb.fp4", NF4, false},
+                    {"in_4bit", NF4, false},
+                    {"4-bit base", NF4, false},
+                    {"4-bit weight", NF4, false},
+                    {"int4", NF4, true},
+                    {"4bit", NF4, true},
+                    {"4-bit", NF4, true},
+                    {"bnb.int8", 1, false},
+                    {"in_8bit", 1, false},
+                    {"8-bit base", 1, false},
+                    {"8-bit weight", 1, false},
+                    {"int8", 1, true},
+                    {"qlora", NF4_DOUBLE, false}};
+
+static const char *read_frozen (const struct row *r, struct workload_job *j)
+{
+    static const char *const columns[] = {"precision", "model", "notes"};
+
+    for (size_t i = 0; i < COUNT_OF (frozen_words); i++)
+        for (size_t k = 0; k < (frozen_words[i].precision ? 1 : COUNT_OF (columns)); k++)
+            if (j->frozen_bytes <= 0.0 &&
+                calibrate_contains (calibrate_cell (r, columns[k]), frozen_words[i].word))
+                j->frozen_bytes = frozen_words[i].bytes;
+    if (calibrate_contains (calibrate_cell (r, "precision"), "nf4"))
+        j->lora = true; /* which is for nothing else */
+    return j->frozen_bytes > 0.0 && !j->lora
+               ? "weights in 4 or 8 bits without adapters (LoRA) are not supported"
+               : NULL;
+}
+
 /* "16 B/parameter" among the notes; 0: they do not say. */
 static double said_state_bytes (const char *notes)
 {
@@ -287,19 +366,6 @@ static double said_state_bytes (const char *notes)
     return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
 }
 
-/* A batch that nobody states, from the measured step and tokens a second; 0: not measured.  Ranks
- * of one replica have whole sequences. */
-static int implied_batch (const struct row *r, const struct calibrate_run *run)
-{
-    double step_s, tokens_per_s, batch;
-
-    if (!calibrate_stated (r, "iter_time_s", 0, &step_s) ||
-        !calibrate_stated (r, "tokens_per_s_per_gpu", 0, &tokens_per_s))
-        return 0;
-    batch = step_s * tokens_per_s * run->gpus / fmax (1, run->job.seq);
-    return batch >= 0.5 && batch < 1 << 30 ? (int) lround (batch) : 0;
-}
-
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     struct workload_job *j = &run->job;
@@ -307,14 +373,12 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 
     read_release (r, run);
     j->seq = calibrate_whole (r, "seq", 0);
-    j->global_batch = calibrate_whole (r, "global_batch", implied_batch (r, run));
     if (j->seq < 1)
         return "seq unknown";
-    if (j->global_batch < 1)
-        return "global_batch unknown";
     run->precision_said = calibrate_cell (r, "precision")[0] != '\0';
-    if (!read_precision (calibrate_cell (r, "precision"), &j->precision))
-        return "precision not supported";
+    if (!read_precision (calibrate_cell (r, "precision"), run))
+        return calibrate_refuse (r, "precision",
+                                 "bf16, fp16, fp8, fp4, fp32, tf32 or amp");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
     run->fused_loss =
@@ -334,9 +398,9 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     if (calibrate_contains (calibrate_cell (r, "notes"), "activation offloading") ||
         calibrate_contains (calibrate_cell (r, "notes"), "checkpointing and offloading"))
         j->offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
-    if (calibrate_contains (calibrate_cell (r, "notes"), "quant=bnb") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "QLoRA"))
-        return "quantised weights are not supported";
     read_sampling (r, j);
+    why = read_frozen (r, j);
+    if (why)
+        return why;
     return read_kernels (r, run);
 }

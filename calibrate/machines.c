@@ -27,7 +27,7 @@ static double mesh_share (const struct calibrate_run *run,
 
     if (run->gpus == 1)
         return 1.0;
-    if (strncmp (type->name, "v100-", 5) == 0)
+    if (strncmp (type->name, "v100-sxm", 8) == 0)
         return node != 8 ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
     members = members < node ? members : node;
     if (strncmp (type->name, "gh200-", 6) == 0)

@@ -45,6 +45,8 @@ static bool read_recompute (const struct row *r, const struct workload_model *m,
     while (n > 0 && s[n - 1] == ' ')
         n--;
     snprintf (word, sizeof word, "%.*s", (int) n, s);
+    for (char *letter = word; *letter; letter++)
+        *letter = (char) tolower ((unsigned char) *letter);
     if (!workload_recompute_parse (*s ? word : "selective", c))
         return false;
     if (c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules == 0 &&
@@ -91,12 +93,36 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
     return true;
 }
 
+/* One is no default where the stated degrees leave room: what they do is pipeline stages; where
+ * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes have
+ * little of it.
+ * @return false where nothing makes up the GPUs */
+static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
+{
+    struct workload_degrees *d = &run->config.deg;
+    int more = (int) (run->gpus / (*rest * dp)),
+        tp = run->tp_said || run->model.experts > 0 ? 1 : more;
+
+    while (tp > 8 || (tp > 1 && more % tp != 0))
+        tp--;
+    if (*rest * dp * more != run->gpus)
+        return false;
+    d->tp *= tp;
+    d->etp *= tp;
+    d->pp *= more / tp;
+    *rest *= more;
+    return true;
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
     long long rest;
     int dp;
 
+    run->tp_said = calibrate_cell (r, "tp")[0] != '\0';
+    run->pp_said = calibrate_cell (r, "pp")[0] != '\0';
+    run->ep_said = calibrate_cell (r, "ep")[0] != '\0';
     d->tp = calibrate_whole (r, "tp", 1);
     d->pp = calibrate_whole (r, "pp", 1);
     d->cp = calibrate_whole (r, "cp", 1);
@@ -111,9 +137,8 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     dp = calibrate_whole (r, "dp", 0);
     if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
         return "dp is not a whole number";
-    /* A pipeline is no default where the other degrees leave room for one. */
-    if (calibrate_cell (r, "pp")[0] == '\0' && dp > 0 && rest * dp < run->gpus &&
-        (long long) d->ep * rest * dp != run->gpus)
+    if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
+        (long long) d->ep * rest * dp != run->gpus && !fill_degrees (run, dp, &rest))
         return "pp unknown: the other degrees do not make up gpus";
     /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
     if (run->gpus % rest != 0)
@@ -142,15 +167,16 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
-        return "sp is neither 0 nor 1";
+        return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';
-    c->sequence_parallel = c->deg.tp > 1 && sp[0] == '1';
+    run->splits_sequences = sp[0] == '1';
+    c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);
     if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
         return "optimizer-bytes is out of range";
     if (!read_recompute (r, &run->model, c))
-        return "recompute not supported";
+        return calibrate_refuse (r, "recompute", "none, selective, full or modules");
     if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
         return "schedule not understood";
     if (run->model.experts == 0)
@@ -158,55 +184,53 @@ static const char *read_config (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
-/* ---- what was measured ---- */
-
-static const char *read_measured (const struct row *r, struct calibrate_run *run)
+/* Once the degrees are known. */
+static const char *read_batch (const struct row *r, struct calibrate_run *run)
 {
-    const char *oom = calibrate_cell (r, "oom");
-    char value[64];
-
-    run->static_bytes = NAN;
-    run->oom = -1;
-    if (!calibrate_stated (r, "iter_time_s", NAN, &run->iter_time_s))
-        return "iter_time_s is not a positive number";
-    if (!calibrate_stated (r, "peak_mem_gb", NAN, &run->peak_bytes))
-        return "peak_mem_gb is not a positive number";
-    run->peak_bytes *= UNITS_GIB;
-    if (calibrate_note (r, "alloc_bytes", value, sizeof value) &&
-        strtod (value, NULL) > 0)
-        run->static_bytes = strtod (value, NULL);
-    if (oom[0] != '\0' && strcmp (oom, "0") != 0 && strcmp (oom, "1") != 0)
-        return "oom is neither 0 nor 1";
-    if (oom[0] != '\0')
-        run->oom = oom[0] == '1';
-    return NULL;
+    run->job.global_batch =
+        calibrate_whole (r, "global_batch", calibrate_implied_batch (r, run));
+    return run->job.global_batch >= 1 ? NULL
+           : run->config.deg.pp > 1
+               ? "global_batch unknown: it, or iter_time_s and tokens_per_s_per_gpu"
+               : "global_batch unknown: it, or micro_batch, or iter_time_s and "
+                 "tokens_per_s_per_gpu";
 }
 
 /* ---- rows together ---- */
 
+#define DO_NOT_DIVIDE "degrees or batch do not divide"
+static bool divides (const struct calibrate_run *run)
+{
+    return workload_config_check (&run->model, &run->job, &run->config, NULL) == ST_OK;
+}
+
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
     const char *why = r->table->found[r->index] == r->table->columns
-                          ? calibrate_read_model (r, &run->model)
+                          ? calibrate_unread_cell (r)
                           : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));
     if (!why)
+        why = calibrate_read_model (r, run);
+    if (!why)
         why = calibrate_read_machines (r, run);
     if (!why)
         why = calibrate_read_job (r, run);
     if (!why)
         why = read_config (r, run);
+    if (!why)
+        why = read_batch (r, run);
     if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
         why = "seq does not fit the model";
-    if (!why &&
-        workload_config_check (&run->model, &run->job, &run->config, NULL) != ST_OK)
-        why = "degrees or batch do not divide";
+    /* What the row leaves open may make them divide. */
+    if (!why && run->tp_said && run->pp_said && !divides (run))
+        why = DO_NOT_DIVIDE;
     if (!why)
         why = calibrate_read_layers (r, run);
-    return why ? why : read_measured (r, run);
+    return why ? why : calibrate_read_measured (r, run);
 }
 
 void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
@@ -232,12 +256,23 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
 {
     struct calibrate_shelf shelf;
     struct workload_profile p;
+    int n = 0;
 
     TRY (calibrate_shelf_open (&shelf, err));
     for (int i = 0; i < runs->n; i++) {
-        calibrate_shelf_find (&shelf, &runs->run[i], &p);
-        calibrate_assume (&runs->run[i], &p);
+        struct calibrate_run *run = &runs->run[i];
+
+        calibrate_shelf_find (&shelf, run, &p);
+        calibrate_assume (run, &p);
+        if (divides (run)) {
+            calibrate_doubt (runs, run);
+            runs->run[n++] = *run;
+            continue;
+        }
+        free (run->layers);
+        calibrate_count_reason (runs->skipped, &runs->n_skipped, DO_NOT_DIVIDE, run->row);
     }
+    runs->n = n;
     calibrate_shelf_close (&shelf);
     return ST_OK;
 }
@@ -247,9 +282,16 @@ static enum status read_table (const char *path, struct csv_table *table,
                                struct calibrate_runs *out, struct error *err)
 {
     struct calibrate_runs runs = {.table = *table};
-    struct row r = {.table = &runs.table};
-    enum status st = calibrate_check_columns (path, &runs, err);
+    char room[CALIBRATE_REASON];
+    struct csv_table usual = {0};
+    struct text meant = {0};
+    struct row r = {.table = &usual, .why = room};
+    enum status st = calibrate_usual_form (&runs.table, &usual, &meant, err);
 
+    snprintf (runs.meant, sizeof runs.meant, "%s", text_str (&meant));
+    text_free (&meant);
+    if (st == ST_OK)
+        st = calibrate_check_columns (path, &usual, &runs, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -267,6 +309,9 @@ static enum status read_table (const char *path, struct csv_table *table,
         free (run->layers);
         calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
+    csv_table_release (&usual);
+    if (st == ST_OK)
+        st = assume_framework (&runs, err);
     if (st == ST_OK && runs.n == 0) {
         struct text why = {0};
 
@@ -277,8 +322,6 @@ static enum status read_table (const char *path, struct csv_table *table,
                       runs.table.rows, text_str (&why));
         text_free (&why);
     }
-    if (st == ST_OK)
-        st = assume_framework (&runs, err);
     if (st == ST_OK)
         *out = runs;
     else

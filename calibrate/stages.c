@@ -92,31 +92,51 @@ static bool stated_cut (const struct row *r, int pp, int layers, int *out)
     return found;
 }
 
+/* As the framework has them under a partition. */
+static void spread (const struct calibrate_run *run, int p, int *out)
+{
+    int pp = run->config.deg.pp, layers = run->model.layers, ends = (layers + 2) / pp - 1;
+    bool as_layers = pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0;
+
+    if (p == PARTITION_EVEN && as_layers)
+        fill_ends (layers, pp, ends, ends, out);
+    else
+        workload_layers_split (&run->model, (enum workload_partition) p, pp, out);
+}
+
+bool calibrate_spread_layers (struct calibrate_run *run)
+{
+    size_t pp = (size_t) run->config.deg.pp;
+    int *layers = calloc (WORKLOAD_PARTITIONS * pp, sizeof *layers);
+
+    if (!layers)
+        return false;
+    free (run->layers);
+    run->layers = layers;
+    for (int p = 0; p < WORKLOAD_PARTITIONS; p++)
+        spread (run, p, layers + (size_t) p * pp);
+    return true;
+}
+
 const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run)
 {
     int pp = run->config.deg.pp, layers = run->model.layers;
     int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
     int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
-    int inner = pp - (first > 0) - (last > 0), ends = (layers + 2) / pp - 1;
-    bool as_layers = pp > 2 && layers % pp != 0 && (layers + 2) % pp == 0;
+    int inner = pp - (first > 0) - (last > 0);
 
     if (first < 0 || last < 0 || inner < 0 || (long long) layers - first - last < inner ||
         (inner == 0 && first + last != layers))
         return "the layers of its first and last stage do not fit";
-    run->layers = calloc (WORKLOAD_PARTITIONS * (size_t) pp, sizeof (int));
-    if (!run->layers)
+    if (!calibrate_spread_layers (run))
         return "out of memory";
     for (int p = 0; p < WORKLOAD_PARTITIONS; p++) {
         int *out = run->layers + p * pp;
 
         if (first > 0 || last > 0)
             fill_ends (layers, pp, first, last, out);
-        else if (stated_cut (r, pp, layers, out))
-            continue;
-        else if (p == PARTITION_EVEN && as_layers)
-            fill_ends (layers, pp, ends, ends, out);
-        else
-            workload_layers_split (&run->model, (enum workload_partition) p, pp, out);
+        else if (!stated_cut (r, pp, layers, out))
+            spread (run, p, out); /* a wrong one may have been begun */
     }
     return NULL;
 }

@@ -98,8 +98,12 @@ enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_
         if (part == CALIBRATE_TIME)
             st = step_or_reason (run, p, &step_s, NULL, some.skipped, &some.n_skipped,
                                  err);
-        if (!isnan (step_s))
-            some.run[some.n++] = *run;
+        if (!isnan (step_s)) {
+            some.run[some.n] = *run;
+            if (run->doubt_peak)
+                some.run[some.n].peak_bytes = NAN;
+            some.n++;
+        }
     }
     if (st == ST_OK)
         *out = some;

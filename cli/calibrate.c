@@ -365,6 +365,25 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
 
 /* ---- the command ---- */
 
+/* What was measured and cannot be, also by the profile that the fit starts from. */
+static enum status doubt (struct calibration *c, struct notes *notes, struct error *err)
+{
+    struct workload_profile *each = calloc ((size_t) c->runs.n, sizeof *each);
+    struct calibrate_steps steps = {0};
+    enum status st =
+        each ? calibrate_profiles (&c->runs, &c->start, each, err) : err_nomem (err);
+
+    if (st == ST_OK)
+        st = calibrate_steps_estimate (&c->runs, each, NULL, NULL, &steps, err);
+    if (st == ST_OK) {
+        calibrate_doubt_steps (&c->runs, steps.step_s);
+        cli_note_doubts (&c->runs, notes);
+    }
+    calibrate_steps_release (&steps);
+    free (each);
+    return st;
+}
+
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct calibrate_input *in = input;
@@ -378,6 +397,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = in->profile ? workload_profile_read (in->profile, &c.start, notes, err)
                          : usual_profile (&c.runs, &c.start, notes, err);
     c.fitted = c.start;
+    if (st == ST_OK)
+        st = doubt (&c, notes, err);
     for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
         st = fit_part (&c, i, &progress, err);
     if (st == ST_OK && c.part[CALIBRATE_TIME].runs.n > 0)

@@ -182,6 +182,8 @@ json_t *cli_diff_json (const struct topology_cluster *old, const struct topology
 
 /** Columns that the file's header lacks, as a warning. */
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes);
+/** Measurements that cannot be. */
+void cli_note_doubts (const struct calibrate_runs *runs, struct notes *notes);
 
 /** Say how many rows of a runs file serve, and why the others do not. */
 void cli_print_rows (const char *path, const struct calibrate_runs *runs);

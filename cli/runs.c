@@ -33,8 +33,20 @@ static void print_reasons (const char *because, const struct calibrate_reason *r
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
 {
+    if (runs->meant[0])
+        notes_add (notes, "columns under other names: %s", runs->meant);
     if (runs->absent[0])
         notes_add (notes, "the header lacks %s: taken as empty", runs->absent);
+}
+
+void cli_note_doubts (const struct calibrate_runs *runs, struct notes *notes)
+{
+    for (int i = 0; i < runs->n_doubted; i++) {
+        const struct calibrate_reason *d = &runs->doubted[i];
+
+        notes_add (notes, "row %d%s: %s; no fit takes it", d->first_row + 2,
+                   d->count > 1 ? " and others" : "", d->reason);
+    }
 }
 
 void cli_print_rows (const char *path, const struct calibrate_runs *runs)
@@ -42,6 +54,7 @@ void cli_print_rows (const char *path, const struct calibrate_runs *runs)
     cli_print ("%s: %d rows, %d used, %d skipped\n", cli_input_name (path),
                runs->table.rows, runs->n, runs->table.rows - runs->n);
     print_reasons ("<skipped because", runs->skipped, runs->n_skipped);
+    print_reasons ("<cannot be, and no fit takes it", runs->doubted, runs->n_doubted);
 }
 
 void cli_print_missing (const struct calibrate_reason *missing, int n)
@@ -61,8 +74,9 @@ json_t *cli_reasons_json (const struct calibrate_reason *reason, int n)
 
 json_t *cli_rows_json (const struct calibrate_runs *runs)
 {
-    return json_pack ("{s:i, s:i, s:o}", "rows", runs->table.rows, "used", runs->n,
-                      "skipped", cli_reasons_json (runs->skipped, runs->n_skipped));
+    return json_pack ("{s:i, s:i, s:o, s:o}", "rows", runs->table.rows, "used", runs->n,
+                      "skipped", cli_reasons_json (runs->skipped, runs->n_skipped),
+                      "doubted", cli_reasons_json (runs->doubted, runs->n_doubted));
 }
 
 enum status cli_score (const struct calibrate_runs *runs,

@@ -84,7 +84,7 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
         fputs (",,", out);
     }
     if (isfinite (peak)) {
-        double factor = workload_interval (profile->memory.residual);
+        double factor = workload_interval (calibrate_memory_spread (run, profile));
 
         fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
                  p < 0.5);
@@ -291,6 +291,10 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = calibrate_steps_estimate (&v.runs, v.profile, on_run, &progress, &v.steps,
                                        err);
     progress_end (&progress);
+    if (st == ST_OK) {
+        calibrate_doubt_steps (&v.runs, v.steps.step_s);
+        cli_note_doubts (&v.runs, notes);
+    }
     if (st == ST_OK && in->per_row)
         st = write_per_row (&v, in->per_row, err);
     if (st == ST_OK)

@@ -230,6 +230,12 @@ static double accumulation_bytes (const struct workload_profile *p)
     return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
 }
 
+/* Bytes that casting a frozen weight to 16 bits before a product moves. */
+static double unpacking_bytes (const struct workload_job *j)
+{
+    return j->lora && j->frozen_bytes > 0.0 ? j->frozen_bytes + 2.0 : 0.0;
+}
+
 /* Elements that a mixer's kernels read and write beside its products, per token: the
  * convolution's channels in and out; the scan's inputs and output; the gate, the norm and their
  * result; and the states at the chunks' ends in fp32, written, passed on and read. */
@@ -286,6 +292,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     const struct workload_profile *p = x->p;
     double traffic = traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
+    double unpack = unpacking_bytes (x->j) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
     double launches = s->launches, expert_launches = s->expert_launches;
     bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
@@ -312,9 +319,9 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     if (parts & PART_ATTENTION)
         attention_time (x, &out->attention_fwd_s, &out->attention_back_s);
     fwd = s->products_s + out->attention_fwd_s + traffic + cast_s (x) * s->cast_fwd +
-          s->scan_fwd_s;
+          s->scan_fwd_s + unpack;
     back = s->inputs_s + weight + out->attention_back_s + 2.0 * traffic +
-           cast_s (x) * s->cast_back + s->scan_back_s;
+           cast_s (x) * s->cast_back + s->scan_back_s + unpack;
     /* After the wait for its experts' tokens the GPU has nothing queued. */
     out->fwd_s = waits ? fwd + floor * p->time.layer_launch_fwd_s
                        : with_floor (fwd, floor * p->time.layer_launch_fwd_s);

@@ -139,7 +139,8 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
                    j->lora   ? 0.0
                    : in_fp32 ? 4.0
                              : p->memory.gradient_bytes,
-                   element, p->time.all_reduced_gradients, &v);
+                   j->lora && j->frozen_bytes > 0.0 ? j->frozen_bytes : element,
+                   p->time.all_reduced_gradients, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
         v.tied_bytes = p->memory.gradient_bytes * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;

@@ -20,7 +20,8 @@ struct memest_shape memest_shape_of (const struct memest_problem *p)
         .kv = fmax (1.0, m->kv_heads / t) * m->head_dim,
         .mixer = m->linear == LINEAR_NONE ? (struct workload_mixer){0}
                                           : workload_mixer_of (m, t),
-        .element = workload_element_bytes (p->job->precision) / 2.0,
+        .element =
+            workload_element_bytes (workload_kept_precision (p->job, p->profile)) / 2.0,
         .quantised = quantised > 0 && p->profile->compute_of_type ? quantised : 2.0,
     };
 }

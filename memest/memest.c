@@ -19,14 +19,14 @@ struct state_bytes {
     double weight, gradient, optimizer, unsharded, step;
 };
 
-static struct state_bytes state_bytes (enum workload_precision precision,
+static struct state_bytes state_bytes (const struct workload_job *j,
                                        const struct workload_config *c,
                                        const struct workload_profile *p)
 {
     double gradient = p->memory.gradient_bytes, step = p->memory.step_bytes,
            optimizer = workload_optimizer_bytes (c, p);
 
-    switch (precision) {
+    switch (workload_kept_precision (j, p)) {
     case PREC_FP16:
         return (struct state_bytes){2, 2, p->compute_of_type ? optimizer : 12, 0,
                                     fmax (4, step)};
@@ -205,10 +205,28 @@ static double layer_weights (const void *about, unsigned parts)
                 : 0.0);
 }
 
+/* Are the layers' frozen weights in fewer than 16 bits (A25)? */
+static bool is_packed (const struct memest_problem *p)
+{
+    return p->job->lora && p->job->frozen_bytes > 0.0;
+}
+
+/* Of these, the largest matrix of a layer that a product has in 16 bits. */
+static double unpacked_bytes (const struct memest_problem *p)
+{
+    const struct workload_model *m = p->model;
+    double attention = m->heads * (double) m->head_dim / p->config->deg.tp,
+           mlp = fmax (m->ffn / (double) p->config->deg.tp,
+                       m->expert_ffn / (double) p->config->deg.etp);
+
+    return is_packed (p) ? 2.0 * m->hidden * fmax (attention, mlp) : 0.0;
+}
+
 /* Do weights that adapters leave frozen have gradients, too? */
 static bool frozen_have_gradients (const struct memest_problem *p)
 {
-    return p->profile->frozen_gradients && p->config->zero >= 2;
+    return p->profile->frozen_gradients && p->config->zero >= 2 &&
+           p->job->frozen_bytes <= 0.0;
 }
 
 static double gathered_weights (const struct memest_problem *p,
@@ -216,7 +234,7 @@ static double gathered_weights (const struct memest_problem *p,
 {
     struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
     double root = workload_stage_params (p->model, p->config, &ends).dense;
-    double layer, dense;
+    double layer, dense, packed = is_packed (p) ? p->job->frozen_bytes / 2.0 : 1.0;
 
     /* Those with experts are the larger ones, unless kinds differ in more. */
     workload_class_sum (p->model, held, true, layer_weights, p, &layer);
@@ -225,7 +243,7 @@ static double gathered_weights (const struct memest_problem *p,
         layer = fmax (layer, dense);
     if (held->dense + held->expert == 0)
         layer = workload_least_layer (p->model, false, layer_weights, p);
-    return 2.0 * layer + root +
+    return 2.0 * packed * layer + root +
            (p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root));
 }
 
@@ -233,7 +251,7 @@ static double buffer_bytes (const struct memest_shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
     const struct workload_config *c = w->p->config;
-    double tensor = 2.0 * w->element * w->tokens * w->h, bytes = 0.0;
+    double tensor = 2.0 * w->element * w->tokens * w->h, bytes = unpacked_bytes (w->p);
 
     if (c->sequence_parallel)
         bytes += tensor; /* the gathered input of a column-parallel layer */
@@ -284,7 +302,7 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
                       struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
-    struct state_bytes per = state_bytes (p->job->precision, c, p->profile);
+    struct state_bytes per = state_bytes (p->job, c, p->profile);
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double dense = workload_dense_shards (&c->deg),
            expert = workload_expert_shards (&c->deg);
@@ -293,6 +311,12 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
 
     if (p->job->lora && p->profile->compute_of_type && quantised > 0)
         per.weight = quantised; /* frozen: no transpose is kept */
+    if (is_packed (p)) {        /* embedding, head and norms are not */
+        struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
+        double root = workload_stage_params (p->model, c, &ends).dense;
+
+        per.weight = (per.weight * root + p->job->frozen_bytes * (all - root)) / all;
+    }
     if (!weights_are_away (p))
         s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
     if ((!p->job->lora || frozen_have_gradients (p)) && !gradients_are_away (p))
@@ -312,7 +336,7 @@ static double whole_gradients (const struct memest_problem *p,
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double gradient = state_bytes (p->job->precision, c, p->profile).gradient;
+    double gradient = state_bytes (p->job, c, p->profile).gradient;
 
     if (!p->profile->whole_gradients || c->zero < 2 ||
         workload_microbatches (p->job, c) < 2 ||
@@ -340,7 +364,7 @@ static double of_step (const struct memest_problem *p, const struct workload_sta
 static double step_bytes (const struct memest_problem *p,
                           const struct workload_stage *held)
 {
-    return of_step (p, held, state_bytes (p->job->precision, p->config, p->profile).step);
+    return of_step (p, held, state_bytes (p->job, p->config, p->profile).step);
 }
 
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "topology/gpu_product.h"
+#include "topology/gpu_names.h"
 #include "topology/links_doc.h"
 
 struct known {
@@ -40,6 +40,13 @@ static const struct known table[] = {
     {"h100-sxm5-80g", NV, 0x2330, 20.6, 18, 0},
     {"h100-pcie-80g", NV, 0x2331, 20.6, 0, 48},
     {"h200-sxm-141g", NV, 0x2335, 20.6, 18, 0},
+    {"v100-pcie-16g", NV, 0x1db4, 0, 0, 12},
+    {"v100-pcie-32g", NV, 0x1db6, 0, 0, 12},
+    {"a100-pcie-40g", NV, 0x20f1, 20, 0, 24},
+    {"h100-nvl-94g", NV, 0x2321, 20.6, 0, 48},
+    {"h200-nvl-141g", NV, 0x233b, 20.6, 0, 48},
+    {"l20", NV, 0x26ba, 0, 0, 24},
+    {"mi210", AMD, 0x740f, 36, 0, 24},
     {"b200-192g", NV, 0x2901, 40.1, 18, 0},
     {"b300-288g", NV, 0x3182, 40.1, 18, 0},
     {"gb200-192g", NV, 0x2941, 40.1, 18, 0},

@@ -26,6 +26,7 @@ struct part {
 
 #define LINE_NODES_MAX 131072
 #define PARTS_MAX 64
+#define FIELDS_MAX 32 /* words of a part */
 
 static enum status parse_field (char *word, struct part *p, struct error *err)
 {
@@ -80,11 +81,31 @@ static void name_type (struct part *p, struct notes *notes)
     strcpy (p->type, t->name);
 }
 
+/* The words of a type, as many as there are before the fields if together they mean one, "rtx 5090";
+ * else the first.  @return how many */
+static int take_type (char **word, int n, struct part *p)
+{
+    char name[sizeof p->type] = "";
+    int words = 0;
+
+    while (words < n && !strchr (word[words], ':') &&
+           strlen (name) + strlen (word[words]) + 1 < sizeof name) {
+        strcat (strcat (name, words ? " " : ""), word[words]);
+        words++;
+    }
+    if (words < 2 || !topology_gpu_type_meant (name)) {
+        words = 1;
+        snprintf (name, sizeof name, "%s", word[0]);
+    }
+    strcpy (p->type, name);
+    return words;
+}
+
 static enum status parse_part (char *text, struct part *p, struct notes *notes,
                                struct error *err)
 {
-    char *save, *word = strtok_r (text, " \t", &save);
-    int used = 0;
+    char *save, *word = strtok_r (text, " \t", &save), *field[FIELDS_MAX];
+    int used = 0, n, first;
 
     *p = (struct part){.intra_us = TOPOLOGY_INTRA_LATENCY_US,
                        .inter_us = TOPOLOGY_INTER_LATENCY_US};
@@ -96,15 +117,15 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
                         "cluster on one line: expected NODESxGPUS (1 to %d nodes of 1 to "
                         "%d GPUs), found \"%s\"",
                         LINE_NODES_MAX, TOPOLOGY_NODE_GPUS_MAX, word ? word : "");
-    word = strtok_r (NULL, " \t", &save);
-    if (!word || strlen (word) >= sizeof p->type)
+    n = text_words (save, field, FIELDS_MAX);
+    if (n == 0 || strlen (field[0]) >= sizeof p->type)
         return err_set (err, ST_INVALID,
                         "cluster on one line: expected a GPU type after %dx%d", p->nodes,
                         p->gpus);
-    strcpy (p->type, word);
+    first = take_type (field, n, p);
     name_type (p, notes);
-    while ((word = strtok_r (NULL, " \t", &save)))
-        TRY (parse_field (word, p, err));
+    for (int i = first; i < n; i++)
+        TRY (parse_field (field[i], p, err));
     return ST_OK;
 }
 

@@ -51,9 +51,22 @@ struct topology_gpu_type {
 
 /** A built-in type by its name, or NULL. */
 const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
-/** The same, also by other spellings ("h100", "A100-80GB", "mi300"), of several types the usual
- *  one, and by what drivers call it ("NVIDIA H100 80GB HBM3"). */
+/** The same, also by other spellings ("h100", "A100-80GB", "8x RTX 4090"), of several types the
+ *  usual one; by what drivers call it ("NVIDIA H100 80GB HBM3"); and by what clouds call a machine
+ *  ("p4d.24xlarge").  NULL too where the name says a memory that no type of it has. */
 const struct topology_gpu_type *topology_gpu_type_meant (const char *name);
+
+/** What a name says of a GPU. */
+struct topology_gpu_reading {
+    const struct topology_gpu_type *type; /* NULL: of a GPU that is not built in */
+    double said_gb;    /* memory that the name says and the type has not; 0: none */
+    bool other_memory; /* than the type's is said */
+    bool strange;      /* words stand beside that are no GPU's */
+};
+/** The same of a table of runs: the nearest type, and where it differs.
+ *  @param[in]  gb   memory that is stated beside it; 0: none
+ *  @return false: it names none that is known */
+bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out);
 /** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
  *  "". */
 const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);

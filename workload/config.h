@@ -105,8 +105,11 @@ struct workload_job {
     enum workload_precision precision;
     enum workload_attention attention;
     enum workload_choice fused_norm, fused_mlp, gathered_logits;
-    double wta_crs;                /* budget of WTA-CRS, 0 to 1; 0: not used */
-    bool lora;                     /* only low-rank adapters are trained */
+    double wta_crs; /* budget of WTA-CRS, 0 to 1; 0: not used */
+    bool lora;      /* only low-rank adapters are trained */
+    double
+        frozen_bytes; /* with them, of a weight of the layers, which products cast back to 16
+                            bits; 0: 16-bit, as others */
     enum workload_offload offload; /* of memory alone: no step time has it */
 };
 

@@ -222,6 +222,8 @@ const struct workload_model *workload_preset_find (const char *name);
 /** The preset that a name on the hub, or a looser spelling, means: its owner, case, dashes
  *  and words as "Instruct" say nothing of the shape.  NULL: none. */
 const struct workload_model *workload_preset_meant (const char *name);
+/** The parameters that a name says ("my-7b"); 0: none, or of experts or more than a language model. */
+double workload_name_params (const char *name);
 /** Append the presets with the nearest names, or names that begin with it, three at most, with
  *  ", " between them. */
 void workload_presets_near (const char *name, struct text *out);

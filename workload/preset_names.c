@@ -1,52 +1,233 @@
-/* Presets by name: exactly, as the Hugging Face hub spells them, and nearly. */
+/* Presets by name: exactly, as the Hugging Face hub spells them, and nearly.
+ *
+ * A name is read as a family and a size: "meta-llama/Llama-3.1-8B-Instruct" is llama31 of 8e9
+ * parameters.  Its owner, case, dashes and points say nothing, nor does what stands behind the
+ * size, but for words that change the shape. */
 #include "workload/workload.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define PLAIN_MAX 64
 
-/* Words of a name on the hub that say nothing of the shape. */
+/* Words of a name that say nothing of the shape. */
 static const char idle_words[] =
-    "meta instruct chat it hf base pt preview 0324 0528 2507 2512 0905 thinking";
+    "meta instruct chat it hf base pt preview thinking lora qlora sft dpo full finetune "
+    "finetuning pretrain pretraining training cased uncased llm model nvidia bf16";
+/* Words that do, wherever they stand. */
+static const char shape_words[] = "moe vl vision omni audio hybrid tiny toy proxy";
 
-/* Other models with a preset's shape. */
+/* Families with the shapes of another one, where they have no preset of that size themselves. */
+static const struct {
+    const char *family, *as;
+} same[] = {{"llama", "llama2"},
+            {"llama1", "llama2"},
+            {"llama31", "llama3"},
+            {"llama33", "llama3"},
+            {"llama31nemotron", "llama3"},
+            {"codellama", "llama2"},
+            {"vicuna", "llama2"},
+            {"alpaca", "llama2"},
+            {"openllama", "llama2"},
+            {"deepseekr1distillllama", "llama3"},
+            {"deepseekr1distillqwen", "qwen25"},
+            {"qwen", "qwen15"},
+            {"qwen2", "qwen25"},
+            {"qwen2math", "qwen25"},
+            {"qwen25math", "qwen25"},
+            {"qwen25coder", "qwen25"},
+            {"qwq", "qwen25"},
+            {"qwen3coder", "qwen3"},
+            {"zephyr", "mistral"},
+            {"mathstral", "mistral"},
+            {"smollm", "smollm2"},
+            {"yi15", "yi"},
+            {"bloomz", "bloom"},
+            {"gpt", "gpt3"},
+            {"megatrongpt", "gpt3"},
+            {"megatronturingnlg", "mtnlg"},
+            {"starcoderbase", "starcoder"},
+            {"chatglm2", "chatglm3"},
+            {"glm46", "glm45"},
+            {"internlm25", "internlm2"},
+            {"codegemma", "gemma"},
+            {"deepseekr1", "deepseekv3"},
+            {"deepseekv31", "deepseekv3"},
+            {"deepseekv25", "deepseekv2"},
+            {"deepseekcoderv2", "deepseekv2"},
+            {"deepseekcoderv2lite", "deepseekv2lite"},
+            {"phi35mini", "phi3mini"},
+            {"flant5", "t5"},
+            {"flant5base", "t5base"},
+            {"flant5large", "t5large"}};
+
+/* Names without the size that presets have, or with one that they have not. */
 static const struct {
     const char *name, *preset;
-} same[] = {{"llama-3.1-8b", "llama-3-8b"},
-            {"llama-3.1-70b", "llama-3-70b"},
-            {"llama-3.3-70b", "llama-3-70b"},
-            {"llama-3.1-405b", "llama-3-405b"},
-            {"mistral-7b-v0.1", "mistral-7b"},
-            {"mixtral-8x7b-v0.1", "mixtral-8x7b"},
-            {"mixtral-8x22b-v0.1", "mixtral-8x22b"},
-            {"deepseek-r1", "deepseek-v3"},
-            {"deepseek-v3.1", "deepseek-v3"},
-            {"bloom", "bloom-176b"},
-            {"nvidia-nemotron-nano-9b-v2", "nemotron-nano-9b-v2"},
-            {"nvidia-nemotron-3-nano-30b-a3b-bf16", "nemotron-3-nano-30b-a3b"}};
+} called[] = {{"bloom", "bloom-176b"},
+              {"gpt2-small", "gpt2"},
+              {"gpt-2", "gpt2"},
+              {"gpt2-124m", "gpt2"},
+              {"gpt2-355m", "gpt2-medium"},
+              {"gpt2-774m", "gpt2-large"},
+              {"gpt2-1.5b", "gpt2-xl"},
+              {"gpt3", "gpt3-175b"},
+              {"phi-3-3.8b", "phi-3-mini"},
+              {"phi-3-14b", "phi-3-medium"},
+              {"gpt3-530b", "mt-nlg-530b"},
+              {"phi-1.5-1.3b", "phi-1.5"},
+              {"llama-30b", "llama-33b"},
+              {"gpt-neox", "gpt-neox-20b"},
+              {"mistral-small", "mistral-small-24b"},
+              {"mistral-large", "mistral-large-123b"}};
 
-/* The name without its owner, idle words, case and marks: "llama38b". */
-static void plain (const char *name, char out[PLAIN_MAX])
+struct spelled {
+    char family[PLAIN_MAX];
+    double size_b; /* 1e9 parameters, or of each of several experts; 0: not said */
+};
+
+/* "8b", "1.5b", "350m", "7b1", "8x7b", "1t".  @return 0: it is no size */
+static double size_of (const char *word)
 {
-    const char *slash = strrchr (name, '/');
+    char *end;
+    double n = strtod (word, &end), x;
+
+    if (!isdigit ((unsigned char) word[0]) || end == word)
+        return 0.0;
+    if (*end == 'x' &&
+        isdigit ((unsigned char) end[1])) { /* experts, apart from all others */
+        x = strtod (end + 1, &end);
+        n = strcmp (end, "b") == 0 ? 1e4 * n + x : 0.0;
+        return n;
+    }
+    n *= *end == 'b' ? 1.0 : *end == 'm' ? 1e-3 : *end == 't' ? 1e3 : 0.0;
+    if (n > 0.0 && *end == 'b' && isdigit ((unsigned char) end[1])) /* BLOOM's */
+        n += (*++end - '0') / 10.0;
+    return end[1] == '\0' ? n : 0.0;
+}
+
+/* The next word of a name in lower case: letters, digits and points between digits.
+ * @return what follows; NULL: there is none */
+static const char *next_word (const char *s, char word[PLAIN_MAX])
+{
     size_t n = 0;
 
-    for (const char *s = slash ? slash + 1 : name; *s && n < PLAIN_MAX - 1;) {
-        size_t len = strcspn (s, "-_ ");
-        char word[PLAIN_MAX];
+    while (*s && !isalnum ((unsigned char) *s) && *s != '(')
+        s++;
+    if (*s == '\0' || *s == '(') /* remarks */
+        return NULL;
+    for (; isalnum ((unsigned char) *s) || (*s == '.' && n > 0); s++)
+        if (n < PLAIN_MAX - 1)
+            word[n++] = (char) tolower ((unsigned char) *s);
+    word[n] = '\0';
+    return s;
+}
 
-        snprintf (word, sizeof word, "%.*s",
-                  (int) (len < PLAIN_MAX ? len : PLAIN_MAX - 1), s);
-        for (char *c = word; *c; c++)
-            *c = (char) tolower ((unsigned char) *c);
-        if (!text_has_word (idle_words, word))
-            for (const char *c = word; *c && n < PLAIN_MAX - 1; c++)
-                out[n++] = *c;
-        s += len + (s[len] != '\0');
+/* A date, a context ("128k"), a version ("v0.1"), or the experts' size ("a3b") of a name. */
+static bool is_idle (const char *word)
+{
+    size_t digits = strspn (word, "0123456789");
+
+    return text_has_word (idle_words, word) || (digits >= 4 && word[digits] == '\0') ||
+           (digits > 0 && strcmp (word + digits, "k") == 0) ||
+           (word[0] == 'v' && isdigit ((unsigned char) word[1]) && strchr (word, '.')) ||
+           (word[0] == 'a' && size_of (word + 1) > 0.0);
+}
+
+static void add_family (struct spelled *x, const char *word)
+{
+    size_t n = strlen (x->family);
+
+    for (; *word && n < PLAIN_MAX - 1; word++)
+        if (*word != '.')
+            x->family[n++] = *word;
+    x->family[n] = '\0';
+}
+
+/* Letters with a size behind them: "mistral7b".  @return 0: no such thing */
+static double glued_size (char *word)
+{
+    size_t n = strspn (word, "abcdefghijklmnopqrstuvwxyz");
+    double size = n > 1 ? size_of (word + n) : 0.0;
+
+    if (size > 0.0)
+        word[n] = '\0';
+    return size;
+}
+
+/* A name without its owner, which no blank stands in. */
+static const char *without_owner (const char *name)
+{
+    size_t n = strcspn (name, " (");
+
+    while (n > 0 && name[n - 1] != '/')
+        n--;
+    return name + n;
+}
+
+static struct spelled read_name (const char *name)
+{
+    struct spelled x = {0};
+    char word[PLAIN_MAX], unit[PLAIN_MAX];
+
+    for (const char *s = without_owner (name); (s = next_word (s, word));) {
+        const char *after = next_word (s, unit);
+        double size = size_of (word);
+
+        if (after && (strcmp (unit, "b") == 0 || strcmp (unit, "m") == 0) &&
+            strspn (word, "0123456789.") == strlen (word)) { /* "7 B" */
+            strncat (word, unit, sizeof word - strlen (word) - 1);
+            size = size_of (word);
+            s = after;
+        }
+        if (x.size_b <= 0.0 && size <= 0.0 && !is_idle (word))
+            size = glued_size (word);
+        else if (size > 0.0)
+            word[0] = '\0';
+        if (word[0] &&
+            ((x.size_b <= 0.0 && !is_idle (word)) || text_has_word (shape_words, word)))
+            add_family (&x, word);
+        if (x.size_b <= 0.0)
+            x.size_b = size;
     }
-    out[n] = '\0';
+    return x;
+}
+
+/* The size that a name says and that of a preset are one, exactly or as counts are rounded. */
+#define SIZE_ROUNDED 0.035
+static bool size_is (double said, double own_b, const struct workload_model *m,
+                     bool exactly)
+{
+    if (exactly)
+        return fabs (said - own_b) < 1e-9;
+    if (said <= 0.0 || said >= 1e4)
+        return false;
+    return fabs (said * 1e9 / workload_model_params (m) - 1.0) < SIZE_ROUNDED ||
+           (m->experts > 0 &&
+            fabs (said * 1e9 / workload_active_params (m) - 1.0) < SIZE_ROUNDED);
+}
+
+/* The preset of a family and a size, or the only one of a family where no size is said. */
+static const struct workload_model *preset_of (const char *family, double size_b)
+{
+    int n;
+    const struct workload_model *all = workload_presets (&n), *only = NULL;
+    int of_family = 0;
+
+    for (int exactly = 1; exactly >= 0; exactly--)
+        for (int i = 0; i < n; i++) {
+            struct spelled own = read_name (all[i].name);
+
+            if (strcmp (own.family, family) != 0)
+                continue;
+            if (size_is (size_b, own.size_b, &all[i], exactly))
+                return &all[i];
+            only = &all[i];
+            of_family += exactly;
+        }
+    return size_b <= 0.0 && of_family == 1 ? only : NULL;
 }
 
 const struct workload_model *workload_preset_find (const char *name)
@@ -60,7 +241,19 @@ const struct workload_model *workload_preset_find (const char *name)
     return NULL;
 }
 
-const struct workload_model *workload_preset_meant (const char *name)
+/* The name in letters and digits: "llama38b". */
+static void plain (const char *name, char out[PLAIN_MAX])
+{
+    char word[PLAIN_MAX];
+
+    out[0] = '\0';
+    for (const char *s = without_owner (name); (s = next_word (s, word));)
+        if (!is_idle (word))
+            strncat (out, word, PLAIN_MAX - 1 - strlen (out));
+}
+
+/* The preset whose name has the same letters, digits and points: "Llama38B". */
+static const struct workload_model *joined (const char *name)
 {
     char asked[PLAIN_MAX], own[PLAIN_MAX];
     int n;
@@ -72,12 +265,42 @@ const struct workload_model *workload_preset_meant (const char *name)
         if (strcmp (asked, own) == 0)
             return &all[i];
     }
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        plain (same[i].name, own);
-        if (strcmp (asked, own) == 0)
-            return workload_preset_find (same[i].preset);
-    }
     return NULL;
+}
+
+const struct workload_model *workload_preset_meant (const char *name)
+{
+    struct spelled asked = read_name (name);
+    const struct workload_model *m =
+        asked.family[0] ? preset_of (asked.family, asked.size_b) : NULL;
+
+    for (size_t i = 0; i < sizeof called / sizeof *called && !m; i++) {
+        struct spelled own = read_name (called[i].name);
+
+        if (strcmp (own.family, asked.family) == 0 &&
+            fabs (own.size_b - asked.size_b) < 1e-9)
+            m = workload_preset_find (called[i].preset);
+    }
+    for (size_t i = 0; i < sizeof same / sizeof *same && !m; i++)
+        if (strcmp (same[i].family, asked.family) == 0)
+            m = preset_of (same[i].as, asked.size_b);
+    return m ? m : joined (name);
+}
+
+double workload_name_params (const char *name)
+{
+    struct spelled x = read_name (name);
+
+    for (const char *w = shape_words; *w; w += strspn (w, " ")) {
+        char word[PLAIN_MAX];
+        size_t n = strcspn (w, " ");
+
+        snprintf (word, sizeof word, "%.*s", (int) n, w);
+        if (strstr (x.family, word))
+            return 0.0;
+        w += n;
+    }
+    return x.size_b < 1e4 ? x.size_b * 1e9 : 0.0;
 }
 
 void workload_presets_near (const char *name, struct text *out)

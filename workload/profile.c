@@ -126,6 +126,7 @@ static const struct {
     {"fused_experts", offsetof (struct workload_profile, fused_experts)},
     {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
     {"fp32_adapters", offsetof (struct workload_profile, fp32_adapters)},
+    {"autocast", offsetof (struct workload_profile, autocast)},
     {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},
     {"chunked_loss", offsetof (struct workload_profile, chunked_loss)},
     {"repeats_kv", offsetof (struct workload_profile, repeats_kv)},

@@ -63,6 +63,9 @@ struct workload_profile {
     bool drops_tokens;
     bool
         fp32_adapters; /* LoRA adapters are kept and computed in fp32, operation by operation */
+    bool
+        autocast; /* of a 16-bit job products alone are in 16 bits: weights, states and activations
+                      stay in fp32 */
     /* Context parallelism gathers keys and values, copied to all heads, under attention's first
      * piece, and sums its pieces in fp32, operation by operation. */
     bool cp_by_pieces;
@@ -207,6 +210,15 @@ enum status workload_offload_offered (enum workload_offload o,
                                       const struct workload_config *c,
                                       const struct workload_profile *p,
                                       struct error *err);
+
+/** The precision in which a job's weights, states and activations are kept. */
+static inline enum workload_precision
+workload_kept_precision (const struct workload_job *j, const struct workload_profile *p)
+{
+    bool plain = j->precision == PREC_BF16 || j->precision == PREC_FP16;
+
+    return p->autocast && plain ? PREC_FP32 : j->precision;
+}
 
 /** Bytes of optimizer state per parameter. */
 static inline double workload_optimizer_bytes (const struct workload_config *c,

@@ -101,32 +101,112 @@ static void batch (void **state)
     calibrate_runs_release (&r);
 }
 
-/* A missing pipeline is refused where the other degrees leave room for one. */
-static void pipeline (void **state)
+/* Degrees that the others make certain, or as people split: a node's tensor parallelism first, but
+ * with experts stages. */
+static void degrees (void **state)
 {
     static const struct {
-        const char *dp;
-        bool read;
-    } row[] = {{"dp=4", false}, {"dp=8", true}, {"dp=", true}};
+        const char *cell[6];
+        int tp, pp, dp; /* 0: refused */
+    } row[] = {
+        {{"pp=", "dp=4"}, 2, 2, 4},
+        {{"pp=", "dp=8"}, 2, 1, 8},
+        {{"pp=", "dp="}, 2, 1, 8},
+        {{"pp=", "dp=3"}, 0, 0, 0},
+        {{"tp=", "pp=", "dp=2"}, 8, 1, 2},
+        {{"tp=", "pp=", "dp=1"}, 8, 2, 1},
+        {{"tp=", "pp=", "dp=1", "notes=num-experts=8; moe-router-topk=2", "gpus=8"},
+         1,
+         8,
+         1}};
     (void) state;
 
-    for (int i = 0; i < 3; i++) {
-        struct calibrate_runs r;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct calibrate_runs r = {0};
         struct error err = {""};
         struct text t = {0};
 
         text_add (&t, "%s\n", RUNS_HEADER);
-        ROW (&t, "pp=", row[i].dp);
-        if (row[i].read) {
+        runs_row (&t, row[i].cell);
+        if (row[i].tp > 0) {
+            const struct workload_degrees *d;
+
             ok (runs_read (text_str (&t), &r, &err), &err);
-            assert_int_equal (r.run[0].config.deg.dp, 8);
-            calibrate_runs_release (&r);
+            d = &r.run[0].config.deg;
+            if (d->tp != row[i].tp || d->pp != row[i].pp || d->dp != row[i].dp)
+                fail_msg ("row %zu: %d %d %d", i, d->tp, d->pp, d->dp);
         } else {
             assert_int_equal (runs_read (text_str (&t), &r, &err), ST_INVALID);
             assert_non_null (strstr (err.text, "pp unknown"));
         }
+        calibrate_runs_release (&r);
         text_free (&t);
     }
+}
+
+/* What no GPU could hold has expert ranks, tensor parallelism or stages that nobody states; what is
+ * stated stays, whether it fits or not. */
+static void too_large (void **state)
+{
+    static const struct {
+        const char *cells; /* framework, model, gpus, tp, pp, ep, zero */
+        int tp, pp, ep;
+        bool wider, fits;
+    } t[] = {{"megatron-lm,Qwen3-30B-A3B,16,1,1,,1", 1, 1, 8, false, true},
+             {"megatron-lm,GPT-OSS-120B,64,1,4,,1", 1, 4, 8, false, true},
+             {"megatron-lm,DeepSeek-V3,1024,1,16,,1", 1, 16, 8, false, true},
+             {"megatron-lm,Qwen3-30B-A3B,16,1,1,1,1", 1, 1, 1, false, false},
+             {"fsdp,Qwen3-30B-A3B,16,1,1,,3", 1, 1, 1, false, true},
+             {"megatron-lm,llama-3-70b,64,,,,1", 8, 1, 1, true, true},
+             {"megatron-lm,llama-3-405b,512,,,,1", 8, 8, 1, true, true},
+             {"megatron-lm,llama-3-405b,512,8,,,1", 8, 8, 1, true, true},
+             {"megatron-lm,llama-3-70b,64,1,1,1,1", 1, 1, 1, false, false},
+             {"fsdp,llama-3-70b,1536,,,,3", 1, 1, 1, false, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r;
+        struct error err = {""};
+        struct text text = {0};
+        struct workload_profile p;
+        const struct workload_degrees *d;
+
+        text_add (&text,
+                  "framework,model,gpus,tp,pp,ep,zero,gpu,seq,micro_batch,global_batch,"
+                  "precision\n"
+                  "%s,H100,4096,1,1536,bf16\n",
+                  t[i].cells);
+        ok (runs_read (text_str (&text), &r, &err), &err);
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        d = &r.run[0].config.deg;
+        if (d->tp != t[i].tp || d->pp != t[i].pp || d->ep != t[i].ep)
+            fail_msg ("%s: tp %d pp %d ep %d", t[i].cells, d->tp, d->pp, d->ep);
+        assert_true ((r.run[0].assumed > 0) == t[i].wider);
+        assert_true ((calibrate_need (&r.run[0], &p, MEMEST_LINKWISE) <=
+                      r.run[0].gpu_bytes) == t[i].fits);
+        calibrate_runs_release (&r);
+        text_free (&text);
+    }
+}
+
+/* Where experts may have been spread further, both readings count. */
+static void experts_spread (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    double weight[65] = {0};
+    (void) state;
+
+    ok (runs_read ("framework,model,gpus,pp,gpu,seq,micro_batch,global_batch,precision,"
+                   "recompute\n"
+                   "megatron-lm,GPT-OSS-120B,64,1,B300,4096,1,512,bf16,none\n",
+                   &r, &err),
+        &err);
+    for (int i = 0; i < r.run[0].n_ways; i++)
+        weight[r.run[0].way[i].ep] += r.run[0].way[i].weight;
+    CLOSE (weight[8], 0.7, 1e-12);
+    CLOSE (weight[64], 0.3, 1e-12);
+    calibrate_runs_release (&r);
 }
 
 /* ZeRO 3 by default is not what runs beside a pipeline that cannot have it. */
@@ -315,7 +395,9 @@ int main (void)
                                        cmocka_unit_test (named),
                                        cmocka_unit_test (does_not_fit),
                                        cmocka_unit_test (batch),
-                                       cmocka_unit_test (pipeline),
+                                       cmocka_unit_test (degrees),
+                                       cmocka_unit_test (too_large),
+                                       cmocka_unit_test (experts_spread),
                                        cmocka_unit_test (sharding),
                                        cmocka_unit_test (sequences),
                                        cmocka_unit_test (states),

@@ -110,65 +110,81 @@ static void mix_of_one_type (void **state)
     CLOSE (step_s[0], step_s[1], 1e-12);
 }
 
+/* Names as sources spell them: the type that they mean, with the memory that they or the row say. */
 static void gpu_names (void **state)
 {
     static const struct {
-        const char *spelled;
-        double memory_gb;
-        const char *type;
-    } known[] = {{"A100-SXM4-80GB", 80, "a100-sxm4-80g"},
-                 {"A100-80GB", 0, "a100-sxm4-80g"},
-                 {"A100", 40, "a100-sxm4-40g"},
-                 {"h100_80gb", 0, "h100-sxm5-80g"},
-                 {"GB200", 186, "gb200-192g"},
-                 {"T4 (G4dn.12xlarge)", 0, "t4"},
-                 {"V100-SXM2-16GB", 0, "v100-sxm2-16g"},
-                 {"V100", 32, "v100-sxm2-32g"},
-                 {"MI300X", 192, "mi300x"},
-                 {"l40s", 0, "l40s"},
-                 {"NVIDIA H100 80GB HBM3", 0, "h100-sxm5-80g"},
-                 {"NVIDIA A100-SXM4-40GB", 0, "a100-sxm4-40g"},
-                 {"NVIDIA A100 40 GB", 0, "a100-sxm4-40g"},
-                 {"NVIDIA A100 80GB PCIe", 0, "a100-pcie-80g"},
-                 {"NVIDIA H100 PCIe", 80, "h100-pcie-80g"},
-                 {"a100_80g", 0, "a100-sxm4-80g"},
-                 {"8xA100", 80, "a100-sxm4-80g"},
-                 {"Tesla V100-SXM2-16GB", 0, "v100-sxm2-16g"},
-                 {"Tesla T4", 0, "t4"},
-                 {"RTX A1000", 8, NULL},
-                 {"L40", 48, "l40"},
-                 {"H100-96GB", 96, "h100-sxm5-96g"},
-                 {"GH200", 96, "gh200-96g"},
-                 {"NVIDIA A10", 24, "a10"},
-                 {"A10G", 24, "a10g"},
-                 {"TITAN RTX", 24, "titan-rtx"},
-                 {"GeForce RTX 2080 Ti", 11, "rtx-2080-ti"},
-                 {"RTX 6000 Ada", 48, "rtx-6000-ada"},
-                 {"RTX PRO 6000 Blackwell", 96, "rtx-pro-6000"},
-                 {"H20", 96, "h20-96g"},
-                 {"MI325X", 256, "mi325x"},
-                 {"GT40", 16, NULL},
-                 {"TPUv4", 32, NULL},
-                 {"", 80, NULL}};
+        const char *spelled, *gb, *type;
+        double gib; /* 0: the type's own */
+    } known[] = {{"A100-SXM4-80GB", "80", "a100-sxm4-80g", 0},
+                 {"A100-80GB", "", "a100-sxm4-80g", 0},
+                 {"A100", "40", "a100-sxm4-40g", 0},
+                 {"h100_80gb", "", "h100-sxm5-80g", 0},
+                 {"GB200", "186", "gb200-192g", 0},
+                 {"T4 (G4dn.12xlarge)", "", "t4", 0},
+                 {"V100", "32", "v100-sxm2-32g", 0},
+                 {"V100", "16", "v100-sxm2-16g", 0},
+                 {"NVIDIA H100 PCIe", "80", "h100-pcie-80g", 0},
+                 {"NVIDIA A100 40 GB", "", "a100-sxm4-40g", 0},
+                 {"8xA100", "80", "a100-sxm4-80g", 0},
+                 {"GH200", "144", "gh200-144g", 0},
+                 {"H20", "141", "h20-141g", 0},
+                 {"B200-SXM-180GB", "180", "b200-192g", 0},
+                 {"ND96isr_H100_v5", "", "h100-sxm5-80g", 0},
+                 {"A100 64GB", "", "a100-sxm4-80g", 64},
+                 {"H100", "64", "h100-sxm5-80g", 64},
+                 {"RTX 5060 Ti 8GB", "", "rtx-5060-ti", 8},
+                 {"RTX A1000", "8", NULL, 0},
+                 {"GT40", "16", NULL, 0},
+                 {"TPUv4", "32", NULL, 0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        const struct topology_gpu_type *t =
-            calibrate_gpu_type (known[i].spelled, known[i].memory_gb);
+        struct text t = {0};
+        struct calibrate_runs r = {0};
+        struct error err = {""};
 
-        if (known[i].type)
-            assert_string_equal (t ? t->name : "nothing", known[i].type);
-        else
-            assert_null (t);
+        text_add (
+            &t,
+            "model,gpu,gpu_mem_gb,gpus,seq,global_batch\nllama-2-7b,%s,%s,8,4096,16\n",
+            known[i].spelled, known[i].gb);
+        if (!known[i].type) {
+            assert_int_equal (runs_read (text_str (&t), &r, &err), ST_INVALID);
+            assert_non_null (strstr (err.text, "expected one of `linkwise gpus`"));
+        } else {
+            ok (runs_read (text_str (&t), &r, &err), &err);
+            assert_string_equal (r.run[0].part[0].type->name, known[i].type);
+            CLOSE (r.run[0].gpu_bytes,
+                   known[i].gib > 0 ? known[i].gib * 1073741824.0
+                                    : r.run[0].part[0].type->memory_bytes,
+                   1e-12);
+        }
+        calibrate_runs_release (&r);
+        text_free (&t);
     }
+}
+
+/* GPUs that the name counts. */
+static void gpus_counted (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    ok (runs_read ("model,gpu,seq,global_batch\nllama-2-7b,8x H100,4096,16\n"
+                   "llama-2-7b,2x8 A100 80GB,4096,16\n",
+                   &r, &err),
+        &err);
+    assert_true (r.run[0].gpus == 8 && r.run[1].gpus == 16);
+    calibrate_runs_release (&r);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (mixes), cmocka_unit_test (mixes_spelled),
+        cmocka_unit_test (mixes),      cmocka_unit_test (mixes_spelled),
         cmocka_unit_test (mix_memory), cmocka_unit_test (mix_of_one_type),
-        cmocka_unit_test (gpu_names)};
+        cmocka_unit_test (gpu_names),  cmocka_unit_test (gpus_counted)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

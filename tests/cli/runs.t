@@ -112,9 +112,18 @@ result $? "no time, but a peak" "$T/empty"
 expect 1 "no time can be estimated" "no run has a measured peak, an out-of-memory label or a step time that can be estimated" $L calibrate "$T/none.csv"
 expect 0 "... which validate tells" "cannot run fp8" $L validate "$T/none.csv" --profile megatron-core
 sed '2s/,\([0-9.]*\),,,,,,note,/,1e-300,,,,,,note,/;3s/,\([0-9.]*\),,,,,,note,/,soon,,,,,,note,/' "$T/times.csv" >"$T/odd.csv"
-expect 0 "a time of 1e-300 s and one that is text" "^7 step times:" $L calibrate "$T/odd.csv" --profile megatron-core
+expect 0 "a time of 1e-300 s and one that is text" "^6 step times:" $L calibrate "$T/odd.csv" --profile megatron-core
 ! grep -Eiw "nan|inf" "$T/out" && [ "$(wc -L <"$T/out")" -lt 200 ]
 result $? "... neither NaN nor a number of 300 digits" "$T/out"
+
+# What cannot be is said with its row, and no fit takes it.
+sed "2s/,\([0-9.]*\),,,,,,note,/,0.001,,,,,,note,/" "$T/times.csv" >"$T/doubt.csv"
+for c in validate calibrate; do
+    expect 0 "$c with a time that cannot be" "^ +1 +2 +iter_time_s is shorter than the GPUs' peak allows" $L $c "$T/doubt.csv" --profile megatron-core
+    grep -q "warning: row 2: iter_time_s is shorter than the GPUs' peak allows; no fit takes it" "$T/err"
+    result $? "... and a warning" "$T/err"
+done
+expect 0 "... which the fit leaves out" "^7 step times:" $L calibrate "$T/doubt.csv" --profile megatron-core
 
 printf "a,b\n1,2\n" >"$T/other.csv"
 for c in validate calibrate; do

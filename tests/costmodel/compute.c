@@ -400,6 +400,34 @@ static void fused_experts (void **state)
     }
 }
 
+/* Frozen weights in fewer bits are read and written in 16 before every product, forward and
+ * backward. */
+static void packed_weights (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 2, false, true);
+    const struct workload_model *m = &s.model;
+    double h = m->hidden, q = m->heads * m->head_dim / 2.0,
+           kv = m->kv_heads * m->head_dim / 2.0,
+           params = h * (2 * q + 2 * kv) + 3 * h * m->ffn / 2.0;
+    double unpack = 2.5625 * params / machine_in (&s).memory_rate;
+    struct costmodel_compute plain, packed;
+    (void) state;
+
+    s.job.frozen_bytes = .5625;
+    s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
+    plain = compute_of (&s);
+    s.job.frozen_bytes = 0;
+    packed = compute_of (&s);
+    CLOSE (plain.dense.fwd_s, packed.dense.fwd_s, 0); /* all weights are trained */
+    s.job.lora = true;
+    plain = compute_of (&s);
+    s.job.frozen_bytes = .5625;
+    packed = compute_of (&s);
+    CLOSE (packed.dense.fwd_s - plain.dense.fwd_s, unpack, 1e-9);
+    CLOSE (packed.dense.back_s - plain.dense.back_s, unpack, 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Adapters in fp32 move 48 bytes for each element of the inputs of attention's products and 56 for
  * each of their outputs, forward and backward, a third of it forward. */
 static void fp32_adapters (void **state)
@@ -623,14 +651,23 @@ static void stages (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves), cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),  cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),      cmocka_unit_test (windows),
-        cmocka_unit_test (slowest),       cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts), cmocka_unit_test (expert_biases),
-        cmocka_unit_test (fp32_adapters), cmocka_unit_test (attention_by_pieces),
-        cmocka_unit_test (capacity),      cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (scores),        cmocka_unit_test (optimizer),
+        cmocka_unit_test (product_waves),
+        cmocka_unit_test (product_limits),
+        cmocka_unit_test (dense_layers),
+        cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),
+        cmocka_unit_test (windows),
+        cmocka_unit_test (slowest),
+        cmocka_unit_test (waits_for_tokens),
+        cmocka_unit_test (fused_experts),
+        cmocka_unit_test (expert_biases),
+        cmocka_unit_test (packed_weights),
+        cmocka_unit_test (fp32_adapters),
+        cmocka_unit_test (attention_by_pieces),
+        cmocka_unit_test (capacity),
+        cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (scores),
+        cmocka_unit_test (optimizer),
         cmocka_unit_test (stages),
     };
 

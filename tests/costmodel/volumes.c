@@ -104,6 +104,9 @@ static void gradients (void **state)
     s.job.lora = true;
     s.config.deg.pp = 1;
     CLOSE (volume_of (&s).dp_bytes, 8 * 4, 1e-12);
+    s.job.frozen_bytes = .5625; /* as they are */
+    CLOSE (volume_of (&s).dp_bytes, 8 * 2 * .5625, 1e-12);
+    s.job.frozen_bytes = 0;
     s.config.zero = 1;
     assert_true (volume_of (&s).dp_bytes == 0);
     topology_cluster_destroy (s.cluster);

@@ -174,7 +174,7 @@ static void wta_crs (void **state)
                                    .expert_every = 1};
         struct workload_job j = {.seq = 128,
                                  .global_batch = 100,
-                                 .precision = PREC_FP32,
+                                 .precision = PREC_FP16,
                                  .lora = known[i].lora,
                                  .wta_crs = known[i].budget};
         struct workload_config c = config_of (1, 1, 1, 100);

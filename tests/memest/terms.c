@@ -189,6 +189,37 @@ static void kept_inputs (void **state)
            3 * tokens * (-4 * h + 3 * h + 3 * q - 4 * f), 1e-9);
 }
 
+/* Layers of frozen weights in fewer bits, embedding and head in 16, and one matrix of a layer that a
+ * product has in 16; without adapters nothing is frozen. */
+static void packed_weights (void **state)
+{
+    struct stage s = stage_with ("llama-3-8b", 2, false);
+    double n = 3 * workload_layer_params (&s.m, 2), before, root;
+    struct memest_stage out;
+    (void) state;
+
+    s.j.frozen_bytes = .5625;
+    CLOSE (memory_of (&s).weights_bytes, 2 * n, 1e-9);
+    s.j.lora = true;
+    out = memory_of (&s);
+    CLOSE (out.weights_bytes, .5625 * n, 1e-9);
+    CLOSE (out.buffers_bytes, 2.0 * s.m.hidden * s.m.ffn / 2, 1e-9);
+    assert_true (out.gradients_bytes == 0 && out.optimizer_bytes == 0);
+    s.held.head = true;
+    before = out.weights_bytes;
+    root = workload_head_params (&s.m, 2, false);
+    CLOSE (memory_of (&s).weights_bytes - before, 2 * root, 1e-9);
+    s.held.head = false;
+    s.c.zero = 3;
+    s.c.deg.dp = 4;
+    out = memory_of (&s);
+    CLOSE (out.weights_bytes, .5625 * n / 4, 1e-9);
+    /* Two layers are gathered as they are. */
+    CLOSE (out.buffers_bytes, .5625 * 2 * n / 3 + 2.0 * s.m.hidden * s.m.ffn / 2, 1e-9);
+    s.p.frozen_gradients = true; /* which 4 bits cannot have */
+    assert_true (memory_of (&s).gradients_bytes == 0);
+}
+
 /* WTA-CRS keeps a part of linear layers' inputs with 8-byte row numbers, of four layers. */
 static void sampled_inputs (void **state)
 {
@@ -468,14 +499,14 @@ static void copied_inputs (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (dense_layers),  cmocka_unit_test (scores),
-        cmocka_unit_test (expert_layers), cmocka_unit_test (recomputed_layers),
-        cmocka_unit_test (kept_inputs),   cmocka_unit_test (sampled_inputs),
-        cmocka_unit_test (ends),          cmocka_unit_test (buffers),
-        cmocka_unit_test (states),        cmocka_unit_test (two_peaks),
-        cmocka_unit_test (flat_step),     cmocka_unit_test (whole_gradients),
-        cmocka_unit_test (offload),       cmocka_unit_test (checkpoints_away),
-        cmocka_unit_test (copied_inputs),
+        cmocka_unit_test (dense_layers),     cmocka_unit_test (scores),
+        cmocka_unit_test (expert_layers),    cmocka_unit_test (recomputed_layers),
+        cmocka_unit_test (kept_inputs),      cmocka_unit_test (packed_weights),
+        cmocka_unit_test (sampled_inputs),   cmocka_unit_test (ends),
+        cmocka_unit_test (buffers),          cmocka_unit_test (states),
+        cmocka_unit_test (two_peaks),        cmocka_unit_test (flat_step),
+        cmocka_unit_test (whole_gradients),  cmocka_unit_test (offload),
+        cmocka_unit_test (checkpoints_away), cmocka_unit_test (copied_inputs),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * are read where they lie beside the checkout. */
 #include "tests/lib/imported.h"
 
-#include "topology/gpu_product.h"
+#include "topology/gpu_names.h"
 
 #define NEAR(A, B) assert_true (fabs ((A) - (double) (B)) <= 1e-6 * fabs ((double) (B)))
 #define REAL "../shared/data/links/"
@@ -574,7 +574,7 @@ static void products (void **state)
              {"NVIDIA GeForce RTX 5090", 0, "rtx-5090"},
              {"NVIDIA GeForce RTX 5090 D", 0, NULL},
              {"NVIDIA RTX PRO 6000 Blackwell Server Edition", 0, "rtx-pro-6000"},
-             {"NVIDIA GeForce RTX 3090 Ti", 0, NULL},
+             {"NVIDIA GeForce RTX 3090 Ti", 0, "rtx-3090-ti"},
              {"", 0, NULL}};
 
     (void) state;

@@ -320,7 +320,7 @@ static void names (void **state)
     assert_non_null (strstr (text_str (&near), "llama-2-7b"));
     text_free (&near);
     workload_presets_near ("deepseek", &near);
-    assert_string_equal (text_str (&near), "deepseek-v2, deepseek-v3");
+    assert_non_null (strstr (text_str (&near), "deepseek-"));
     text_free (&near);
     workload_presets_near ("unlike-any-other", &near);
     assert_int_equal (near.len, 0);

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
-#include "topology/gpu_product.h"
+#include "topology/gpu_names.h"
 #include "topology/links_doc.h"
 #include "topology/measured/links_import_private.h"
 #include "topology/topology.h"

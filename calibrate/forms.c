@@ -1,0 +1,227 @@
+/* Runs files as people write them, in the form that the readers of rows want.
+ *
+ * The table that is read is a copy of the file's: columns under their documented names, numbers
+ * without units and marks, words of switches as 0 and 1, nothing where a cell says so.  What is not
+ * understood stays as it is, and the row is refused with it. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cells ---- */
+
+/* Words for nothing; "none" is a word of its own where it means that a thing is not done. */
+static const char *const nothing[] = {
+    "n/a", "na",           "n.a.",         "nan",          "null", "nil",
+    "-",   "--",           "\xe2\x80\x93", "\xe2\x80\x94", "?",    "unknown",
+    "tbd", "not reported", "not stated",   "unspecified"};
+
+static bool says_nothing (const char *cell, enum calibrate_kind kind)
+{
+    bool number = kind == CELL_WHOLE || kind == CELL_NUMBER || kind == CELL_PARTS;
+
+    for (size_t i = 0; i < COUNT_OF (nothing); i++)
+        if (strcasecmp (cell, nothing[i]) == 0)
+            return true;
+    return number && strcasecmp (cell, "none") == 0;
+}
+
+/* Words of cells that are no numbers, joined, and what they say. */
+static const struct {
+    enum calibrate_kind kind;
+    const char *said, *is;
+} words[] = {
+    {CELL_FLAG, "true yes y on oom outofmemory cudaoutofmemory cudaoom", "1"},
+    {CELL_FLAG, "false no n off none ok fits ran", "0"},
+    {CELL_STAGE, "none no off false ddp noshard zero0 stage0 zerostage0 z0", "0"},
+    {CELL_STAGE, "zero1 stage1 zerostage1 z1 distributedoptimizer distopt deepspeedzero1",
+     "1"},
+    {CELL_STAGE,
+     "zero2 stage2 zerostage2 z2 shardgradop fsdpshardgradop hybridshardzero2 "
+     "deepspeedzero2",
+     "2"},
+    {CELL_STAGE,
+     "zero3 stage3 zerostage3 z3 fullshard fsdpfullshard hybridshard fsdp fsdp1 fsdp2 "
+     "hsdp deepspeedzero3 zeropp",
+     "3"},
+    {CELL_RECOMPUTE, "false no off 0 disabled noac noactivationcheckpointing", "none"},
+    {CELL_RECOMPUTE,
+     "true yes on 1 all enabled fullac ac activationcheckpointing "
+     "gradientcheckpointing fullactivationcheckpointing fullrecompute "
+     "fullrecomputation checkpointing",
+     "full"},
+    {CELL_RECOMPUTE,
+     "sac selectiveac selectiveactivationcheckpointing selectiverecompute "
+     "selectiverecomputation",
+     "selective"},
+};
+
+static const char *word_meant (const char *cell, enum calibrate_kind kind)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (cell, joined);
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        if (words[i].kind == kind && text_has_word (words[i].said, joined))
+            return words[i].is;
+    return NULL;
+}
+
+/* Commas between groups of three digits are no part of a number, nor are underscores; other commas
+ * are decimal points, as all are in numbers with parts where semicolons separate cells. */
+static void plain_digits (const char *s, bool decimal, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *s && n < size - 1; s++) {
+        size_t digits = strspn (s + 1, "0123456789");
+
+        if (*s == '_' || (*s == ',' && digits == 3 && !decimal))
+            continue;
+        out[n++] = *s == ',' ? '.' : *s;
+    }
+    out[n] = '\0';
+}
+
+/* "~8,192", "10.5 s", "128K", "45 %", "10.5 (mean)", "10.5 +- 0.2" as plain numbers.
+ * @return false: it is none of these, or plain already */
+static bool tidy (const char *cell, const struct calibrate_column *c, double factor,
+                  bool decimal, char *out, size_t size)
+{
+    char said[64], unit[CALIBRATE_JOINED], *end;
+    const struct calibrate_unit *u = NULL;
+    double x;
+
+    cell += strspn (cell, "~ ");
+    plain_digits (cell, decimal && c->kind != CELL_WHOLE, said, sizeof said);
+    x = strtod (said, &end);
+    if (!strchr ("+-.0123456789", said[0]) || end == said || !isfinite (x))
+        return false;
+    end += strspn (end, " ");
+    snprintf (unit, sizeof unit, "%.*s", (int) strcspn (end, "(+\xc2"), end);
+    for (size_t n = strlen (unit); n > 0 && unit[n - 1] == ' ';)
+        unit[--n] = '\0';
+    if (unit[0] && !(u = calibrate_unit_of (c, unit)))
+        return false;
+    snprintf (out, size, "%.17g", x * (u ? u->factor : factor));
+    return true;
+}
+
+/* A cell in its usual form; itself where there is none. */
+static const char *usual_cell (const char *cell, const struct calibrate_column *c,
+                               double factor, bool decimal, char *out, size_t size)
+{
+    const char *word;
+    double x;
+
+    if (says_nothing (cell, c->kind))
+        return "";
+    if ((word = word_meant (cell, c->kind)))
+        return word;
+    if (c->kind == CELL_TEXT || cell[0] == '\0' ||
+        (calibrate_number (cell, &x) && factor == 1.0 && !decimal))
+        return cell;
+    return c->kind != CELL_RECOMPUTE && tidy (cell, c, factor, decimal, out, size) ? out
+                                                                                   : cell;
+}
+
+/* ---- the table ---- */
+
+/* What a column of the file is read as. */
+struct meaning {
+    const struct calibrate_column *column; /* NULL: nothing that is known */
+    double factor;                         /* of its numbers */
+};
+
+static bool is_there (const struct meaning *m, int n, const char *name)
+{
+    bool there = false;
+
+    for (int i = 0; i < n; i++)
+        there = there || (m[i].column && strcmp (m[i].column->name, name) == 0);
+    return there;
+}
+
+/* A batch of nothing further is the global one, unless that is there, too. */
+static void settle_batch (struct meaning *m, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (m[i].column && strcmp (m[i].column->name, "batch_size") == 0) {
+            const char *as = !is_there (m, n, "global_batch")  ? "global_batch"
+                             : !is_there (m, n, "micro_batch") ? "micro_batch"
+                                                               : "";
+
+            m[i].column = calibrate_column_named (as, &m[i].factor);
+        }
+}
+
+/* What the columns mean: a documented name before another one of it, of these the first. */
+static void read_header (const struct csv_table *t, struct meaning *m, struct text *meant)
+{
+    for (int i = 0; i < t->columns; i++)
+        m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
+    settle_batch (m, t->columns);
+    for (int i = 0; i < t->columns; i++) {
+        const char *name = m[i].column ? m[i].column->name : t->header[i];
+
+        if (strcmp (name, t->header[i]) == 0)
+            continue;
+        for (int k = 0; k < t->columns && m[i].column; k++)
+            if (m[k].column == m[i].column &&
+                (k < i || strcmp (name, t->header[k]) == 0) && k != i)
+                m[i].column = NULL;
+        if (m[i].column)
+            text_add (meant, "%s%s as %s", meant->len ? ", " : "", t->header[i], name);
+    }
+}
+
+static enum status copy_cells (const struct csv_table *t, const struct meaning *m,
+                               struct csv_table *out, struct error *err)
+{
+    char number[32];
+
+    for (int i = 0; i < t->columns; i++)
+        if (!(out->header[i] = strdup (m[i].column ? m[i].column->name : t->header[i])))
+            return err_nomem (err);
+    for (int i = 0; i < t->cells; i++) {
+        const struct meaning *is = &m[i % t->columns];
+
+        if (!(out->cell[i] = strdup (
+                  is->column ? usual_cell (t->cell[i], is->column, is->factor,
+                                           t->separator == ';', number, sizeof number)
+                             : t->cell[i])))
+            return err_nomem (err);
+    }
+    memcpy (out->found, t->found, (size_t) t->rows * sizeof *t->found);
+    return ST_OK;
+}
+
+enum status calibrate_usual_form (const struct csv_table *t, struct csv_table *usual,
+                                  struct text *meant, struct error *err)
+{
+    size_t columns = (size_t) t->columns;
+    struct meaning *m = calloc (columns, sizeof *m);
+    struct csv_table out = {.columns = t->columns,
+                            .rows = t->rows,
+                            .cells = t->cells,
+                            .separator = t->separator,
+                            .header = calloc (columns, sizeof *out.header),
+                            .cell = calloc ((size_t) t->cells + 1, sizeof *out.cell),
+                            .found = calloc ((size_t) t->rows + 1, sizeof *out.found)};
+    enum status st = m && out.header && out.cell && out.found ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK) {
+        read_header (t, m, meant);
+        st = copy_cells (t, m, &out, err);
+    }
+    free (m);
+    if (!out.header || !out.cell) /* release looks into them */
+        out.columns = out.cells = 0;
+    if (st == ST_OK)
+        *usual = out;
+    else
+        csv_table_release (&out);
+    return st;
+}

@@ -1,0 +1,362 @@
+/* Which GPU type a name means: as people shorten it, as tables of runs spell it, as drivers print
+ * it, or as clouds call the machine.
+ *
+ * A name is cut into words of letters and of digits, "h100-80g" into h 100 80 g.  The first family
+ * of the table whose words stand in it, one behind the other, is meant; of its rows those of the
+ * board that is named; of these the one of the memory that is said. */
+#include "topology/gpu_names.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "topology/topology.h"
+
+#define WORDS_MAX 192
+
+/* A family's words, the word of a board (NULL: of names without any), memory in GB as it is sold or
+ * else said, and the type (NULL: it is none that is built in).  The first of a family is the usual
+ * one. */
+static const struct named {
+    const char *family, *board;
+    double gb;
+    const char *type;
+} table[] = {
+    {"mig", NULL, 0, NULL},
+    {"gb 300", NULL, 288, "gb300-288g"},
+    {"gb 200", NULL, 192, "gb200-192g"},
+    {"gb 10", NULL, 128, "gb10"},
+    {"dgx spark", NULL, 128, "gb10"},
+    {"gh 200", NULL, 96, "gh200-96g"},
+    {"gh 200", NULL, 480, "gh200-96g"},
+    {"gh 200", NULL, 120, "gh200-96g"},
+    {"gh 200", NULL, 144, "gh200-144g"},
+    {"grace hopper", NULL, 96, "gh200-96g"},
+    {"grace hopper", NULL, 480, "gh200-96g"},
+    {"grace hopper", NULL, 120, "gh200-96g"},
+    {"grace hopper", NULL, 144, "gh200-144g"},
+    {"b 300", NULL, 288, "b300-288g"},
+    {"b 200", NULL, 192, "b200-192g"},
+    {"b 200", NULL, 180, "b200-192g"},
+    {"b 100", NULL, 192, "b100-192g"},
+    {"h 200", NULL, 141, "h200-sxm-141g"},
+    {"h 200", "nvl", 141, "h200-nvl-141g"},
+    {"h 800", NULL, 80, "h800-sxm5-80g"},
+    {"h 800", "pcie", 80, "h800-pcie-80g"},
+    {"h 100", NULL, 80, "h100-sxm5-80g"},
+    {"h 100", NULL, 96, "h100-sxm5-96g"},
+    {"h 100", NULL, 94, "h100-nvl-94g"},
+    {"h 100", "nvl", 94, "h100-nvl-94g"},
+    {"h 100", "pcie", 80, "h100-pcie-80g"},
+    {"h 20", NULL, 96, "h20-96g"},
+    {"h 20", NULL, 141, "h20-141g"},
+    {"h 20", "3 e", 141, "h20-141g"},
+    {"a 800", NULL, 80, "a800-sxm4-80g"},
+    {"a 800", NULL, 40, "a800-pcie-40g"},
+    {"a 800", "pcie", 80, "a800-pcie-80g"},
+    {"a 800", "pcie", 40, "a800-pcie-40g"},
+    {"a 100", NULL, 80, "a100-sxm4-80g"},
+    {"a 100", NULL, 40, "a100-sxm4-40g"},
+    {"a 100", "pcie", 80, "a100-pcie-80g"},
+    {"a 100", "pcie", 40, "a100-pcie-40g"},
+    {"v 100 s", NULL, 32, "v100s-pcie-32g"},
+    {"v 100", NULL, 32, "v100-sxm2-32g"},
+    {"v 100", NULL, 16, "v100-sxm2-16g"},
+    {"v 100", "pcie", 32, "v100-pcie-32g"},
+    {"v 100", "pcie", 16, "v100-pcie-16g"},
+    {"mi 355", NULL, 288, "mi355x"},
+    {"mi 350", NULL, 288, "mi350x"},
+    {"mi 325", NULL, 256, "mi325x"},
+    {"mi 300 a", NULL, 128, "mi300a"},
+    {"mi 300", NULL, 192, "mi300x"},
+    {"mi 250 x", NULL, 64, "mi250x"},
+    {"mi 250 x", NULL, 128, "mi250x"},
+    {"mi 250", NULL, 64, "mi250"},
+    {"mi 250", NULL, 128, "mi250"},
+    {"mi 210", NULL, 64, "mi210"},
+    {"pro 6000", NULL, 96, "rtx-pro-6000"},
+    {"6000 ada", NULL, 48, "rtx-6000-ada"},
+    {"quadro rtx 6000", NULL, 24, NULL},
+    {"rtx 6000", NULL, 48, "rtx-6000-ada"},
+    {"rtx 8000", NULL, 48, "rtx-8000"},
+    {"a 6000", NULL, 48, "rtx-a6000"},
+    {"a 5000", NULL, 24, "rtx-a5000"},
+    {"titan rtx", NULL, 24, "titan-rtx"},
+    {"5090", NULL, 32, "rtx-5090"},
+    {"5090", "d", 32, NULL},
+    {"5080", NULL, 16, "rtx-5080"},
+    {"5070 ti", NULL, 16, "rtx-5070-ti"},
+    {"5060 ti", NULL, 16, "rtx-5060-ti"},
+    {"4090", NULL, 24, "rtx-4090"},
+    {"4090", "d", 24, NULL},
+    {"4080", NULL, 16, "rtx-4080"},
+    {"4070 ti", NULL, 12, "rtx-4070-ti"},
+    {"4070 ti", "super", 16, NULL},
+    {"4060 ti", NULL, 16, "rtx-4060-ti"},
+    {"3090 ti", NULL, 24, "rtx-3090-ti"},
+    {"3090", NULL, 24, "rtx-3090"},
+    {"3080 ti", NULL, 12, "rtx-3080-ti"},
+    {"3080", NULL, 10, "rtx-3080"},
+    {"3060", NULL, 12, "rtx-3060"},
+    {"3060", "ti", 8, NULL},
+    {"2080 ti", NULL, 11, "rtx-2080-ti"},
+    {"a 40", NULL, 48, "a40"},
+    {"a 30", NULL, 24, "a30"},
+    {"a 10 g", NULL, 24, "a10g"},
+    {"a 10", NULL, 24, "a10"},
+    {"l 40 s", NULL, 48, "l40s"},
+    {"l 40", NULL, 48, "l40"},
+    {"l 20", NULL, 48, "l20"},
+    {"l 4", NULL, 24, "l4"},
+    {"t 4", NULL, 16, "t4"},
+};
+
+/* Machines of clouds: Amazon's, of which some need their size behind them, and Google's. */
+static const struct {
+    const char *words, *type;
+    bool sized;
+} machines[] = {{"p 3 dn", "v100-sxm2-32g", false},
+                {"p 3", "v100-sxm2-16g", true},
+                {"p 4 de", "a100-sxm4-80g", false},
+                {"p 4 d", "a100-sxm4-40g", false},
+                {"p 5 en", "h200-sxm-141g", false},
+                {"p 5 e", "h200-sxm-141g", false},
+                {"p 5", "h100-sxm5-80g", true},
+                {"g 4 dn", "t4", false},
+                {"g 5", "a10g", true},
+                {"g 6 e", "l40s", false},
+                {"g 6", "l4", true},
+                {"a 2 highgpu", "a100-sxm4-40g", false},
+                {"a 2 megagpu", "a100-sxm4-40g", false},
+                {"a 2 ultragpu", "a100-sxm4-80g", false},
+                {"a 3 highgpu", "h100-sxm5-80g", false},
+                {"a 3 megagpu", "h100-sxm5-80g", false},
+                {"a 3 ultragpu", "h200-sxm-141g", false},
+                {"a 4 highgpu", "b200-192g", false}};
+
+/* ---- words ---- */
+
+/* Words that others are glued to: "RTXA6000", "TeslaV100". */
+static bool ends_with_maker (const char *words)
+{
+    static const char *const makers[] = {" rtx", " tesla", " nvidia", " geforce",
+                                         " quadro"};
+    size_t n = strlen (words);
+    bool ends = false;
+
+    for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
+        size_t m = strlen (makers[i]);
+
+        ends = ends || (n >= m && strcmp (words + n - m, makers[i]) == 0);
+    }
+    return ends;
+}
+
+/* " h 100 80 gb " of "8x H100-80GB": words between blanks, numbers of GPUs in front left out. */
+static void cut (const char *name, char out[WORDS_MAX])
+{
+    size_t n = 0;
+    char *end;
+
+    while (isdigit ((unsigned char) *name)) {
+        strtol (name, &end, 10);
+        end += strspn (end, " ");
+        if (tolower ((unsigned char) *end) != 'x')
+            break;
+        name = end + 1 + strspn (end + 1, " ");
+    }
+    out[n++] = ' ';
+    for (; *name && n < WORDS_MAX - 3; name++) {
+        bool word = isalnum ((unsigned char) *name),
+             digit = isdigit ((unsigned char) *name),
+             digits = isdigit ((unsigned char) out[n - 1]);
+
+        out[n] = '\0';
+        if (out[n - 1] != ' ' && (!word || digit != digits || ends_with_maker (out)))
+            out[n++] = ' ';
+        if (word)
+            out[n++] = (char) tolower ((unsigned char) *name);
+    }
+    if (out[n - 1] != ' ')
+        out[n++] = ' ';
+    out[n] = '\0';
+}
+
+/* Where words stand in others, each between blanks. */
+static char *find_words (char *in, const char *words)
+{
+    char spaced[32];
+
+    snprintf (spaced, sizeof spaced, " %s ", words);
+    return strstr (in, spaced);
+}
+
+/* The first row of the family that a name means, whose words go, so that what is left says board and
+ * memory.  @param[out] after  what stands behind them */
+static const struct named *take_family (char *words, const char **after)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char *at = find_words (words, table[i].family);
+
+        if (at) {
+            *after = at + strlen (table[i].family) + 1;
+            memset (at, ' ', strlen (table[i].family) + 1);
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+/* Rows of one family stand together. */
+static bool same_family (const struct named *a, const struct named *b)
+{
+    return b < table + sizeof table / sizeof *table && strcmp (a->family, b->family) == 0;
+}
+
+/* The memory that words say, "80 gb"; or a number behind the family that is one of its. */
+static double said_gb (const struct named *f, const char *words, const char *after)
+{
+    double bare = 0.0;
+
+    for (const char *s = words; *s; s += strcspn (s, " ")) {
+        char unit[8] = "";
+        int used = 0;
+        double n;
+
+        s += strspn (s, " ");
+        if (!isdigit ((unsigned char) *s) || sscanf (s, "%lf%n %7s", &n, &used, unit) < 1)
+            continue;
+        if (strcmp (unit, "g") == 0 || strcmp (unit, "gb") == 0 ||
+            strcmp (unit, "gib") == 0)
+            return n;
+        for (const struct named *v = f; s >= after && same_family (f, v); v++)
+            bare = fabs (n - v->gb) < 0.5 ? n : bare;
+    }
+    return bare;
+}
+
+/* Words beside a family's that say nothing more of it. */
+static bool is_plain (const char *words)
+{
+    static const char plain[] = "nvidia amd tesla quadro geforce rtx instinct radeon sxm "
+                                "pcie pci nvl hbm e dgx hgx "
+                                "oam generation blackwell hopper ada ampere server "
+                                "workstation edition max q tensor "
+                                "core gpu gpus g gb gib x d super ti";
+    char copy[WORDS_MAX], *word[WORDS_MAX / 2];
+    int n;
+
+    snprintf (copy, sizeof copy, "%s", words);
+    n = text_words (copy, word, WORDS_MAX / 2);
+    for (int i = 0; i < n; i++)
+        if (!isdigit ((unsigned char) word[i][0]) && !text_has_word (plain, word[i]))
+            return false;
+    return true;
+}
+
+/* ---- types ---- */
+
+/* Drivers report up to a tenth less or more than a size as it is sold. */
+#define MEMORY_APART 0.1
+
+static const struct topology_gpu_type *machine_of (char *words)
+{
+    bool sized = find_words (words, "xlarge") || find_words (words, "metal");
+
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+        if ((sized || !machines[i].sized) && find_words (words, machines[i].words))
+            return topology_gpu_type_builtin (machines[i].type);
+    return NULL;
+}
+
+/* Of a family's rows, those of the board that the words name or of none, the nearest in memory. */
+static const struct named *nearest (const struct named *f, char *words, double gb)
+{
+    const struct named *best = NULL;
+    bool board = false;
+
+    for (const struct named *v = f; same_family (f, v); v++)
+        board = board || (v->board && find_words (words, v->board));
+    for (const struct named *v = f; same_family (f, v); v++) {
+        bool fits = board ? v->board && find_words (words, v->board) : !v->board;
+
+        if (fits &&
+            (!best || (gb > 0 && fabs (log (gb / v->gb)) < fabs (log (gb / best->gb)))))
+            best = v;
+    }
+    return best;
+}
+
+bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out)
+{
+    char words[WORDS_MAX];
+    const struct named *f, *best;
+    const char *after;
+
+    cut (name, words);
+    *out = (struct topology_gpu_reading){.type = machine_of (words)};
+    if (out->type)
+        return true;
+    if (!(f = take_family (words, &after)))
+        return false;
+    out->said_gb = said_gb (f, words, after);
+    gb = out->said_gb > 0 ? out->said_gb : gb;
+    best = nearest (f, words, gb);
+    out->type = best->type ? topology_gpu_type_builtin (best->type) : NULL;
+    out->strange = !is_plain (words);
+    out->other_memory = gb > 0 && fabs (log (gb / best->gb)) > MEMORY_APART;
+    if (!out->other_memory)
+        out->said_gb = 0.0; /* the type's own */
+    return true;
+}
+
+const struct topology_gpu_type *topology_gpu_type_meant (const char *name)
+{
+    const struct topology_gpu_type *exact = topology_gpu_type_builtin (name);
+    struct topology_gpu_reading r;
+
+    if (exact || !topology_gpu_read (name, 0.0, &r))
+        return exact;
+    return r.other_memory || r.strange ? NULL : r.type;
+}
+
+const char *topology_gpu_type_of_product (const char *product, double memory_bytes)
+{
+    struct topology_gpu_reading r;
+
+    if (!topology_gpu_read (product, memory_bytes / UNITS_GIB, &r) || !r.type ||
+        r.strange || r.other_memory)
+        return NULL;
+    /* A card of that name with another memory is another type. */
+    return memory_bytes > 0 &&
+                   fabs (memory_bytes - r.type->memory_bytes) > 0.1 * r.type->memory_bytes
+               ? NULL
+               : r.type->name;
+}
+
+const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT])
+{
+    struct text_near near = {.asked = name};
+    struct topology_gpu_reading r;
+    bool known = topology_gpu_read (name, 0.0, &r);
+    int n;
+    const struct topology_gpu_type *types = topology_gpu_types_builtin (&n);
+
+    if (known && !r.type) {
+        snprintf (buf, TEXT_HINT, "; that GPU is not built in");
+        return buf;
+    }
+    for (int i = 0; i < n && !known; i++) {
+        const char *own = types[i].name;
+
+        if (text_near_try (&near, own, strlen (own)) ||
+            text_near_try (&near, own, strcspn (own, "-")))
+            snprintf (near.word, sizeof near.word, "%s", own);
+    }
+    if (known)
+        snprintf (near.word, sizeof near.word, "%s", r.type->name);
+    return text_near_hint (&near, "", buf);
+}

@@ -100,6 +100,8 @@ struct calibrate_runs {
     int n_doubted;
     char absent[512]; /* columns that the header lacks, with commas; taken as empty */
     char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
+    char unread
+        [512]; /* those of which it is not clear what they mean, and what they may */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 

@@ -22,11 +22,19 @@ enum calibrate_kind {
     CELL_TEXT,
     CELL_WHOLE, /* a number without parts */
     CELL_NUMBER,
-    CELL_PARTS,    /* a number, or one for each part of a mix of GPUs */
-    CELL_FLAG,     /* 0 or 1 */
-    CELL_STAGE,    /* of ZeRO */
-    CELL_RECOMPUTE /* a word */
+    CELL_PARTS,     /* a number, or one for each part of a mix of GPUs */
+    CELL_FLAG,      /* 0 or 1 */
+    CELL_STAGE,     /* of ZeRO */
+    CELL_RECOMPUTE, /* words */
+    CELL_PRECISION,
+    CELL_ATTENTION
 };
+
+/** Are its cells words, but for those that say nothing? */
+static inline bool calibrate_is_text (enum calibrate_kind kind)
+{
+    return kind == CELL_TEXT || kind >= CELL_RECOMPUTE;
+}
 
 /** A unit of a column, and what a number in it is multiplied by. */
 struct calibrate_unit {
@@ -50,15 +58,18 @@ void calibrate_join (const char *name, char out[CALIBRATE_JOINED]);
 /** The column that a title means, or NULL.  @param[out] factor  of a unit in the title, else 1 */
 const struct calibrate_column *calibrate_column_named (const char *title, double *factor);
 
+/** What columns a title may mean of which it is not clear which; NULL: it is no such title. */
+const char *calibrate_unclear (const char *title);
+
 /** The unit that is said behind a number, or NULL. */
 const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c,
                                                 const char *said);
 
 /** A copy of the file's table in the form that rows are read from.
  *  @param[out] usual  release with csv_table_release
- *  @param[out] meant  columns that stand under other names, "num_gpus as gpus, ..." */
-enum status calibrate_usual_form (const struct csv_table *t, struct csv_table *usual,
-                                  struct text *meant, struct error *err);
+ *  @param[in,out] runs  its `meant` and `unread` are written */
+enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table *usual,
+                                  struct error *err);
 
 /** Why the row is skipped for a cell that is no number or word of its column; NULL: none is so. */
 const char *calibrate_unread_cell (const struct row *r);
@@ -79,6 +90,10 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
 /** Sequence, batch, precision, kernels, adapters and states of the row, and the release that ran
  *  it.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run);
+
+/** Degrees, micro-batch, ZeRO, recomputation and schedule of the row.
+ *  @return NULL, or why the row must be skipped */
+const char *calibrate_read_config (const struct row *r, struct calibrate_run *run);
 
 /** A batch that the row does not state: of its tokens, of its step's time and tokens a second, or
  *  micro-batches on all replicas.  0: nothing says */

@@ -3,18 +3,8 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *calibrate_refuse (const struct row *r, const char *column,
-                              const char *expected)
-{
-    snprintf (r->why, CALIBRATE_REASON, "%s \"%.40s\": expected %s", column,
-              calibrate_cell (r, column), expected);
-    text_clean_line (r->why);
-    return r->why;
-}
 
 const char *calibrate_cell (const struct row *r, const char *name)
 {

@@ -31,7 +31,9 @@ static const struct calibrate_unit shares[] = {
     {"%", .01}, {"pct", .01}, {"percent", .01}, {NULL, 0}};
 static const struct calibrate_unit billions[] = {{"b", 1},    {"bn", 1},  {"billion", 1},
                                                  {"m", 1e-3}, {"t", 1e3}, {NULL, 0}};
-static const struct calibrate_unit powers[] = {{"k", 1024}, {"tokens", 1}, {NULL, 0}};
+static const struct calibrate_unit powers[] = {
+    {"k", 1024}, {"m", 1048576}, {"tokens", 1}, {"t", 1}, {NULL, 0}};
+static const struct calibrate_unit batches[] = {{"k", 1024}, {NULL, 0}};
 static const struct calibrate_unit thousands[] = {{"k", 1000}, {NULL, 0}};
 static const struct calibrate_unit millions[] = {
     {"k", 1024}, {"m", 1048576}, {"tokens", 1}, {NULL, 0}};
@@ -48,7 +50,10 @@ static const struct calibrate_unit none[] = {{NULL, 0}};
 static const struct calibrate_column columns[] = {
     {"source", "paper reference", TEXT},
     {"framework", "library trainer trainingframework stack", TEXT, OPTIONAL},
-    {"model", "modelname modelid architecture", TEXT},
+    {"container", "image", TEXT, OPTIONAL},
+    {"framework_version", "libraryversion frameworkrelease", TEXT, OPTIONAL},
+    {"date", "", TEXT, OPTIONAL},
+    {"model", "modelname modelid", TEXT},
     {"params_b",
      "params parameters numparams nparams modelsize modelparams paramsbillion "
      "paramsinb parametersb modelsizeb paramcount",
@@ -67,16 +72,15 @@ static const struct calibrate_column columns[] = {
     {"gpu",
      "gputype gpumodel gpuname accelerator acceleratortype device devicetype hardware",
      TEXT},
-    {"gpu_mem_gb", "gpumem gpumemory vram gpuvram",
-     CELLS (CELL_PARTS, gib, "GB of one GPU")},
-    {"gpus", "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices devices",
+    {"gpu_mem_gb", "gpumemsize gpumemorysize", CELLS (CELL_PARTS, gib, "GB of one GPU")},
+    {"gpus", "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices",
      WHOLE (pieces)},
     {"gpus_per_node",
      "gpusnode gpuspernode gpusperhost gpupernode ngpuspernode nprocpernode",
      WHOLE (pieces)},
     {"inter_node_gbps",
-     "network networkbandwidth interconnect interconnectbandwidth internode "
-     "internodebandwidth nodebandwidth nodenetwork",
+     "networkbandwidth interconnectbandwidth internodebandwidth nodebandwidth "
+     "networkgbps interconnectgbps internodegbps nodegbps",
      CELLS (CELL_PARTS, gbits, "Gbit/s of one node, as in 400")},
     {"tp", "tensorparallel tensorparallelism tensormodelparallel mp modelparallel",
      WHOLE (none)},
@@ -95,21 +99,24 @@ static const struct calibrate_column columns[] = {
     {"sp", "sequenceparallel sequenceparallelism seqparallel",
      CELLS (CELL_FLAG, none, "0 or 1, and a degree in cp")},
     {"zero",
-     "zerostage sharding shardingstrategy fsdpsharding fsdpshardingstrategy dpstrategy "
-     "dataparallelstrategy parallelstrategy fsdpstrategy",
+     "deepspeedstage deepspeed zerooptimization fsdp zerostage sharding shardingstrategy "
+     "fsdpsharding fsdpshardingstrategy dpstrategy "
+     "dataparallelstrategy fsdpstrategy",
      CELLS (CELL_STAGE, none, "0 to 3")},
     {"micro_batch",
      "mbs microbatch batchpergpu batchsizepergpu perdevicebatch perdevicetrainbatch "
      "perdevicebatchsize perdevicetrainbatchsize trainmicrobatchsizepergpu "
      "trainmicrobatchpergpu localbatch pergpubatch devicebatch bspergpu batchperdevice",
      WHOLE (none)},
-    {"global_batch", "gbs totalbatch trainbatch globalbs effectivebatch", WHOLE (powers)},
+    {"global_batch", "gbs totalbatch trainbatch globalbs effectivebatch",
+     WHOLE (batches)},
     {"precision", "dtype datatype mixedprecision computedtype trainingprecision numerics",
-     TEXT},
+     CELLS (CELL_PRECISION, none, NULL)},
     {"attention",
-     "attn attentionimpl attentionimplementation attnimplementation attnimpl "
+     "flashattention flashattn useflashattention useflashattn attn attentionimpl "
+     "attentionimplementation attnimplementation attnimpl "
      "attentiontype",
-     TEXT},
+     CELLS (CELL_ATTENTION, none, NULL)},
     {"recompute",
      "recomputation activationcheckpointing activationcheckpoint ac acmode remat "
      "gradientcheckpointing checkpointing activationrecompute activationrecomputation "
@@ -117,18 +124,21 @@ static const struct calibrate_column columns[] = {
      CELLS (CELL_RECOMPUTE, none, "none, selective, full or modules")},
     {"iter_time_s",
      "itertime iterationtime steptime timeperstep timeperiteration timeperiter sper "
-     "sstep sit sperstep sperit siter secstep secperstep secondsperstep "
-     "secperiter secondsperiteration elapsedtimeperiteration mstep msstep "
-     "avgsteptime meansteptime",
+     "sstep sit sperstep sperit siter speriter speriteration secstep secperstep "
+     "secondsperstep "
+     "secperiter secondsperiteration elapsedtimeperiteration timestep "
+     "timeiteration avgsteptime meansteptime",
      NUMBER (seconds, "seconds, as in 10.5")},
     {"tokens_per_s_per_gpu",
-     "tokenspersecpergpu tokenspersecondpergpu tokenssgpu toksgpu tokspergpu "
+     "throughputtsgpu tokgpus tokenssecgpu tokenssecondgpu tokenspersecpergpu "
+     "tokenspersecondpergpu tokenssgpu toksgpu tokspergpu "
      "tokenspergpupers tokenspergpupersec tokenspergpupersecond tokenspersgpu "
      "tokensgpus tpspergpu tpsgpu wps tgs throughputpergpu tokensperdevicepersecond "
      "tokenssdevice tokpersecpergpu tokspersecpergpu",
      NUMBER (rates, "tokens a second of one GPU")},
     {"tflops_per_gpu",
-     "tflops tflopsgpu tflopgpu tflopssgpu tflopsgpu tflopspersgpu modeltflops "
+     "modeltflop modeltflopgpu tflops tflopsgpu tflopgpu tflopssgpu tflopsgpu "
+     "tflopspersgpu modeltflops "
      "modeltflopspergpu achievedtflops achievedtflopspergpu tflopsperdevice "
      "tflopspersecpergpu tflopsspergpu",
      NUMBER (tflops, "TFLOP/s of one GPU")},
@@ -144,20 +154,28 @@ static const struct calibrate_column columns[] = {
     {"notes", "note comment comments remark remarks", TEXT},
     /* What others follow from. */
     {"tokens_per_s",
-     "tokenspersec tokenspersecond tokenss toks tps tokensec tokpersec "
+     "throughputts tokenssec tokenssecond tokenspersec tokenspersecond tokenss toks tps "
+     "tokensec tokpersec "
      "throughputtoks throughputtokenss throughputtokenspers totaltokenspers",
      NUMBER (rates, "tokens a second"), OPTIONAL},
     {"samples_per_s",
-     "samplespersec samplespersecond sampless sequencespers sequencespersecond "
+     "throughputss samplessec samplespersec samplespersecond sampless sequencespers "
+     "sequencespersecond "
      "sequencess examplespersecond",
      NUMBER (rates, "sequences a second"), OPTIONAL},
     {"batch_size", "batch bs", WHOLE (none), OPTIONAL},
-    {"batch_tokens", "globalbatchtokens tokensperbatch tokensperstep tokensbatch",
+    {"batch_tokens",
+     "batchsizetokens globalbatchsizetokens batchsizeintokens batchintokens "
+     "globalbatchtokens tokensperbatch tokensperstep tokensbatch",
      WHOLE (millions), OPTIONAL},
     {"gradient_accumulation",
      "gradientaccumulationsteps gradaccum gradaccumsteps gas accumulationsteps "
      "gradacc accumulation microbatches",
      WHOLE (none), OPTIONAL},
+    {"parallelism",
+     "parallelisms parallelization parallelconfig parallelstrategy parallellayout layout "
+     "strategy",
+     TEXT, OPTIONAL},
     {"nodes", "numnode nnodes nnode hosts numhosts nodecount", WHOLE (none), OPTIONAL},
 };
 
@@ -222,28 +240,31 @@ const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c
     return NULL;
 }
 
-/* Is it a name of the column, maybe with a unit behind?  @param[out] factor  the unit's */
+/* What may stand behind a name: nothing, "size", "degree" or a unit.  @param[out] factor  the unit's */
+static bool is_rest (const struct calibrate_column *c, const char *rest, double *factor)
+{
+    const struct calibrate_unit *u = calibrate_unit_of (c, rest);
+
+    *factor = rest[0] != '\0' && u ? u->factor : 1.0;
+    return rest[0] == '\0' || u || strcasecmp (rest, "size") == 0 ||
+           strcasecmp (rest, "degree") == 0;
+}
+
+/* Is it a name of the column?  @param[out] factor  of a unit behind it, else 1 */
 static bool is_called (const struct calibrate_column *c, const char *joined,
                        double *factor)
 {
     char own[CALIBRATE_JOINED];
 
     calibrate_join (c->name, own);
-    *factor = 1.0;
-    if (strcasecmp (own, joined) == 0)
+    if (strncasecmp (own, joined, strlen (own)) == 0 &&
+        is_rest (c, joined + strlen (own), factor))
         return true;
     for (const char *w = c->also; *w; w += strspn (w, " ")) {
         size_t n = strcspn (w, " ");
-        const struct calibrate_unit *u = NULL;
 
-        if (strncasecmp (w, joined, n) == 0) {
-            if (joined[n] == '\0')
-                return true;
-            if ((u = calibrate_unit_of (c, joined + n))) {
-                *factor = u->factor;
-                return true;
-            }
-        }
+        if (strncasecmp (w, joined, n) == 0 && is_rest (c, joined + n, factor))
+            return true;
         w += n;
     }
     return false;
@@ -255,10 +276,41 @@ const struct calibrate_column *calibrate_column_named (const char *title, double
         char joined[CALIBRATE_JOINED];
 
         join (title, all, joined);
-        for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++)
-            if (is_called (&columns[i], joined, factor))
+        for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++) {
+            const char *name = joined + (strncasecmp (joined, "num", 3) == 0 ? 3 : 0);
+
+            if (is_called (&columns[i], joined, factor) ||
+                is_called (&columns[i], name, factor))
                 return &columns[i];
+            /* "ms/step" */
+            if (columns[i].unit == seconds && strncasecmp (joined, "ms", 2) == 0 &&
+                is_called (&columns[i], joined + 1, factor)) {
+                *factor *= 1e-3;
+                return &columns[i];
+            }
+        }
     }
+    return NULL;
+}
+
+/* Names that may mean several columns, and these: they are not read. */
+static const struct {
+    const char *names, *meant;
+} unclear[] = {{"gpumem gpumemory gpuram vram gpumemgb gpumemorygb vramgb",
+                "gpu_mem_gb is the GPU's, peak_mem_gb what was used"},
+               {"throughput speed",
+                "tokens_per_s_per_gpu, tokens_per_s and samples_per_s say of what"},
+               {"time times duration", "iter_time_s is of one step"},
+               {"network interconnect", "inter_node_gbps is a number"}};
+
+const char *calibrate_unclear (const char *title)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (title, joined);
+    for (size_t i = 0; i < COUNT_OF (unclear); i++)
+        if (text_has_word (unclear[i].names, joined))
+            return unclear[i].meant;
     return NULL;
 }
 
@@ -317,8 +369,8 @@ const char *calibrate_unread_cell (const struct row *r)
         bool parts = c->kind == CELL_PARTS && strpbrk (cell, "/+");
         double x;
 
-        if (cell[0] == '\0' || parts || c->kind == CELL_TEXT ||
-            c->kind == CELL_RECOMPUTE || calibrate_is_oom (cell))
+        if (cell[0] == '\0' || parts || calibrate_is_text (c->kind) ||
+            calibrate_is_oom (cell))
             continue;
         if (!calibrate_number (cell, &x) || (c->kind == CELL_WHOLE && x != floor (x)))
             return calibrate_refuse (r, c->name, c->expected);

@@ -46,6 +46,10 @@ static const struct {
      "zero3 stage3 zerostage3 z3 fullshard fsdpfullshard hybridshard fsdp fsdp1 fsdp2 "
      "hsdp deepspeedzero3 zeropp",
      "3"},
+    {CELL_ATTENTION, "true yes on enabled", "flash"},
+    {CELL_ATTENTION, "false no off none disabled", "unfused"},
+    {CELL_PRECISION, "true yes on", "amp"},
+    {CELL_PRECISION, "false no off", "fp32"},
     {CELL_RECOMPUTE, "false no off 0 disabled noac noactivationcheckpointing", "none"},
     {CELL_RECOMPUTE,
      "true yes on 1 all enabled fullac ac activationcheckpointing "
@@ -120,11 +124,10 @@ static const char *usual_cell (const char *cell, const struct calibrate_column *
         return "";
     if ((word = word_meant (cell, c->kind)))
         return word;
-    if (c->kind == CELL_TEXT || cell[0] == '\0' ||
+    if (calibrate_is_text (c->kind) || cell[0] == '\0' ||
         (calibrate_number (cell, &x) && factor == 1.0 && !decimal))
         return cell;
-    return c->kind != CELL_RECOMPUTE && tidy (cell, c, factor, decimal, out, size) ? out
-                                                                                   : cell;
+    return tidy (cell, c, factor, decimal, out, size) ? out : cell;
 }
 
 /* ---- the table ---- */
@@ -157,24 +160,58 @@ static void settle_batch (struct meaning *m, int n)
         }
 }
 
-/* What the columns mean: a documented name before another one of it, of these the first. */
-static void read_header (const struct csv_table *t, struct meaning *m, struct text *meant)
+/* How well a title names its column: as documented, in other case and marks, by another name. */
+static int rank (const struct calibrate_column *c, const char *title)
 {
+    char own[CALIBRATE_JOINED], joined[CALIBRATE_JOINED];
+
+    calibrate_join (c->name, own);
+    calibrate_join (title, joined);
+    return strcmp (c->name, title) == 0 ? 0 : strcmp (own, joined) == 0 ? 1 : 2;
+}
+
+/* Is column i the one of its name that is read: the best named, of these the first? */
+static bool is_read (const struct csv_table *t, const struct meaning *m, int i)
+{
+    int own = rank (m[i].column, t->header[i]);
+
+    for (int k = 0; k < t->columns; k++)
+        if (m[k].column == m[i].column && k != i && own > 0 &&
+            (rank (m[k].column, t->header[k]) < own ||
+             (rank (m[k].column, t->header[k]) == own && k < i)))
+            return false;
+    return true;
+}
+
+/* What the columns mean, and what is told of it.
+ * @param[out] m, read  [t->columns] */
+static void read_header (const struct csv_table *t, struct meaning *m, bool *read,
+                         struct calibrate_runs *runs)
+{
+    struct text meant = {0}, unread = {0};
+
     for (int i = 0; i < t->columns; i++)
         m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
     settle_batch (m, t->columns);
     for (int i = 0; i < t->columns; i++) {
-        const char *name = m[i].column ? m[i].column->name : t->header[i];
+        const char *title = t->header[i], *unclear = calibrate_unclear (title);
 
-        if (strcmp (name, t->header[i]) == 0)
-            continue;
-        for (int k = 0; k < t->columns && m[i].column; k++)
-            if (m[k].column == m[i].column &&
-                (k < i || strcmp (name, t->header[k]) == 0) && k != i)
-                m[i].column = NULL;
-        if (m[i].column)
-            text_add (meant, "%s%s as %s", meant->len ? ", " : "", t->header[i], name);
+        read[i] = m[i].column && is_read (t, m, i);
+        if (read[i] && strcmp (m[i].column->name, title) != 0)
+            text_add (&meant, "%s%s as %s", meant.len ? ", " : "", title,
+                      m[i].column->name);
+        else if (!m[i].column && unclear)
+            text_add (&unread, "%s%s (%s)", unread.len ? ", " : "", title, unclear);
     }
+    for (int i = 0; i < t->columns; i++)
+        if (!read[i])
+            m[i].column = NULL;
+    snprintf (runs->meant, sizeof runs->meant, "%s", text_str (&meant));
+    snprintf (runs->unread, sizeof runs->unread, "%s", text_str (&unread));
+    text_clean_line (runs->meant);
+    text_clean_line (runs->unread);
+    text_free (&meant);
+    text_free (&unread);
 }
 
 static enum status copy_cells (const struct csv_table *t, const struct meaning *m,
@@ -194,15 +231,18 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
                              : t->cell[i])))
             return err_nomem (err);
     }
-    memcpy (out->found, t->found, (size_t) t->rows * sizeof *t->found);
+    for (int i = 0; i < t->rows; i++)
+        out->found[i] = t->found[i];
     return ST_OK;
 }
 
-enum status calibrate_usual_form (const struct csv_table *t, struct csv_table *usual,
-                                  struct text *meant, struct error *err)
+enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table *usual,
+                                  struct error *err)
 {
+    const struct csv_table *t = &runs->table;
     size_t columns = (size_t) t->columns;
     struct meaning *m = calloc (columns, sizeof *m);
+    bool *read = calloc (columns, sizeof *read);
     struct csv_table out = {.columns = t->columns,
                             .rows = t->rows,
                             .cells = t->cells,
@@ -210,12 +250,14 @@ enum status calibrate_usual_form (const struct csv_table *t, struct csv_table *u
                             .header = calloc (columns, sizeof *out.header),
                             .cell = calloc ((size_t) t->cells + 1, sizeof *out.cell),
                             .found = calloc ((size_t) t->rows + 1, sizeof *out.found)};
-    enum status st = m && out.header && out.cell && out.found ? ST_OK : err_nomem (err);
+    enum status st =
+        m && read && out.header && out.cell && out.found ? ST_OK : err_nomem (err);
 
     if (st == ST_OK) {
-        read_header (t, m, meant);
+        read_header (t, m, read, runs);
         st = copy_cells (t, m, &out, err);
     }
+    free (read);
     free (m);
     if (!out.header || !out.cell) /* release looks into them */
         out.columns = out.cells = 0;

@@ -219,7 +219,8 @@ static void same (void **state)
         "lab,megatron-lm,llama-2-7b,A100 80GB,16,8,800,8192,2,2,yes,ZeRO-1,1,1024,BF16,"
         "True,10500,61.5,No\n",
         /* names of other programs, units in cells, thousands */
-        "source,library,model_name,gpu_type,num_gpus,gpus_per_node,network,sequence_"
+        "source,library,model_name,gpu_type,num_gpus,gpus_per_node,network_bandwidth,"
+        "sequence_"
         "length,"
         "tensor_model_parallel_size,pipeline_model_parallel_size,sequence_parallel,"
         "zero_stage,micro_batch_size,global_batch_size,dtype,recompute_granularity,"
@@ -259,6 +260,41 @@ static void same (void **state)
         calibrate_runs_release (&other);
     }
     calibrate_runs_release (&r);
+}
+
+/* One column for all degrees. */
+static void splits (void **state)
+{
+    static const struct {
+        const char *cell;
+        int tp, pp, dp, zero;
+    } t[] = {{"TP8 PP4", 8, 4, 2, 0},
+             {"\"tp=8, pp=4, dp=2\"", 8, 4, 2, 0},
+             {"DP2-TP4-PP8", 4, 8, 2, 0},
+             {"FSDP", 1, 1, 64, 3},
+             {"FSDP2+TP8", 8, 1, 8, 3},
+             {"\"ZeRO-2, TP-4\"", 4, 1, 16, 2},
+             {"TP8PP4DP2 (interleaved)", 8, 4, 2, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct text text = {0};
+        struct calibrate_runs r;
+        const struct workload_config *c;
+
+        text_add (&text,
+                  "source,model,parallelism,gpu,gpus,seq,micro_batch,global_batch\n"
+                  "lab,llama-2-70b,%s,H100,64,4096,1,128\n",
+                  t[i].cell);
+        r = read_text (text_str (&text));
+        c = &r.run[0].config;
+        if (c->deg.tp != t[i].tp || c->deg.pp != t[i].pp || c->deg.dp != t[i].dp ||
+            (t[i].zero > 0 && c->zero != t[i].zero))
+            fail_msg ("%s: %d %d %d zero %d", t[i].cell, c->deg.tp, c->deg.pp, c->deg.dp,
+                      c->zero);
+        calibrate_runs_release (&r);
+        text_free (&text);
+    }
 }
 
 /* Words of cells. */
@@ -367,12 +403,15 @@ static void refused (void **state)
 /* Columns under other names are told; of two that mean one, the documented one is read. */
 static void told (void **state)
 {
-    struct calibrate_runs r = read_text ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
-                                         "colour\nllama-2-7b,A100,8,16,4096,16,red\n");
+    struct calibrate_runs r =
+        read_text ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
+                   "colour,VRAM\nllama-2-7b,A100,8,16,4096,16,red,62\n");
     (void) state;
 
     assert_int_equal (r.run[0].gpus, 16);
     assert_string_equal (r.meant, "seq_len as seq");
+    assert_string_equal (r.unread,
+                         "VRAM (gpu_mem_gb is the GPU's, peak_mem_gb what was used)");
     assert_string_equal (r.table.header[4],
                          "seq_len"); /* the file's own, to be written back */
     calibrate_runs_release (&r);
@@ -515,13 +554,13 @@ static void frozen (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (rates),         cmocka_unit_test (batches),
-        cmocka_unit_test (same),          cmocka_unit_test (words),
-        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
-        cmocka_unit_test (told),          cmocka_unit_test (shapes),
-        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
-        cmocka_unit_test (frozen)};
+        cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (rates),      cmocka_unit_test (batches),
+        cmocka_unit_test (same),       cmocka_unit_test (splits),
+        cmocka_unit_test (words),      cmocka_unit_test (nothing),
+        cmocka_unit_test (refused),    cmocka_unit_test (told),
+        cmocka_unit_test (shapes),     cmocka_unit_test (shapes_divide),
+        cmocka_unit_test (doubts),     cmocka_unit_test (frozen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -352,7 +352,7 @@ static void own_names (void **state)
     (void) state;
 
     for (int i = 0; i < n; i++) {
-        char name[128];
+        char name[192];
 
         snprintf (name, sizeof name, "some-lab/%s-Instruct-v0.3", all[i].name);
         for (char *c = name; *c; c++)

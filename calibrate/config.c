@@ -1,0 +1,210 @@
+/* How a row's job was split and run. */
+#include "calibrate/calibrate_private.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Megatron's list, "[layernorm moe_act]"; a recipe may name modules that its model has not. */
+static bool read_modules (char *list, const struct workload_model *m,
+                          struct workload_config *c)
+{
+    size_t n = strlen (list);
+
+    if (n < 2 || list[0] != '[' || list[n - 1] != ']')
+        return workload_modules_parse (list, &c->recompute_modules);
+    list[n - 1] = '\0';
+    if (list[1] && !workload_modules_parse (list + 1, &c->recompute_modules))
+        return false;
+    c->recompute_modules &= workload_modules_of (m);
+    if (c->recompute_modules == 0)
+        c->recompute = RECOMPUTE_NONE;
+    return true;
+}
+
+static bool read_recompute (const struct row *r, const struct workload_model *m,
+                            struct workload_config *c)
+{
+    const char *s = calibrate_cell (r, "recompute");
+    int layers = calibrate_note_int (r, "recompute-num-layers", 0);
+    char method[64] = "", word[WORKLOAD_RECOMPUTE_TEXT],
+         list[WORKLOAD_RECOMPUTE_TEXT] = "";
+    size_t n = strcspn (s, "(");
+
+    /* "selective (per op)": what the brackets say is the framework's way. */
+    while (n > 0 && s[n - 1] == ' ')
+        n--;
+    snprintf (word, sizeof word, "%.*s", (int) n, s);
+    for (char *letter = word; *letter; letter++)
+        *letter = (char) tolower ((unsigned char) *letter);
+    if (!workload_recompute_parse (*s ? word : "selective", c))
+        return false;
+    if (c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules == 0 &&
+        calibrate_note (r, "recompute-modules", list, sizeof list) &&
+        !read_modules (list, m, c))
+        return false;
+    /* Megatron's block method recomputes so many layers of a stage, its uniform method all
+     * of them in groups. */
+    calibrate_note (r, "recompute-method", method, sizeof method);
+    if (c->recompute == RECOMPUTE_FULL && strcmp (method, "block") == 0 && layers > 0)
+        c->recompute_layers = layers;
+    return true;
+}
+
+bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
+{
+    static const struct {
+        const char *word;
+        enum workload_schedule s;
+    } words[] = {{"1f1b-interleaved", SCHEDULE_INTERLEAVED},
+                 {"1f1b", SCHEDULE_1F1B},
+                 {"gpipe", SCHEDULE_GPIPE},
+                 {"zero-bubble", SCHEDULE_ZB1P},
+                 {"zbb", SCHEDULE_ZB1P},
+                 {"zb1p", SCHEDULE_ZB1P},
+                 {"zb2p", SCHEDULE_ZB2P},
+                 {"zbv", SCHEDULE_ZBV},
+                 {"v-half", SCHEDULE_V_HALF},
+                 {"v-min", SCHEDULE_V_MIN}};
+    const char *said = strstr (notes, "schedule=");
+    size_t i = 0, n = COUNT_OF (words);
+
+    c->schedule = c->deg.pp > 1 && c->deg.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+    while (said && i < n &&
+           strncmp (said + 9, words[i].word, strlen (words[i].word)) != 0)
+        i++;
+    if (i == n)
+        return false;
+    if (said)
+        c->schedule = words[i].s;
+    /* The file's vpp is what the tool was given; a chunk more is no other memory. */
+    if (c->schedule != SCHEDULE_INTERLEAVED)
+        c->deg.vpp = workload_default_vpp (c->schedule);
+    return true;
+}
+
+/* A degree of one column for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4".  @return 0: not among them */
+static int split_said (const char *s, const char *degree)
+{
+    size_t n = strlen (degree);
+
+    for (const char *at = s; *at; at++) {
+        const char *value = at + n;
+
+        if (strncasecmp (at, degree, n) != 0 ||
+            (at > s && isalpha ((unsigned char) at[-1])))
+            continue;
+        value += strspn (value, " =:-_");
+        if (isdigit ((unsigned char) *value))
+            return (int) strtol (value, NULL, 10) % (1 << 24);
+    }
+    return 0;
+}
+
+/* A degree's cell, else what the column for all says.  @param[out] said  NULL: not asked */
+static int degree_of (const struct row *r, const char *name, int absent, bool *said)
+{
+    int split = split_said (calibrate_cell (r, "parallelism"), name);
+
+    if (said)
+        *said = calibrate_cell (r, name)[0] != '\0' || split > 0;
+    return calibrate_whole (r, name, split > 0 ? split : absent);
+}
+
+/* One is no default where the stated degrees leave room: what they do is pipeline stages; where
+ * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes have
+ * little of it.
+ * @return false where nothing makes up the GPUs */
+static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
+{
+    struct workload_degrees *d = &run->config.deg;
+    int more = (int) (run->gpus / (*rest * dp)),
+        tp = run->tp_said || run->model.experts > 0 ? 1 : more;
+
+    while (tp > 8 || (tp > 1 && more % tp != 0))
+        tp--;
+    if (*rest * dp * more != run->gpus)
+        return false;
+    d->tp *= tp;
+    d->etp *= tp;
+    d->pp *= more / tp;
+    *rest *= more;
+    return true;
+}
+
+static const char *read_degrees (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_degrees *d = &run->config.deg;
+    long long rest;
+    int dp;
+
+    d->tp = degree_of (r, "tp", 1, &run->tp_said);
+    d->pp = degree_of (r, "pp", 1, &run->pp_said);
+    d->cp = degree_of (r, "cp", 1, NULL);
+    d->ep = degree_of (r, "ep", 1, &run->ep_said);
+    d->vpp = degree_of (r, "vpp", 1, NULL);
+    d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
+    if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
+        return "a degree is not a whole number";
+    rest = (long long) d->tp * d->pp;
+    if (rest <= run->gpus)
+        rest *= d->cp;
+    dp = degree_of (r, "dp", 0, NULL);
+    if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
+        return "dp is not a whole number";
+    if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
+        (long long) d->ep * rest * dp != run->gpus && !fill_degrees (run, dp, &rest))
+        return "pp unknown: the other degrees do not make up gpus";
+    /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
+    if (run->gpus % rest != 0)
+        return "tp x pp x cp does not divide gpus";
+    d->dp = (int) (run->gpus / rest);
+    /* Megatron's recipes with more expert ranks than dp x cp leave experts whole. */
+    if (d->ep > 1 && (long long) d->dp * d->cp % d->ep != 0 &&
+        calibrate_note_int (r, "expert-tensor-parallel-size", 0) == 0)
+        d->etp = 1;
+    return NULL;
+}
+
+/* The ZeRO stage of the column for all; 0: it says none. */
+static int stage_said (const char *s)
+{
+    int zero = split_said (s, "zero");
+
+    return zero > 0                                                           ? zero
+           : calibrate_contains (s, "fsdp") || calibrate_contains (s, "hsdp") ? 3
+                                                                              : 0;
+}
+
+const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_config *c = &run->config;
+    const char *why = read_degrees (r, run), *sp = calibrate_cell (r, "sp");
+
+    if (why)
+        return why;
+    c->micro_batch = calibrate_whole (r, "micro_batch", 1);
+    c->zero = calibrate_whole (r, "zero", stage_said (calibrate_cell (r, "parallelism")));
+    run->zero_said = calibrate_cell (r, "zero")[0] != '\0' || c->zero > 0;
+    run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
+    if (c->micro_batch < 1)
+        return "micro_batch is not a whole number";
+    if (c->zero < 0 || c->zero > 3)
+        return "zero is not 0 to 3";
+    if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
+        return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
+    run->sequence_parallel_said = sp[0] != '\0';
+    run->splits_sequences = sp[0] == '1';
+    c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
+    run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
+    c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);
+    if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
+        return "optimizer-bytes is out of range";
+    if (!read_recompute (r, &run->model, c))
+        return calibrate_refuse (r, "recompute", "none, selective, full or modules");
+    if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
+        return "schedule not understood";
+    if (run->model.experts == 0)
+        c->deg.etp = c->deg.tp;
+    return NULL;
+}

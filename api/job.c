@@ -37,7 +37,7 @@ enum linkwise_status linkwise_model_parse (const char *json, const char *name,
     API_NEED (json);
     API_NEED (out);
     m = malloc (sizeof *m);
-    st = m ? json_parse ("model", json, strlen (json), &doc, api_error (err))
+    st = m ? json_parse_config ("model", json, &doc, api_error (err))
            : err_nomem (api_error (err));
     if (st == ST_OK)
         st = workload_model_from_json (doc, "model", name ? name : "model", &m->m,

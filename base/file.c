@@ -17,6 +17,8 @@
 #include <sha2.h>
 
 #define FILE_MAX_BYTES ((size_t) 4 << 30)
+#define SMALL_MAX_BYTES ((size_t) 64 << 20) /* hundreds of times a long config.json */
+#define PIECE ((size_t) 1 << 20)            /* is read before it is looked at */
 
 const char *file_title (const char *path)
 {
@@ -42,73 +44,6 @@ enum status file_failed (const char *path, struct error *err)
     return err_set (err, ST_IO, "%s: %s", path, strerror (errno));
 }
 
-static enum status read_fd (int fd, const char *name, char **data, size_t *len,
-                            struct error *err)
-{
-    size_t cap = 1 << 16, n = 0;
-    struct stat st;
-
-    if (fstat (fd, &st) == 0) {
-        if (S_ISDIR (st.st_mode))
-            return err_set (err, ST_IO, "%s: expected a file, found a folder", name);
-        if (S_ISREG (st.st_mode) && st.st_size > 0)
-            cap = (size_t) st.st_size + 1;
-    }
-    if (cap > FILE_MAX_BYTES)
-        return err_set (err, ST_IO, "%s: larger than 4 GiB", name);
-
-    char *buf = malloc (cap + 1);
-
-    if (!buf)
-        return err_nomem (err);
-    for (;;) {
-        ssize_t got = read (fd, buf + n, cap - n);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0) {
-            enum status failed = file_failed (name, err);
-
-            free (buf);
-            return failed;
-        }
-        if (got == 0)
-            break;
-        n += (size_t) got;
-        if (n == cap) {
-            char *more = cap * 2 > FILE_MAX_BYTES ? NULL : realloc (buf, cap * 2 + 1);
-
-            if (!more) {
-                free (buf);
-                return cap * 2 > FILE_MAX_BYTES
-                           ? err_set (err, ST_IO, "%s: larger than 4 GiB", name)
-                           : err_nomem (err);
-            }
-            buf = more;
-            cap *= 2;
-        }
-    }
-    buf[n] = '\0';
-    *data = buf;
-    *len = n;
-    return ST_OK;
-}
-
-enum status file_read (const char *path, char **data, size_t *len, struct error *err)
-{
-    bool is_input = strcmp (path, "-") == 0;
-    int fd = is_input ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return file_failed (path, err);
-
-    enum status st = read_fd (fd, file_title (path), data, len, err);
-
-    if (!is_input)
-        close (fd);
-    return st;
-}
-
 const char *file_not_text (const char *data, size_t len)
 {
     static const struct {
@@ -129,6 +64,113 @@ const char *file_not_text (const char *data, size_t len)
         if (len >= kind[i].len && memcmp (data, kind[i].magic, kind[i].len) == 0)
             return kind[i].what;
     return memchr (data, '\0', len) ? "binary data: expected text" : NULL;
+}
+
+static enum status too_large (const char *name, size_t most, struct error *err)
+{
+    return err_set (err, ST_IO, "%s: larger than %zu MiB", name, most >> 20);
+}
+
+/* Twice the room. */
+static enum status grow (char **buf, size_t *cap, size_t most, const char *name,
+                         struct error *err)
+{
+    char *more;
+
+    if (*cap * 2 > most)
+        return too_large (name, most, err);
+    more = realloc (*buf, *cap * 2 + 1);
+    if (!more)
+        return err_nomem (err);
+    *buf = more;
+    *cap *= 2;
+    return ST_OK;
+}
+
+/* All bytes of a file.  Of text, up to a NUL: what has one may be of any size, or a device
+ * without an end.  @param[in,out] buf  of *cap bytes and one more */
+static enum status read_bytes (int fd, const char *name, size_t most, bool text,
+                               char **buf, size_t *cap, size_t *len, struct error *err)
+{
+    const char *why;
+    size_t n = 0;
+    ssize_t got;
+
+    do {
+        if (n == *cap)
+            TRY (grow (buf, cap, most, name, err));
+        got = read (fd, *buf + n, *cap - n < PIECE ? *cap - n : PIECE);
+        if (got < 0 && errno != EINTR)
+            return file_failed (name, err);
+        n += got > 0 ? (size_t) got : 0;
+    } while (got < 0 ||
+             (got > 0 && !(text && memchr (*buf + n - got, '\0', (size_t) got))));
+    (*buf)[n] = '\0';
+    why = text ? file_not_text (*buf, n) : NULL;
+    if (why)
+        return err_set (err, ST_INVALID, "%s: %s", name, why);
+    *len = n;
+    return ST_OK;
+}
+
+static enum status read_fd (int fd, const char *name, size_t most, bool text, char **data,
+                            size_t *len, struct error *err)
+{
+    size_t cap = 1 << 16;
+    struct stat sb;
+    enum status st;
+    char *buf;
+
+    if (fstat (fd, &sb) == 0) {
+        if (S_ISDIR (sb.st_mode))
+            return err_set (err, ST_IO, "%s: expected a file, found a folder", name);
+        if (S_ISREG (sb.st_mode) && sb.st_size > 0)
+            cap = (size_t) sb.st_size + 1;
+    }
+    if (cap - 1 > most)
+        return too_large (name, most, err);
+    buf = malloc (cap + 1);
+    if (!buf)
+        return err_nomem (err);
+    st = read_bytes (fd, name, most, text, &buf, &cap, len, err);
+    if (st == ST_OK)
+        *data = buf;
+    else
+        free (buf);
+    return st;
+}
+
+static enum status read_path (const char *path, size_t most, bool text, char **data,
+                              size_t *len, struct error *err)
+{
+    bool is_input = strcmp (path, "-") == 0;
+    int fd = is_input ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return file_failed (path, err);
+
+    enum status st = read_fd (fd, file_title (path), most, text, data, len, err);
+
+    if (!is_input)
+        close (fd);
+    return st;
+}
+
+enum status file_read (const char *path, char **data, size_t *len, struct error *err)
+{
+    return read_path (path, FILE_MAX_BYTES, true, data, len, err);
+}
+
+enum status file_read_small (const char *path, char **data, size_t *len,
+                             struct error *err)
+{
+    return read_path (path, SMALL_MAX_BYTES, true, data, len, err);
+}
+
+enum status file_read_bytes (const char *path, char **data, size_t *len,
+                             struct error *err)
+{
+    return read_path (path, FILE_MAX_BYTES, false, data, len, err);
 }
 
 size_t file_mark (const char *data, size_t len)

@@ -19,15 +19,22 @@ int file_stem (const char *path);
 /** The error of a call of the system on that file, by errno.  @return ST_IO */
 enum status file_failed (const char *path, struct error *err);
 
-/** Read a whole file; "-" is standard input.
+/** Read a whole text file; "-" is standard input.  What is no text is refused at its first NUL:
+ *  weights or a device take no longer than a short file.
  *
  *  @param[in]  path   a file, a pipe or "-"
  *  @param[out] data   NUL-terminated bytes, to be freed by the caller
  *  @param[out] len    bytes without that NUL
- *  @return ST_OK, ST_IO (missing, a folder, unreadable, over 4 GiB), ST_NOMEM;
- *          the message names the file
+ *  @return ST_OK, ST_IO (missing, a folder, unreadable, over 4 GiB), ST_INVALID (no text),
+ *          ST_NOMEM; the message names the file
  */
 enum status file_read (const char *path, char **data, size_t *len, struct error *err);
+/** The same of what is written by hand or is as short: at most 64 MiB. */
+enum status file_read_small (const char *path, char **data, size_t *len,
+                             struct error *err);
+/** The same of any bytes, as of a matrix. */
+enum status file_read_bytes (const char *path, char **data, size_t *len,
+                             struct error *err);
 
 /** Why bytes cannot be a text file: "compressed with gzip: unpack it first" and the like.
  *  @return a phrase that follows "FILE: ", or NULL when they may be text */

@@ -119,6 +119,60 @@ enum status json_read (const char *path, json_t **root, struct error *err)
     return json_read_told (path, NULL, root, err);
 }
 
+/* What Python's json writes for numbers that JSON does not have, and what stands in their place,
+ * as long as they are, so that faults behind them keep their columns. */
+static const struct {
+    const char *word, *instead;
+} no_numbers[] = {{"Infinity", "null    "}, {"-Infinity", "null     "}, {"NaN", "\"?\""}};
+
+static void replace_no_numbers (char *s)
+{
+    static const char of_words[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                   "0123456789_+-.";
+    size_t n;
+
+    for (; *s; s += n) {
+        if (*s == '"') {
+            for (n = 1; s[n] && s[n] != '"'; n++)
+                n += s[n] == '\\' && s[n + 1];
+            n += s[n] == '"';
+            continue;
+        }
+        n = strspn (s, of_words);
+        for (size_t i = 0; i < sizeof no_numbers / sizeof *no_numbers; i++)
+            if (n == strlen (no_numbers[i].word) &&
+                memcmp (s, no_numbers[i].word, n) == 0)
+                memcpy (s, no_numbers[i].instead, n);
+        n = n > 0 ? n : 1;
+    }
+}
+
+enum status json_parse_config (const char *name, const char *text, json_t **root,
+                               struct error *err)
+{
+    char *copy = strdup (text);
+    enum status st;
+
+    if (!copy)
+        return err_nomem (err);
+    replace_no_numbers (copy);
+    st = json_parse (name, copy, strlen (copy), root, err);
+    free (copy);
+    return st;
+}
+
+enum status json_read_config (const char *path, json_t **root, struct error *err)
+{
+    char *text;
+    size_t len;
+    enum status st;
+
+    TRY (file_read_small (path, &text, &len, err));
+    st = json_parse_config (file_title (path), text, root, err);
+    free (text);
+    return st;
+}
+
 /* The end of an array that begins at s and holds no array or object, or NULL. */
 static const char *flat_array_end (const char *s)
 {

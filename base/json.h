@@ -37,6 +37,13 @@ enum status json_read (const char *path, json_t **root, struct error *err);
 enum status json_read_told (const char *path, const struct notes *notes, json_t **root,
                             struct error *err);
 
+/** Parse a model's config.json as Python's json writes it: where it has NaN, Infinity or -Infinity,
+ *  which other documents are refused for, nothing that can be used as a number is found. */
+enum status json_parse_config (const char *name, const char *text, json_t **root,
+                               struct error *err);
+/** The same of a file of at most 64 MiB. */
+enum status json_read_config (const char *path, json_t **root, struct error *err);
+
 /** json_dumps, or NULL where memory ran out, now or while the document was built. */
 char *json_dumped (const json_t *root, size_t flags);
 

@@ -134,7 +134,7 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
     struct numbering num = {NULL, 0};
     enum status st = ST_OK;
 
-    TRY (file_read (j->path, &data, &len, err));
+    TRY (file_read_bytes (j->path, &data, &len, err));
     while (at < len && st == ST_OK) {
         const char *end = memchr (data + at, '\n', len - at);
         json_t *line =
@@ -225,11 +225,15 @@ static void add_header (struct journal *j, const char *const *name, int n,
 }
 
 /* An older run's work is not thrown away because somebody forgot an option. */
+/* Under the first name that is free: what was set aside before is as dear. */
 static enum status set_aside (const char *path, struct notes *notes, struct error *err)
 {
-    char old[PATH_MAX + 8];
+    char old[PATH_MAX + 16];
+    struct stat sb;
 
     snprintf (old, sizeof old, "%s.old", path);
+    for (int i = 2; lstat (old, &sb) == 0; i++)
+        snprintf (old, sizeof old, "%s.old%d", path, i);
     if (rename (path, old) != 0)
         return file_failed (path, err);
     notes_add (

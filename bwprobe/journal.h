@@ -37,7 +37,8 @@ struct journal;
  *  @param[in] transport  what measures
  *  @param[in] resume     keep what is there and hand it to `take`, item by item, for those
  *                        endpoints that are there again; otherwise begin anew, and call what
- *                        is there "LINKS.part.old"
+ *                        is there "LINKS.part.old", or the first of ".old2", ".old3", ...
+ *                        that is free
  *  @param[out] taken     items handed over
  *  @param      notes     what happened to an older journal
  *  @return ST_OK; ST_IO, also where LINKS is a folder; ST_INVALID when what is there is no

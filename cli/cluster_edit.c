@@ -115,7 +115,7 @@ static bool is_machine_format (const char *format)
 static enum status read_other (const struct edit_input *in, json_t **doc,
                                struct notes *notes, struct error *err)
 {
-    const char *file = in->list.arg[0], *why;
+    const char *file = in->list.arg[0];
     bool automatic = strcmp (in->format, "auto") == 0,
          machine = is_machine_format (in->format);
     char *data = NULL;
@@ -126,9 +126,6 @@ static enum status read_other (const struct edit_input *in, json_t **doc,
         st = file_read (file, &data, &len, err);
         machine = machine || (st == ST_OK && topology_format_detect (data, len));
     }
-    why = st == ST_OK && data ? file_not_text (data, len) : NULL;
-    if (why)
-        st = err_set (err, ST_INVALID, "%s: %s", file, why);
     if (st == ST_OK)
         st = machine ? topology_import (file, data, len, in->format, doc, notes, err)
                      : topology_links_import (file, in->format, doc, notes, err);

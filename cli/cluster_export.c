@@ -35,7 +35,7 @@ static void list_formats (struct text *out)
 }
 
 static const struct cli_option options[] = {
-    {"to", 't', "FORMAT", "what to write", CLI_TEXT (to), .needed = true},
+    {"to", 't', "NAME", "what to write", CLI_TEXT (to), .needed = true},
     {"node", 0, "NODE", "draw this node alone (graphviz)", CLI_TEXT (node)},
     {"output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out),
      .needed = true, .group = 1},

@@ -22,9 +22,7 @@ enum status cli_hosts_read (const struct topology_cluster *c, const char *option
     if (!*list || **list != '@')
         return ST_OK;
     TRY (file_read (file, &text, &len, err));
-    st = strlen (text) == len
-             ? topology_hostlist_known (c, name, text, kept, notes, err)
-             : err_set (err, ST_INVALID, "%s: a host list has a NUL byte", name);
+    st = topology_hostlist_known (c, name, text, kept, notes, err);
     free (text);
     if (st != ST_OK)
         return st;

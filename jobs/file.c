@@ -84,7 +84,7 @@ static enum status adopt (struct jobs_reading *r, int file, int from, const char
 }
 
 static enum status read_json (struct jobs_reading *r, int file, const char *data,
-                              size_t len, struct text *formats)
+                              struct text *formats)
 {
     static const struct jobs_dialect *const list[] = {&jobs_deepspeed, NULL};
     const char *name = file_title (r->file[file]);
@@ -92,7 +92,7 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
     int from = r->n_said;
     enum status st;
 
-    TRY (json_parse (name, data, len, &doc, r->err));
+    TRY (json_parse_config (name, data, &doc, r->err));
     if (json_object_get (doc, "model_type") || json_object_get (doc, "architectures") ||
         json_object_get (doc, "hidden_size") || json_object_get (doc, "n_embd")) {
         st = strcmp (r->file[file], "-") == 0
@@ -165,7 +165,7 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
     if (blank == len)
         return foreign (r, file, "an empty file");
     if (data[blank] == '{')
-        return read_json (r, file, data, len, formats);
+        return read_json (r, file, data, formats);
     if (ends_with (path, ".toml") || has_line (data, toml_lines)) {
         TRY (jobs_toml_read (r, file, data));
         return adopt (r, file, from, "TOML", toml, formats);
@@ -183,18 +183,11 @@ enum status jobs_file_read (struct jobs_reading *r, int file, struct text *forma
 {
     char *data = NULL;
     size_t len = 0, mark;
-    const char *why;
     enum status st;
 
     TRY (file_read (r->file[file], &data, &len, r->err));
-    why = file_not_text (data, len);
     mark = file_mark (data, len);
-    if (why)
-        st = err_set (r->err, ST_INVALID, "%s: %s", file_title (r->file[file]), why);
-    else if (strlen (data) < len)
-        st = foreign (r, file, "not a text file");
-    else
-        st = read_text (r, file, data + mark, len - mark, formats);
+    st = read_text (r, file, data + mark, len - mark, formats);
     free (data);
     return st;
 }

@@ -35,18 +35,20 @@ END {
                     offer("'" at[p] " --" name[p, i] "'")
             }
     print "    *) case \"$at $cur\" in"
-    for (p = 1; p <= pages; p++) {
-        if (!own[p])
-            continue
-        know_arguments(p)
-        if (menu[p] != "") {
+    for (p = 1; p <= pages; p++)
+        if (own[p] && menu[p] == "") {
+            know_arguments(p)
+            several = 0
+            print "    '" at[p] " -'*) words='" options_of(p) "' ;;"
+            offer("'" at[p] " '*")
+        }
+    # Behind the others: what begins with a menu's name may be a command of it.
+    for (p = 1; p <= pages; p++)
+        if (own[p] && menu[p] != "") {
             all = menu[p] " --help" (at[p] == "" ? " --version" : "")
             files = ""
-        } else
-            print "    '" at[p] " -'*) words='" options_of(p) "' ;;"
-        several = 0
-        offer("'" at[p] " '*")
-    }
+            offer("'" at[p] " '*")
+        }
     print "    esac ;;\n    esac"
     print "    [ -z \"$list\" ] || case $cur in *,*) head=${cur%,*}, cur=${cur##*,} ;; esac"
     print "    mapfile -t COMPREPLY < <(compgen -P \"$head\" -W \"$words\" -- \"$cur\")"

@@ -22,7 +22,7 @@ static enum status add_matrices (const json_t *doc, const char *folder, int fold
 
         text_add (&path, "%.*s%s", name[0] == '/' ? 0 : folder_len, folder, name);
         st = path.failed ? err_nomem (err)
-                         : file_read (text_str (&path), &data, &len, err);
+                         : file_read_bytes (text_str (&path), &data, &len, err);
         text_free (&path);
         if (st != ST_OK)
             return st;

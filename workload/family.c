@@ -63,6 +63,16 @@ static const struct workload_field exaone[] = {
     LLAMA_MLP,
     {0}};
 
+static const struct workload_field telechat[] = {
+    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
+    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
+    FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("ffn_hidden_size", NEEDED, ffn, VOCAB_MAX),
+    FIELD ("tie_word_embeddings", FLAG, tied, 0),
+    {0}};
+
 static const struct workload_field chatglm[] = {
     FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
     FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
@@ -189,6 +199,39 @@ static const struct workload_field bailing[] = {
     QWEN_EXPERTS,
     {0}};
 
+/* Values' width is a head's share unless told. */
+static const struct workload_field minicpm3[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    FIELD ("q_lora_rank", NEEDED, q_rank, WIDTH_MAX),
+    FIELD ("kv_lora_rank", NEEDED, kv_rank, WIDTH_MAX),
+    FIELD ("qk_rope_head_dim", NEEDED, rope_dim, WIDTH_MAX),
+    FIELD ("qk_nope_head_dim", NEEDED, nope_dim, WIDTH_MAX),
+    FIELD ("v_head_dim", COUNT, v_dim, WIDTH_MAX),
+    {0}};
+
+/* Trinity. */
+static const struct workload_field afmoe[] = {
+    LLAMA_SHAPE,
+    LLAMA_MLP,
+    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
+    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
+    FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
+    {0}};
+
+static const struct workload_field cohere2_moe[] = {
+    LLAMA_SHAPE,
+    FIELD ("prefix_dense_intermediate_size", COUNT, ffn, VOCAB_MAX),
+    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
+    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
+    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
+    FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX),
+    FIELD ("attention_bias", FLAG, out_bias, 0),
+    {0}};
+
 /* The same experts with plain attention. */
 static const struct workload_field glm4_moe[] = {
     LLAMA_SHAPE,
@@ -224,6 +267,31 @@ static enum status finish_use_bias (const struct workload_reading *r,
     (void) r;
     m->qkv_bias = m->out_bias = m->mlp_bias;
     return ST_OK;
+}
+
+/* A bias on the MLP's last matrix alone. */
+static enum status finish_telechat (const struct workload_reading *r,
+                                    struct workload_model *m)
+{
+    (void) r;
+    m->layer_extra = m->hidden;
+    return ST_OK;
+}
+
+/* xIELU learns two numbers. */
+static enum status finish_apertus (const struct workload_reading *r,
+                                   struct workload_model *m)
+{
+    m->layer_extra = 2;
+    return finish_llama (r, m);
+}
+
+/* Norms before attention's and the MLP's last matrix. */
+static enum status finish_bitnet (const struct workload_reading *r,
+                                  struct workload_model *m)
+{
+    m->layer_extra = m->hidden + m->ffn;
+    return finish_llama (r, m);
 }
 
 /* The first Qwen counts both halves of the gated width; else it is Qwen 2's shape. */
@@ -318,6 +386,11 @@ static enum status finish_ernie_moe (const struct workload_reading *r,
 static enum status finish_hunyuan_moe (const struct workload_reading *r,
                                        struct workload_model *m)
 {
+    struct json_at across = json_key (r->at, "use_cla");
+
+    if (json_is_true (across.v))
+        return json_fail_text (&across, r->err,
+                               "layers that share keys and values are not supported");
     m->shared_ffn = m->shared_experts * m->ffn;
     return finish_llama (r, m);
 }
@@ -354,6 +427,23 @@ static enum status finish_deepseek (const struct workload_reading *r,
                                "n_routed_experts needs num_experts_per_tok and "
                                "moe_intermediate_size");
     return read_mlp_types (r->at, m, r->err);
+}
+
+static enum status finish_minicpm3 (const struct workload_reading *r,
+                                    struct workload_model *m)
+{
+    if (m->v_dim == 0)
+        m->v_dim = m->hidden / m->heads;
+    return finish_deepseek (r, m);
+}
+
+static enum status finish_cohere2_moe (const struct workload_reading *r,
+                                       struct workload_model *m)
+{
+    if (m->ffn == 0)
+        m->ffn = m->expert_ffn;
+    m->qkv_bias = m->out_bias;
+    return finish_deepseek (r, m);
 }
 
 static enum status finish_stablelm (const struct workload_reading *r,
@@ -424,7 +514,11 @@ static const struct workload_family families[] = {
     {"starcoder2", use_bias, {LAYER_NORM, BIASED, .tied = true}, finish_use_bias},
     {"nemotron", llama, {LAYER_NORM}, finish_llama},
     {"arcee", llama, {.tied = false}, finish_llama},
-    {"apertus", llama, {.qk_norm = true}, finish_llama},
+    {"apertus", llama, {.qk_norm = true}, finish_apertus},
+    {"bitnet", llama, {GATED, .tied = true}, finish_bitnet},
+    {"telechat", telechat, {GATED, .out_bias = true}, finish_telechat},
+    {"telechat2", glm, {GATED, .out_bias = true}, finish_telechat},
+    {"persimmon", phi, {LAYER_NORM, BIASED, .qk_norm = true}, NULL},
     {"stablelm", stablelm, {GATED, LAYER_NORM}, finish_stablelm},
     {"phi", phi, {LAYER_NORM, BIASED, .norms = 1, .head_bias = true}, NULL},
     {"mixtral", mixtral, {GATED}, finish_mixtral},
@@ -440,6 +534,20 @@ static const struct workload_family families[] = {
      {GATED, BIASED, .router_bias = true, .sinks = true, .head_dim = 64},
      finish_gpt_oss},
     {"olmoe", olmoe, {GATED, .wide_qk_norm = true}, finish_mixtral},
+    {"flex_olmo", olmoe, {GATED, .wide_qk_norm = true}, finish_mixtral},
+    {"cohere2_moe",
+     cohere2_moe,
+     {GATED, .tied = true, .norm = NORM_LAYER_WEIGHT, .norms = 1, .head_dim = 128},
+     finish_cohere2_moe},
+    {"afmoe",
+     afmoe,
+     {GATED, .norms = 4, .qk_norm = true, .attention_gate = true, .router_bias = true,
+      .head_dim = 128, .dense_layers = 1},
+     finish_deepseek},
+    {"exaone_moe",
+     bailing,
+     {GATED, .qk_norm = true, .router_bias = true, .dense_layers = 1},
+     finish_deepseek},
     {"llama4_text", llama4, {GATED, .head_dim = 128}, finish_llama4},
     {"qwen2_moe", qwen2_moe, {GATED, .qkv_bias = true}, finish_qwen_moe},
     {"qwen3_moe", qwen3_moe, {GATED, .qk_norm = true, .head_dim = 128}, finish_qwen_moe},
@@ -463,6 +571,7 @@ static const struct workload_family families[] = {
     {"deepseek", glm4_moe, {GATED}, finish_deepseek},
     {"deepseek_v2", deepseek, {GATED}, finish_deepseek},
     {"deepseek_v3", deepseek, {GATED, .router_bias = true}, finish_deepseek},
+    {"minicpm3", minicpm3, {GATED, .tied = true}, finish_minicpm3},
     {"kimi_k2", deepseek, {GATED, .router_bias = true}, finish_deepseek},
     {"glm4_moe_lite", deepseek, {GATED, .router_bias = true}, finish_deepseek},
     {"gpt_neox", qwen2, {LAYER_NORM, BIASED}, NULL},

@@ -39,18 +39,22 @@ static const struct {
     {"mamba_d_state", "state-space layers of an unknown family"},
     {"ssm_state_size", "state-space layers of an unknown family"},
     {"state_size", "state-space layers of an unknown family"},
-    {"ssm_cfg", "state-space layers of an unknown family"},
     {"hybrid_override_pattern", "state-space layers of an unknown family"},
     {"linear_num_value_heads", "linear attention of an unknown family"},
     {"linear_attn_config", "linear attention of an unknown family"},
     {"attention_hidden_size", "recurrent layers"},
     {"lru_width", "recurrent layers"},
+    {"decay_low_rank_dim", "recurrent layers"},
     {"conv_L_cache", "convolution layers of an unknown family"},
     {"index_n_heads", "an indexer of sparse attention"},
     {"hidden_size_per_layer_input", "embeddings of every layer"},
     {"global_head_dim", "heads of two widths"},
+    {"swa_num_key_value_heads", "layers with other heads"},
+    {"attention_other_setting", "layers with other heads"},
+    {"blocksparse_block_size", "block-sparse attention"},
     {"zero_expert_num", "experts that do nothing"},
     {"block_configs", "layers of different shapes"},
+    {"ffn_multipliers", "layers of different shapes"},
     {"cross_attention_layers", "attention to an image"},
     {"type_vocab_size", "an encoder alone"},
     {"is_encoder_decoder", "an encoder with a decoder"},
@@ -84,6 +88,7 @@ static enum status refuse_others (const struct workload_reading *r)
 
 /* Families by the fields that only they have, the first that fits. */
 static const char *const shapes[][5] = {
+    {"mamba_ssm", "ssm_cfg", "d_model", "n_layer", "vocab_size"},
     {"deepseek_v3", "kv_lora_rank", "n_routed_experts", "moe_intermediate_size"},
     {"deepseek_v2", "kv_lora_rank", "qk_rope_head_dim", "intermediate_size"},
     {"glm4_moe", "n_routed_experts", "moe_intermediate_size", "num_hidden_layers"},
@@ -148,9 +153,13 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
         if (!has_all (r->at, shapes[i] + 1) || has_other_experts (r->at, like))
             continue;
         *family = like;
-        notes_add (r->notes,
-                   "%s: \"%.60s\" is not known: read as \"%s\", whose fields it has",
-                   at.key, type, like->type);
+        if (!type && strcmp (like->type, "mamba_ssm") != 0) /* which never has one */
+            notes_add (r->notes, "no %s: read as \"%s\", whose fields it has", at.key,
+                       like->type);
+        else if (type)
+            notes_add (r->notes,
+                       "%s: \"%.60s\" is not known: read as \"%s\", whose fields it has",
+                       at.key, type, like->type);
         doubt_gate (r, like);
         return ST_OK;
     }

@@ -260,6 +260,19 @@ static const struct workload_field mamba2[] = {
     FIELD ("rms_norm", FLAG, lin_norm, 0),
     {0}};
 
+/* What its authors' own code writes: what it does not say is as that code has it. */
+static const struct workload_field mamba_ssm[] = {
+    FIELD ("d_model", NEEDED, hidden, WIDTH_MAX),
+    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
+    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
+    FIELD ("tie_embeddings", FLAG, tied, 0),
+    FIELD_IN ("ssm_cfg", "headdim", COUNT, lin_width, WIDTH_MAX),
+    FIELD_IN ("ssm_cfg", "ngroups", COUNT, lin_groups, WIDTH_MAX),
+    FIELD_IN ("ssm_cfg", "d_state", COUNT, lin_state, WIDTH_MAX),
+    FIELD_IN ("ssm_cfg", "d_conv", COUNT, lin_conv, WIDTH_MAX),
+    FIELD_IN ("ssm_cfg", "chunk_size", COUNT, lin_chunk, WIDTH_MAX),
+    {0}};
+
 /* The number of layers is the pattern's where it is not told. */
 static const struct workload_field nemotron_h[] = {
     FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
@@ -361,6 +374,39 @@ static enum status finish_mamba2 (const struct workload_reading *r,
     memset (l.parts, PART_LINEAR, sizeof l.parts);
     TRY (put_pattern (r, &l, m));
     TRY (share_inner (r, "num_heads", expanded (r, "expand", m), m));
+    return check_mixer (r, m);
+}
+
+/* Mamba-2 alone, which is then the same as mamba2. */
+static enum status finish_mamba_ssm (const struct workload_reading *r,
+                                     struct workload_model *m)
+{
+    struct json_at cfg = json_key (r->at, "ssm_cfg"), layer = json_key (&cfg, "layer"),
+                   attention = json_key (r->at, "attn_layer_idx"),
+                   mlp = json_key (r->at, "d_intermediate");
+    const char *kind = json_string_value (layer.v);
+    int unit = 8, expand = 2;
+    struct layers l;
+
+    if (!kind || strcmp (kind, "Mamba2") != 0)
+        return json_fail_text (&cfg, r->err,
+                               "selective scans (Mamba 1) are not supported");
+    if (json_array_size (attention.v) > 0 || json_integer_value (mlp.v) > 0)
+        return json_fail_text (json_integer_value (mlp.v) > 0 ? &mlp : &attention, r->err,
+                               "layers beside Mamba-2 are not supported in this format");
+    if (m->layers > WORKLOAD_PATTERN_MAX)
+        return too_many (r, m);
+    if (json_has (r->at, "pad_vocab_size_multiple"))
+        TRY (
+            json_get_int (r->at, "pad_vocab_size_multiple", 1, VOCAB_MAX, &unit, r->err));
+    if (json_has (&cfg, "expand"))
+        TRY (json_get_int (&cfg, "expand", 1, 64, &expand, r->err));
+    m->vocab += (unit - m->vocab % unit) % unit;
+    m->lin_heads = (int) ((long long) expand * m->hidden / m->lin_width);
+    memset (l.parts, PART_LINEAR, sizeof l.parts);
+    TRY (put_pattern (r, &l, m));
+    TRY (share_inner (r, "ssm_cfg", (long long) expand * m->hidden, m));
+    strcpy (m->type, "mamba2");
     return check_mixer (r, m);
 }
 
@@ -554,6 +600,10 @@ static enum status finish_lfm2 (const struct workload_reading *r,
 
 static const struct workload_family families[] = {
     {"mamba2", mamba2, {SSM (128, 64, 8, 128, 256), .lin_norm = true}, finish_mamba2},
+    {"mamba_ssm",
+     mamba_ssm,
+     {SSM (0, 64, 1, 128, 256), .lin_norm = true, .tied = true},
+     finish_mamba_ssm},
     {"nemotron_h",
      nemotron_h,
      {SSM (128, 64, 8, 128, 128), .lin_norm = true, .heads = 32, .kv_heads = 8,

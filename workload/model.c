@@ -135,6 +135,21 @@ static void note_ignored (const struct json_at *root, const struct workload_read
                    r->at->key);
 }
 
+/* A part of a multimodal model may leave its sizes to another model, which it names. */
+static enum status want_sizes (const struct json_at *root, const struct json_at *part,
+                               const struct workload_family *family, struct error *err)
+{
+    struct json_at named = json_key (part, "_name_or_path");
+    const char *name = json_string_value (named.v);
+
+    if (part->v == root->v || strcmp (family->fields->key, "hidden_size") != 0 ||
+        json_has (part, "hidden_size"))
+        return ST_OK;
+    return json_fail_text (part, err,
+                           "no sizes of the language model%s%s: take its own config.json",
+                           name && *name ? ", " : "", name && *name ? name : "");
+}
+
 /* A multimodal model's language part, or what holds it, unless this is one itself. */
 static struct json_at language_of (const struct json_at *root)
 {
@@ -164,11 +179,14 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     const struct workload_family *family;
     struct workload_model m;
     long long context = json_member_int (at.v, "max_position_embeddings");
-    const char *s;
+    const char *s = NULL;
 
     TRY (json_want_object (&at, err));
-    TRY (json_want_string (&type, &s, err));
-    family = workload_family_find (s);
+    if (json_has (&at, "model_type"))
+        TRY (json_want_string (&type, &s, err));
+    family = s ? workload_family_find (s) : NULL;
+    if (family)
+        TRY (want_sizes (&root, &at, family, err));
     if (!family)
         TRY (workload_family_guess (&r, s, &family));
     if (family->base.linear == LINEAR_NONE) /* the others read these lists */
@@ -312,7 +330,8 @@ static enum status read_document (const char *arg, const char *name,
     text_add (&path, "%s", arg);
     if (stat (arg, &st) == 0 && S_ISDIR (st.st_mode))
         text_add (&path, "/config.json");
-    status = path.failed ? err_nomem (err) : json_read (text_str (&path), &doc, err);
+    status =
+        path.failed ? err_nomem (err) : json_read_config (text_str (&path), &doc, err);
     if (status == ST_OK)
         status = workload_model_from_json (doc, file_title (text_str (&path)), name, m,
                                            notes, err);

@@ -61,7 +61,8 @@ struct workload_model {
     bool head_bias;      /* on the output matrix (Phi) */
     bool sinks; /* a number for each query head that its softmax adds (gpt-oss) */
     enum workload_norm norm;
-    int norms;         /* of width h in a layer */
+    int norms;       /* of width h in a layer */
+    int layer_extra; /* few parameters of a layer that are none of these, whole on every rank */
     bool qk_norm;      /* norms of width d on queries and keys */
     bool wide_qk_norm; /* the same over all heads at once (OLMo 2) */
     bool embedding_norm;

@@ -105,7 +105,7 @@ double workload_parts_params (const struct workload_model *m, unsigned parts, in
         n += mlp_params (m, m->ffn, tp);
     if (parts & PART_EXPERTS)
         n += experts_params (m, tp);
-    return n;
+    return n + m->layer_extra;
 }
 
 /* One of several tensor-parallel ranks that hold a model. */

@@ -15,7 +15,8 @@
 /* Words of a name that say nothing of the shape. */
 static const char idle_words[] =
     "meta instruct chat it hf base pt preview thinking lora qlora sft dpo full finetune "
-    "finetuning pretrain pretraining training cased uncased llm model nvidia bf16";
+    "finetuning pretrain pretraining training cased uncased llm model nvidia bf16 "
+    "reasoning";
 /* Words that do, wherever they stand. */
 static const char shape_words[] = "moe vl vision omni audio hybrid tiny toy proxy";
 
@@ -59,6 +60,7 @@ static const struct {
             {"deepseekcoderv2", "deepseekv2"},
             {"deepseekcoderv2lite", "deepseekv2lite"},
             {"phi35mini", "phi3mini"},
+            {"phi4plus", "phi4"},
             {"flant5", "t5"},
             {"flant5base", "t5base"},
             {"flant5large", "t5large"}};

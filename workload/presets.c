@@ -129,6 +129,13 @@
     .linear = LINEAR_SSM, .lin_heads = HEADS, .lin_width = WIDTH, .lin_groups = GROUPS, \
     .lin_state = 128, .lin_conv = 4, .lin_chunk = CHUNK, .lin_conv_bias = true,         \
     .lin_norm = true
+#define GRANITE_H(NAME, H, A, K, F, N, TOP, SHARED, HEADS, WIDTH)                \
+    {                                                                            \
+        SHAPE (NAME, "granitemoehybrid", 40, H, A, K, SHARED, 100352),           \
+            SSM (HEADS, WIDTH, 1, 256), EXPERTS (N, TOP, F),                     \
+            .shared_ffn = SHARED, .tied = true,                                  \
+            .pattern = "LLLLLALLLLLLLLLALLLLLLLLLALLLLLLLLLALLLL", .kinds = "LA" \
+    }
 
 static const struct workload_model presets[] = {
     GPT ("gpt2", 12, 768, 12, 1024),
@@ -220,6 +227,9 @@ static const struct workload_model presets[] = {
     TIED ("smollm3-3b", "smollm3", 36, 2048, 16, 4, 11008, 128256),
     TIED ("granite-3.3-2b", "granite", 40, 2048, 32, 8, 8192, 49159),
     TIED ("granite-3.3-8b", "granite", 40, 4096, 32, 8, 12800, 49159),
+    TIED ("granite-4.0-1b", "granitemoehybrid", 40, 2048, 16, 4, 4096, 100352),
+    GRANITE_H ("granite-4.0-h-tiny", 1536, 12, 4, 512, 64, 6, 1024, 48, 64),
+    GRANITE_H ("granite-4.0-h-small", 4096, 32, 8, 768, 72, 10, 1536, 128, 64),
     LLAMA ("yi-6b", "llama", 32, 4096, 32, 4, 11008, 64000),
     LLAMA ("yi-9b", "llama", 48, 4096, 32, 4, 11008, 64000),
     LLAMA ("yi-34b", "llama", 60, 7168, 56, 8, 20480, 64000),

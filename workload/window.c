@@ -17,10 +17,17 @@ static const struct usual {
     const char *type;
     int window, every;
     bool chunks;
-} usual[] = {{"gemma2", 4096, 2, false},     {"gemma3_text", 4096, 6, false},
-             {"gpt_oss", 128, 2, false},     {"cohere2", 4096, 4, false},
-             {"olmo3", 4096, 4, false},      {"exaone4", 4096, 4, false},
-             {"llama4_text", 8192, 4, true}, {NULL, 0, 1, false}};
+} usual[] = {{"gemma2", 4096, 2, false},
+             {"gemma3_text", 4096, 6, false},
+             {"gpt_oss", 128, 2, false},
+             {"cohere2", 4096, 4, false},
+             {"olmo3", 4096, 4, false},
+             {"exaone4", 4096, 4, false},
+             {"afmoe", 1024, 4, false},
+             {"exaone_moe", 4096, 4, false},
+             {"cohere2_moe", 4096, 4, false},
+             {"llama4_text", 8192, 4, true},
+             {NULL, 0, 1, false}};
 
 static const struct usual *usual_of (const struct workload_model *m)
 {

@@ -73,7 +73,7 @@ const struct workload_family *workload_family_find (const char *type);
 const struct workload_family *workload_family_find_gpt (const char *type);
 /** The same of those whose layers are of several kinds (family_hybrid.c). */
 const struct workload_family *workload_family_find_hybrid (const char *type);
-/** The family of which an unknown model_type has the fields, with a note.  Where none is so,
+/** The family of which an unknown model_type (NULL: there is none) has the fields, with a note.  Where none is so,
  *  or something in the file says that its layers are others, ST_INVALID. */
 enum status workload_family_guess (const struct workload_reading *r, const char *type,
                                    const struct workload_family **family);

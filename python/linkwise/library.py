@@ -130,10 +130,10 @@ def optional(word: Any) -> Optional[bytes]:
     return None if word is None else text(word)
 
 
-def json_text(document: Any, what: str) -> bytes:
-    """A document as JSON, which has neither NaN nor infinity."""
+def json_text(document: Any, what: str, allow_nan: bool = False) -> bytes:
+    """A document as JSON, which has neither NaN nor infinity; a model's may have them."""
     try:
-        words = json.dumps(document, allow_nan=False)
+        words = json.dumps(document, allow_nan=allow_nan)
     except (TypeError, ValueError) as why:
         raise InvalidInput(f"{what}: {why}") from why
     return text(words)

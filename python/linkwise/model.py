@@ -19,7 +19,7 @@ class Model:
     def from_config(cls, config: Mapping[str, Any], name: Optional[str] = None) -> "Model":
         """From a config.json's fields, as transformers' config.to_dict() gives them."""
         model = cls.__new__(cls)
-        model._take("linkwise_model_parse", json_text(dict(config), "model"), optional(name))
+        model._take("linkwise_model_parse", json_text(dict(config), "model", allow_nan=True), optional(name))
         return model
 
     @classmethod

@@ -40,6 +40,33 @@ static void missing_and_folders (void **state)
     assert_null (data);
 }
 
+/* What is no text is refused as that, not once memory is full of it. */
+static void no_text (void **state)
+{
+    static const char head[] = "\x58\1\0\0\0\0\0\0{}";
+    struct error err = {""};
+    char *data = NULL;
+    size_t len;
+    (void) state;
+
+    write_in_folder ("weights", head, sizeof head - 1);
+    assert_int_equal (truncate (in_folder ("weights"), 3L << 30), 0);
+    for (int i = 0; i < 3; i++) {
+        const char *path[] = {"/dev/zero", "/dev/urandom", in_folder ("weights")};
+
+        assert_int_equal (file_read (path[i], &data, &len, &err), ST_INVALID);
+        assert_non_null (strstr (err.text, "binary data: expected text"));
+    }
+    assert_int_equal (file_read_small (in_folder ("weights"), &data, &len, &err), ST_IO);
+    assert_non_null (strstr (err.text, "weights: larger than 64 MiB"));
+    assert_null (data);
+    write_in_folder ("weights", head, sizeof head - 1);
+    ok (file_read_bytes (in_folder ("weights"), &data, &len, &err), &err);
+    assert_int_equal (len, sizeof head - 1);
+    assert_memory_equal (data, head, len);
+    free (data);
+}
+
 /* A device is written in place, never renamed over. */
 static void device (void **state)
 {
@@ -245,6 +272,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (write_and_read),
                                        cmocka_unit_test (missing_and_folders),
+                                       cmocka_unit_test (no_text),
                                        cmocka_unit_test (device),
                                        cmocka_unit_test (links_and_owners),
                                        cmocka_unit_test (folder_without_room),

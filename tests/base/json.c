@@ -142,12 +142,43 @@ static void unknown_keys_are_noted (void **state)
     json_decref (doc);
 }
 
+/* Python's words for what JSON has no numbers for are read in a config.json, and change no place. */
+static void configs (void **state)
+{
+    json_t *doc = NULL, *same;
+    struct error err = {""};
+    (void) state;
+
+    ok (json_parse_config ("c",
+                           "{\"time_step_limit\": [0.0, Infinity], \"a\": -Infinity,\n"
+                           "\"NaN\": \"x\\\" NaN, Infinity\", \"b\": NaN}",
+                           &doc, &err),
+        &err);
+    same = json_pack ("{s:[f, n], s:n, s:s, s:s}", "time_step_limit", 0.0, "a", "NaN",
+                      "x\" NaN, Infinity", "b", "?");
+    assert_true (json_equal (doc, same));
+    json_decref (same);
+    json_decref (doc);
+    doc = NULL;
+    for (int i = 0; i < 3; i++) {
+        const char *const text[] = {"[NaN, -Infinity,\n Infinity, x]", "[1,\nInfinity2]",
+                                    "[\"\\"},
+                          *const says[] = {"c: line 2, column 12: ", "near 'Infinity'",
+                                           "c: line 1"};
+
+        assert_int_equal (json_parse_config ("c", text[i], &doc, &err), ST_INVALID);
+        assert_null (doc);
+        if (!strstr (err.text, says[i]))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, says[i]);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (parse_faults), cmocka_unit_test (large),
-        cmocka_unit_test (place_expected_found), cmocka_unit_test (whole_numbers),
-        cmocka_unit_test (unknown_keys_are_noted)};
+        cmocka_unit_test (parse_faults),  cmocka_unit_test (large),
+        cmocka_unit_test (configs),       cmocka_unit_test (place_expected_found),
+        cmocka_unit_test (whole_numbers), cmocka_unit_test (unknown_keys_are_noted)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

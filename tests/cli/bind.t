@@ -109,7 +109,7 @@ expect 1 "a file without a node of the cluster" "only: .*others names no node of
 echo 'rack:r1' >"$T/racks"
 expect 1 "a file that is no host list" 'racks: host list: "rack:r1" is no node name' $L bind "$T/plan.json" --only "@$T/racks" -o "$T/no.json"
 printf 'cnode2-001\n\0' >"$T/zero"
-expect 1 "a file with a NUL byte" "zero: a host list has a NUL byte" $L bind "$T/plan.json" --only "@$T/zero" -o "$T/no.json"
+expect 1 "a file with a NUL byte" "zero: binary data: expected text" $L bind "$T/plan.json" --only "@$T/zero" -o "$T/no.json"
 expect 2 "a host list that is none" "only: host list" $L bind "$T/plan.json" --only 'n[1-' -o "$T/no.json"
 expect 2 "no nodes" "PLAN, --only HOSTLIST and -o PLAN are required" $L bind "$T/plan.json" -o "$T/no.json"
 expect 1 "no plan" "none.json: No such file" $L bind "$T/none.json" --only cnode2-001 -o "$T/no.json"

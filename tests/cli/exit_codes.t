@@ -7,6 +7,17 @@ C="2x8 h100-sxm5-80g intra:370 inter:48"
 job="--seq 4096 --global-batch 64"
 plan="$L plan"
 
+# ---- 1: no text, and without an end ----
+endless() { expect 1 "endless: $*" "/dev/zero: binary data: expected text" $L "$@"; }
+endless mem /dev/zero --gpu h100-sxm5-80g
+endless plan /dev/zero llama-2-7b
+endless plan "$C" llama-2-7b $job --only @/dev/zero
+endless check /dev/zero
+endless topo --from /dev/zero
+endless cluster show /dev/zero
+endless cluster import /dev/zero -o "$T/no.json"
+endless import-job /dev/zero
+
 # ---- 2: options ----
 expect 2 "no command" "Usage: linkwise" $L
 expect 2 "unknown command" 'unknown command "plna"' $L plna

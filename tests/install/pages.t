@@ -81,6 +81,21 @@ while read -r c; do
 done <"$T/commands" >"$T/unlike"
 [ ! -s "$T/unlike" ] && [ "$(wc -l <"$T/tried")" -gt 40 ]
 result $? "bash offers the words of every option" "$T/unlike"
+# What stands behind a command: its options, files where it takes any, and listed values.
+while read -r c; do
+    case $c in linkwise\ cluster | bwprobe) continue ;; esac
+    run "$c" --help >"$T/help"
+    # shellcheck disable=SC2086
+    [ "$(offered $c -- | tr ' ' '\n')" = "$(grep -oE '^ +(-., *)? *--[a-z-]+' "$T/help" | sed 's/.*--/--/')" ] ||
+        echo "$c: options: $(offered $c --)"
+    case $c in *synth | *gpus | *models | *topo) ;;
+    *) [ "$(offered $c README.m)" = README.md ] || echo "$c: a file: $(offered $c README.m)" ;; esac
+    sed -nE 's/^ +(-.,)? +--(to|format)=NAME.*/\2/p' "$T/help" | while read -r option; do
+        [ -n "$(offered $c --$option '')" ] || echo "$c --$option: nothing"
+    done
+done <"$T/commands" >"$T/unlike"
+[ ! -s "$T/unlike" ]
+result $? "bash offers the options of every command, files and listed values" "$T/unlike"
 offers() { # WANTED WORD...
     offered "${@:2}" >"$T/out"
     [ "$(cat "$T/out")" = "$1" ]
@@ -88,6 +103,8 @@ offers() { # WANTED WORD...
 }
 offers "plan" linkwise pl
 offers "show synth" linkwise cluster s
+offers "--worst" linkwise cluster show --wor
+offers "slurm-topology svg" linkwise cluster export --to s
 offers "openmpi,mpich" linkwise emit plan.json --to openmpi,mp
 offers "mpich" linkwise emit -t mp
 offers "h200-sxm-141g" linkwise mem llama-3-8b --gpu h200

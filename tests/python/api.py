@@ -182,7 +182,9 @@ def test_errors():
     for word in None, 7, LINE + "\0", "\ud800":
         for function in lw.Cluster, lw.Model, lw.Plan.read, PLAN.write:
             refused(lw.UsageError, "expected a text without NUL", function, word)
-    refused(lw.InvalidInput, "model: ", lw.Model.from_config, dict(LLAMA, rope_theta=math.inf))
+    refused(lw.InvalidInput, "model: hidden_size: expected", lw.Model.from_config, dict(LLAMA, hidden_size=math.inf))
+    assert lw.Model.from_config(dict(LLAMA, time_step_limit=[0.0, math.inf])).parameters == MODEL.parameters
+    refused(lw.InvalidInput, "cluster: ", lw.Cluster.from_json, {"nodes": math.inf})
     refused(lw.InvalidInput, "cluster: ", lw.Cluster.from_json, {"nodes": {1, 2}})
     refused(lw.UsageError, "bandwidth[1][0]: expected a finite number or NaN, found inf",
             lw.Cluster.from_matrix, [[0, 1], [math.inf, 0]], gpu_type="t4", gpus=1, intra=1)

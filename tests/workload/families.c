@@ -4,11 +4,58 @@
 #include "tests/lib/fields.h"
 #include "tests/lib/folder.h"
 
+/* As Python writes what JSON has no number for; of a file, as the hub has it. */
+static void not_quite_json (void **state)
+{
+    static const char text[] =
+        "{\"model_type\": \"nemotron_h\", \"hidden_size\": 4096, \"vocab_size\": "
+        "131072,\n"
+        " \"hybrid_override_pattern\": \"M-M*\", \"num_attention_heads\": 32,\n"
+        " \"mamba_num_heads\": 128, \"mamba_head_dim\": 64, \"n_groups\": 8,\n"
+        " \"ssm_state_size\": 128, \"time_step_limit\": [0.0, Infinity]}";
+    struct workload_model m;
+    struct error err = {""};
+    (void) state;
+
+    write_in_folder ("config.json", text, sizeof text - 1);
+    ok (workload_model_read (in_folder ("config.json"), &m, NULL, &err), &err);
+    assert_int_equal (m.layers, 4);
+}
+
 static void refused (void **state)
 {
     static const struct {
         const char *fields, *says;
     } bad[] = {
+        {SHAPE ("mimo_v2_flash", 4096, 48, 64, 4, 16384,
+                152576) ",'swa_num_key_value_heads':8,'moe_layer_freq':[0,1]",
+         "swa_num_key_value_heads: layers with other heads: not supported"},
+        {SHAPE ("step3p5", 4096, 45, 64, 8, 11264,
+                128896) ",'attention_other_setting':{'num_attention_heads':96}",
+         "attention_other_setting: layers with other heads"},
+        {SHAPE ("phi3small", 4096, 32, 32, 8, 14336,
+                100352) ",'blocksparse_block_size':64",
+         "blocksparse_block_size: block-sparse attention"},
+        {"'model_type':'openelm','model_dim':1280,'ffn_multipliers':[0.5,1.0]",
+         "ffn_multipliers: layers of different shapes"},
+        {"'model_type':'rwkv7','hidden_size':2048,'decay_low_rank_dim':96",
+         "decay_low_rank_dim: recurrent layers"},
+        {SHAPE ("hunyuan", 6400, 64, 80, 8, 18304,
+                129024) ",'num_experts':16,'moe_topk':1,'moe_intermediate_size':18304,"
+                        "'num_shared_expert':1,'use_cla':true",
+         "use_cla: layers that share keys and values"},
+        {"'model_type':'llava','text_config':{'model_type':'llama','vocab_size':32064,"
+         "'_name_or_path':'lmsys/vicuna-7b-v1.5'}",
+         "text_config: no sizes of the language model, lmsys/vicuna-7b-v1.5: take its"},
+        {"'d_model':768,'n_layer':24,'vocab_size':50277,'ssm_cfg':{}",
+         "ssm_cfg: selective scans (Mamba 1)"},
+        {"'d_model':768,'n_layer':24,'vocab_size':50277,'ssm_cfg':{'layer':'Mamba2'},"
+         "'attn_layer_idx':[9]",
+         "attn_layer_idx: layers beside Mamba-2"},
+        {"'d_model':768,'n_layer':24,'vocab_size':50277,'ssm_cfg':{'layer':'Mamba2'},"
+         "'d_intermediate':1024",
+         "d_intermediate: layers beside Mamba-2"},
+        {"'hidden_size':768", "model_type: expected a known family"},
         {SHAPE ("qwen3_next", 2048, 4, 16, 2, 5120,
                 151936) ",'layer_types':['linear_attention','linear_attention','linear_"
                         "attention','window']",
@@ -199,6 +246,32 @@ static void guessed (void **state)
     }
 }
 
+/* Without a type by its fields; the format that never has one without a word. */
+static void untyped (void **state)
+{
+    struct workload_model m;
+    struct notes notes = {0};
+    struct error err = {""};
+    (void) state;
+
+    ok (read_fields ("'hidden_size':64,'num_hidden_layers':2,'num_attention_heads':4,"
+                     "'intermediate_size':128,'vocab_size':100",
+                     &m, &notes, &err),
+        &err);
+    assert_string_equal (m.type, "llama");
+    assert_int_equal (notes.n, 1);
+    assert_string_equal (notes.line[0],
+                         "no model_type: read as \"llama\", whose fields it has");
+    ok (read_fields ("'d_model':64,'n_layer':2,'vocab_size':100,"
+                     "'ssm_cfg':{'layer':'Mamba2','headdim':32}",
+                     &m, &notes, &err),
+        &err);
+    assert_string_equal (m.type, "mamba2");
+    assert_int_equal (notes.n, 1);
+    assert_true (m.vocab == 104 && m.lin_heads == 4 && m.tied);
+    notes_free (&notes);
+}
+
 /* Of an unknown family whose activation is not that of gates. */
 static void gate_doubted (void **state)
 {
@@ -336,10 +409,12 @@ static void named_for_the_folder (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (refused),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (not_quite_json),
+                                       cmocka_unit_test (refused),
                                        cmocka_unit_test (mosaic),
                                        cmocka_unit_test (dense_first),
                                        cmocka_unit_test (guessed),
+                                       cmocka_unit_test (untyped),
                                        cmocka_unit_test (wrapped),
                                        cmocka_unit_test (gate_doubted),
                                        cmocka_unit_test (warned),

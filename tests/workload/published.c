@@ -448,8 +448,49 @@ static const struct {
                    "'conv','conv','conv','full_attention','conv','conv','full_attention'"
                    ",'conv','conv']",
      8339930560, SUM},
-    /* Without two numbers a layer of its activation. */
-    {"apertus-8b", SHAPE ("apertus", 4096, 32, 32, 8, 21504, 131072), 8053338112, SUM},
+    {"apertus-8b", SHAPE ("apertus", 4096, 32, 32, 8, 21504, 131072), 8053338176, SUM},
+    {"bitnet-b1.58-2b-4t", SHAPE ("bitnet", 2560, 30, 20, 5, 6912, 128256), 2412820480,
+     SUM},
+    {"persimmon-8b",
+     SHAPE ("persimmon", 4096, 36, 64, 64, 16384, 262144) ",'qk_layernorm':true",
+     9397175296, SUM},
+    {"minicpm3-4b",
+     SHAPE ("minicpm3", 2560, 62, 40, 40, 6400,
+            73448) ",'q_lora_rank':768,'kv_lora_rank':256,'qk_nope_head_dim':64,'qk_rope_"
+                   "head_dim':32",
+     4073875968, SUM},
+    {"k-exaone-236b-a23b",
+     SHAPE (
+         "exaone_moe", 6144, 48, 64, 8, 18432,
+         153600) ",'head_dim':128,'num_experts':128,'num_experts_per_tok':8,'moe_"
+                 "intermediate_size':2048,'num_shared_experts':1,'first_k_dense_replace"
+                 "':1,'n_group':1,'topk_group':1",
+     236571156352, SUM},
+    {"trinity-mini",
+     SHAPE ("afmoe", 2048, 32, 32, 4, 6144,
+            200192) ",'head_dim':128,'num_experts':128,'num_experts_per_tok':8,'moe_"
+                    "intermediate_size':1024,'num_shared_experts':1,'num_dense_layers':2",
+     26123974400, SUM},
+    {"flexolmo-7x7b",
+     SHAPE ("flex_olmo", 4096, 32, 32, 32, 11008,
+            100352) ",'num_experts':7,'num_experts_per_tok':5",
+     33270665216, SUM},
+    {"the first of cohere2_moe", /* transformers' defaults, and a dense layer */
+     SHAPE ("cohere2_moe", 8192, 40, 64, 8, 22528,
+            256000) ",'num_experts':8,'num_experts_per_tok':2,'num_shared_experts':1,"
+                    "'prefix_dense_intermediate_size':24576,'mlp_layer_types':['dense']",
+     203074314240, SUM},
+    {"telechat-7b",
+     "'model_type':'telechat','hidden_size':4096,'n_layer':30,'n_head':32,'ffn_hidden_"
+     "size':12288,'vocab_size':160256",
+     7856427008, SUM},
+    {"telechat2-7b", SHAPE ("telechat2", 4096, 30, 32, 32, 12288, 160256), 7856427008,
+     SUM},
+    {"mamba2-2.7b, its authors' file",
+     "'d_model':2560,'d_intermediate':0,'n_layer':64,'vocab_size':50277,'ssm_cfg':{'"
+     "layer':'Mamba2'},'attn_layer_idx':[],'attn_cfg':{},'rms_norm':true,'pad_vocab_size_"
+     "multiple':16",
+     2702599680, SUM},
 };
 
 /* The count, and the same again from what a plan keeps of the model. */

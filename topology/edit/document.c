@@ -169,7 +169,7 @@ static enum status adopt (struct topology_document *d, json_t *matrix, const cha
     if (!name)
         return ST_OK;
     snprintf (path, sizeof path, "%s%s", name[0] == '/' ? "" : folder, name);
-    TRY (file_read (path, &bytes, &len, err));
+    TRY (file_read_bytes (path, &bytes, &len, err));
     return add_side (d, json_incref (matrix), bytes, len, err);
 }
 

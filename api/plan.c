@@ -58,6 +58,7 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
 
 /* The profile that the plan was made with: the one in it, or the shipped one that it names. */
 static enum status own_profile (const struct workload_plan *plan, const char *plan_name,
+                                const struct topology_gpu_type *pace,
                                 struct workload_profile *out, struct notes *notes,
                                 struct error *err)
 {
@@ -65,7 +66,7 @@ static enum status own_profile (const struct workload_plan *plan, const char *pl
     enum status st;
 
     if (!doc)
-        return workload_profile_read (plan->profile, out, notes, err);
+        return workload_profile_for (plan->profile, pace->name, out, notes, err);
     st = workload_profile_from_json (doc, plan->profile, NULL, out, notes, err);
     if (st != ST_OK)
         err_prefix (err, "%.1000s: profile", plan_name);
@@ -98,7 +99,8 @@ enum status api_plan_from_json (json_t *doc, const char *name, const char *clust
     else if (!p->cluster)
         TRY (own_cluster (&p->plan, name, &p->cluster, notes, err));
     workload_recompute_text (&p->plan.config, p->recompute);
-    return own_profile (&p->plan, name, &p->profile, notes, err);
+    return own_profile (&p->plan, name, costmodel_pace (p->cluster->c), &p->profile, notes,
+                        err);
 }
 
 enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,

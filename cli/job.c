@@ -185,7 +185,7 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
         return cli_hint (CLI_MODEL, model, st, err);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    return in->profile ? workload_profile_read (in->profile, &x->profile, notes, err)
+    return in->profile ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
                        : workload_profile_default (pace->name, &x->profile, err);
 }
 

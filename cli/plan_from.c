@@ -110,7 +110,8 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
         TRY (check_model (x, &old->plan, model, notes, err));
     TRY (check_job (x, &old->plan, job, err));
     if (job->profile)
-        TRY (workload_profile_read (job->profile, &old->profile, notes, err));
+        TRY (workload_profile_for (job->profile, costmodel_pace (old->cluster->c)->name,
+                                   &old->profile, notes, err));
     if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);
     x->how.move_cost_s = fmax (x->move_cost_s, 0);

@@ -609,7 +609,7 @@ bool workload_is_fitted (const struct workload_profile *p, const struct workload
     return on && (m->experts == 0 || p->fitted_experts);
 }
 
-#define SPREAD_UNFITTED 0.17 /* of composed profiles (docs/accuracy.md) */
+#define SPREAD_UNFITTED 0.14 /* of composed profiles (docs/accuracy.md) */
 #define SPREAD_EXPERTS 0.15
 #define SPREAD_MIX 0.2
 

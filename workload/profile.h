@@ -336,8 +336,13 @@ int workload_release_of (const struct workload_profile *p, const char *release);
  *  constants are from runs on that type, else what it has for others. */
 const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
 
-/** The profile of a job for which none is named: the default one, or what serves in its place on
- *  the GPU type that sets the job's pace.  It says why. */
+/** The profile that an option or a plan names, or what serves in the place of a shipped one on the
+ *  GPU type that sets the job's pace.  A file, or a release, is itself everywhere. */
+enum status workload_profile_for (const char *arg, const char *gpu,
+                                  struct workload_profile *out, struct notes *notes,
+                                  struct error *err);
+
+/** The same of a job for which none is named.  It says why. */
 enum status workload_profile_default (const char *gpu, struct workload_profile *out,
                                       struct error *err);
 

@@ -274,21 +274,30 @@ const char *workload_profile_serving (const struct workload_profile *p, const ch
                                                                    : p->name;
 }
 
+enum status workload_profile_for (const char *arg, const char *gpu,
+                                  struct workload_profile *out, struct notes *notes,
+                                  struct error *err)
+{
+    struct workload_profile named;
+    const char *serving;
+
+    TRY (workload_profile_read (arg, &named, notes, err));
+    serving = workload_profile_serving (&named, gpu);
+    if (strcmp (arg, named.name) != 0 || strcmp (serving, arg) == 0) {
+        *out = named;
+        return ST_OK;
+    }
+    TRY (workload_profile_read (serving, out, notes, err));
+    snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
+              arg, gpu);
+    return ST_OK;
+}
+
 enum status workload_profile_default (const char *gpu, struct workload_profile *out,
                                       struct error *err)
 {
-    struct workload_profile standard;
-    const char *name;
-
-    TRY (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, err));
-    name = workload_profile_serving (&standard, gpu);
-    if (strcmp (name, standard.name) == 0) {
-        *out = standard;
+    TRY (workload_profile_for (WORKLOAD_PROFILE_DEFAULT, gpu, out, NULL, err));
+    if (out->why[0] == '\0')
         snprintf (out->why, sizeof out->why, "the default");
-        return ST_OK;
-    }
-    TRY (workload_profile_read (name, out, NULL, err));
-    snprintf (out->why, sizeof out->why,
-              "the default where %s was not fitted, as on %.48s", standard.name, gpu);
     return ST_OK;
 }

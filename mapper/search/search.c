@@ -22,10 +22,11 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
+#define JOINT_GPUS 256 /* of a pool whose layers and places are moved together, though it is not odd */
 #define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
-#define NEAR_BOUND 0.015 /* of the step: an odd pool's plan that needs no sketches */
-#define FAR_BOUND 0.05   /* the same of a small pool that is not odd */
+#define NEAR_BOUND 0.015 /* of the step: a plan of unlike GPUs that needs no sketches */
+#define FAR_BOUND 0.025  /* the same of GPUs that are alike */
 #define FIRST_PART 0.1   /* of a time limit: an odd pool's, before the rest is sketched */
 #define PLACED_SOON 48   /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
@@ -214,6 +215,12 @@ static bool is_odd (const struct pool *pool)
     return sizes_differ (pool);
 }
 
+/* Do layers follow places: are types, sizes or speeds unlike? */
+static bool is_uneven (const struct search *x)
+{
+    return x->odd || x->pool.n_classes > 1;
+}
+
 /* Is a bound below the best plan left? */
 static bool is_open (struct search *x)
 {
@@ -229,7 +236,7 @@ static bool is_settled (struct search *x, bool joint)
     if (x->best < 0 || is_open (x))
         return false;
     return !joint || search_least_bound (x) >
-                         search_cut (x) * (1.0 - (x->odd ? NEAR_BOUND : FAR_BOUND));
+                         search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
 }
 
 /* What bounds alone settle soon.  With a time limit that is a small part of it where the plan is
@@ -260,7 +267,7 @@ static enum status search_heap (struct search *x, struct error *err)
     const struct limit all = {PLACED_MAX, LONG_MAX};
     bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
-    bool joint = odd || (!whole && x->pool.n_gpus <= SMALL_GPUS);
+    bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
     long cells =
         CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
 

@@ -26,7 +26,7 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --schedule 1F1B      | did you mean 1f1b\?
 2 | plan "4x8 h100" llama-3-8b --recompute selectiv | did you mean selective\?
 2 | plan "4x8 h100" llama-3-8b --nodes 5            | has 4: ask for that many or fewer
-2 | mem llama-3-8b --gpu h100-nvl                   | unknown type "h100-nvl"; that GPU is not built in
+2 | mem llama-3-8b --gpu h100-lite                  | unknown type "h100-lite"; did you mean h100-sxm5-80g\?
 0 | mem gpt2-xl --gpu "NVIDIA H100 80GB HBM3"       | taken as h100-sxm5-80g
 0 | mem gpt2-xl --gpu rtx4090                       | taken as rtx-4090
 0 | mem mixtral-8x7b --gpu h100 --ep 8              | tp 1, pp 1, dp 8, ep 8

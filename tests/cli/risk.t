@@ -3,7 +3,8 @@
 # is said beside it; who names one gets what he asks.
 . tests/lib/tap.sh
 whole="$LINKWISE plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024"
-plan="$whole --tp 2 --micro-batch 1" # whole spaces take longer, and show no more
+# Whole spaces, and single GPUs, take longer and show no more.
+plan="$whole --tp 2 --micro-batch 1 --granularity node"
 risky="--pp 16 --dp 4 --vpp 5 --zero 1 --recompute none --sequence-parallel on"
 risky="$risky --schedule interleaved"
 step() { awk '/^step  .* s [(]/ { print $2 }' "$T/out"; }
@@ -25,12 +26,13 @@ tr -d ' \n' <"$T/plan.json" >"$T/flat"
 grep -q '"oom_risk":0.01[,}]' "$T/flat" && grep -q '"riskier":{.*"oom_probability":0.0[1-9]' "$T/flat"
 result $? "the file says the limit, and what is riskier" "$T/flat"
 
+# Another search: what it finds may be a hair longer than what the first one knew.
 expect 0 "the risk that is named is taken" "^step " $plan --oom-risk "$takes" -o "$T/risky.json"
-at_most "$(step)" "$said" && ! grep -q '^risky' "$T/out"
+at_most "$(step)" "$(awk -v s="$said" 'BEGIN { print 1.001 * s }')" && ! grep -q '^risky' "$T/out"
 result $? "... and gives the faster plan" "$T/out"
 for given in "--memory-limit 95" "--tie 0"; do
     expect 0 "$given asks for the best" "limit 75.2 GiB" $plan $given
-    at_most "$(step)" "$said" && ! grep -q '^risky' "$T/out"
+    at_most "$(step)" "$(awk -v s="$said" 'BEGIN { print 1.001 * s }')" && ! grep -q '^risky' "$T/out"
     result $? "... and gets it" "$T/out"
 done
 expect 0 "what may run out is better than nothing" "no plan that was found has a smaller chance" $plan $risky

@@ -120,11 +120,11 @@ expect 0 "a time of 1e-300 s and one that is text" "^6 step times:" $L calibrate
 ! grep -Eiw "nan|inf" "$T/out" && [ "$(wc -L <"$T/out")" -lt 200 ]
 result $? "... neither NaN nor a number of 300 digits" "$T/out"
 
-# One configuration that was measured at 2.0, .2 and 20 s: named, and the profile can be read.
-for s in 2.0 .2 20; do sed -n 2p "$T/times.csv" | sed "s/,[0-9.]*,,,,,,note,/,$s,,,,,,note,/"; done >"$T/odd.rows"
+# One configuration that was measured at 2.0, 1.2 and 20 s: named, and the profile can be read.
+for s in 2.0 1.2 20; do sed -n 2p "$T/times.csv" | sed "s/,[0-9.]*,,,,,,note,/,$s,,,,,,note,/"; done >"$T/odd.rows"
 { head -1 "$T/times.csv"; cat "$T/odd.rows"; } >"$T/odd.csv"
 expect 0 "rows that contradict each other" "^residual +0.12 +[01]\.?[0-9]* +fitted" $L calibrate "$T/odd.csv" --profile megatron-core -o "$T/odd.json"
-grep -q "warning: rows 3 and 4 contradict each other: step times of 0.2 and 20 s, and 3 rows of this configuration" "$T/err"
+grep -q "warning: rows 3 and 4 contradict each other: step times of 1.2 and 20 s, and 3 rows of this configuration" "$T/err"
 result $? "... are named with their figures" "$T/err"
 expect 0 "... and leave a profile that can be read" "step" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/odd.json"
 # What cannot be is said with its row, and no fit takes it.

@@ -75,7 +75,15 @@ static void serves (void **state)
         assert_true (p.schedules == fitted.schedules && p.zero == fitted.zero &&
                      p.recompute_modules == fitted.recompute_modules &&
                      p.optimizer_choices == fitted.optimizer_choices);
+        ok (workload_profile_for (fitted.name, known[i].gpu, &p, NULL, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
     }
+    ok (workload_profile_for ("nemo", "a100-sxm4-80g", &p, NULL, &err), &err);
+    assert_string_equal (p.name, "nemo"); /* has none for other types */
+    ok (workload_profile_for ("workload/profiles/megatron-core.json", "h100-sxm5-80g", &p,
+                              NULL, &err),
+        &err);
+    assert_string_equal (p.name, fitted.name); /* a file is itself everywhere */
 }
 
 int main (void)

@@ -71,18 +71,18 @@ static void check (void *input, struct argp_state *state)
     const char *from = in->from.file;
 
     if (!from && (!in->cluster || !in->model))
-        argp_error (state,
-                    "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
-                    "llama-3-8b");
+        usage_error (state,
+                     "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
+                     "llama-3-8b");
     if (!from && plan_from_asked (&in->from))
-        argp_error (state,
-                    "--move-cost, --remaining-steps and --degrees need --from PLAN");
+        usage_error (state,
+                     "--move-cost, --remaining-steps and --degrees need --from PLAN");
     if (from && plan_passes_asked (&in->passes))
-        argp_error (state, "--links, --heldout-links and --robust compare with the "
-                           "default order, --from with the old plan: leave out one");
+        usage_error (state, "--links, --heldout-links and --robust compare with the "
+                            "default order, --from with the old plan: leave out one");
     if (in->what_if && (from || plan_passes_asked (&in->passes)))
-        argp_error (state, "--what-if is about a plan of its own: leave out %s",
-                    from ? "--from" : "--links, --heldout-links and --robust");
+        usage_error (state, "--what-if is about a plan of its own: leave out %s",
+                     from ? "--from" : "--links, --heldout-links and --robust");
     cli_one_stdin (
         cli_is_dash (in->cluster) + cli_is_dash (in->model) + cli_is_dash (from) +
             in->passes.n_stdins + cli_hosts_stdin (in->nodes.only) +

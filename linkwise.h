@@ -281,7 +281,7 @@ struct linkwise_memory {
 
 /** Memory of one pipeline stage on GPUs of a type.
  *
- *  @param[in] profile  NULL: megatron-core
+ *  @param[in] profile  NULL: megatron-core, off A100 its composed form
  *  @param[in] config   NULL: no parallelism
  *  @param[in] gpu      a built-in GPU type, also "h100" for short
  *  @param[in] stage    0 to pp-1; -1: the fullest
@@ -319,7 +319,7 @@ static inline struct linkwise_estimate linkwise_estimate (void)
 
 /** Step time of one configuration in Megatron's order over the nodes as listed.
  *
- *  @param[in] profile     NULL: megatron-core
+ *  @param[in] profile     NULL: megatron-core, off A100 its composed form
  *  @param[in] config      dp not given: what the GPUs leave; NULL: dp alone
  *  @param[in] cost_model  "critical-path" (NULL), "pipette" or "amp" */
 LINKWISE_API enum linkwise_status
@@ -377,7 +377,7 @@ struct linkwise_plan;
 
 /** Find the degrees and the placement with the shortest step.
  *
- *  @param[in]  profile   NULL: megatron-core
+ *  @param[in]  profile   NULL: megatron-core, off A100 its composed form
  *  @param[in]  fixed     given members are fixed, the search chooses the others; NULL: all free
  *  @param[in]  settings  NULL: linkwise_settings ()
  *  @return LINKWISE_OK; LINKWISE_NOFIT when nothing fits in memory or the GPUs are not

@@ -104,10 +104,11 @@ const char *linkwise_profile_name (const struct linkwise_profile *p)
 }
 
 enum status api_profile (const struct linkwise_profile *given,
+                         const struct topology_gpu_type *pace,
                          struct workload_profile *out, struct error *err)
 {
     if (!given)
-        return workload_profile_read (WORKLOAD_PROFILE_DEFAULT, out, NULL, err);
+        return workload_profile_default (pace->name, out, err);
     *out = given->p;
     return ST_OK;
 }
@@ -242,28 +243,27 @@ static enum status take_layers (const int *given, struct linkwise_plan *x,
 }
 
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.
- * dp is what the cluster's GPUs leave where it is not given; no cluster: 1, and the batch is
+ * pace: the GPU type that a profile is chosen for.  dp is what the cluster's GPUs leave where it is not given; no cluster: 1, and the batch is
  * what fills the pipeline. */
-static enum status describe (const struct linkwise_model *model,
-                             const struct linkwise_profile *profile,
-                             const struct linkwise_job *job,
-                             const struct linkwise_config *config,
-                             const struct topology_cluster *c, struct linkwise_plan *x,
-                             struct notes *notes, struct error *err)
+static enum status
+describe (const struct linkwise_model *model, const struct linkwise_profile *profile,
+          const struct linkwise_job *job, const struct linkwise_config *config,
+          const struct topology_gpu_type *pace, const struct topology_cluster *c,
+          struct linkwise_plan *x, struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
     struct linkwise_job asked = *job;
     struct mapper_axes axes;
 
     p->model = model->m;
-    TRY (api_profile (profile, &x->profile, err));
+    TRY (api_profile (profile, pace, &x->profile, err));
     TRY (api_axes (config, &axes, err));
     p->config = mapper_axes_config (&axes);
     if (c)
         TRY (mapper_axes_config_on (c, &axes, &p->config, err));
     else
         TRY (api_filling_batch (&p->config, &asked.global_batch, err));
-    mapper_axes_zero (&axes, &x->profile, &p->config);
+    mapper_axes_usual (&axes, &x->profile, &p->config);
     TRY (api_job (&asked, &p->model, &p->job, notes, err));
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
     TRY (workload_config_offered (&p->config, &x->profile, err));
@@ -331,7 +331,7 @@ linkwise_memory (const struct linkwise_model *model,
     st = topology_gpu_type_take ("gpu", gpu, &type, api_notes (notes), api_error (err));
     if (st != ST_OK)
         return (enum linkwise_status) st;
-    st = describe (model, profile, job, config, NULL, &x, api_notes (notes),
+    st = describe (model, profile, job, config, type, NULL, &x, api_notes (notes),
                    api_error (err));
     if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))
         st = err_set (api_error (err), ST_INVALID, "GPU type %s cannot run %s", gpu,
@@ -410,8 +410,8 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
     API_SIZED (out);
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
     if (st == ST_OK)
-        st = describe (model, profile, job, config, cluster->c, &x, api_notes (notes),
-                       api_error (err));
+        st = describe (model, profile, job, config, costmodel_pace (cluster->c),
+                       cluster->c, &x, api_notes (notes), api_error (err));
     world = (int) workload_world (&x.plan.config.deg);
     if (st == ST_OK && !(gpu = malloc ((size_t) world * sizeof *gpu)))
         st = err_nomem (api_error (err));

@@ -495,6 +495,7 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
         st = portable (p, &doc, err);
     if (st == ST_OK) {
         const struct launch_request request = {.plan = &p->plan,
+                                               .profile = &p->profile,
                                                .cluster = p->cluster->c,
                                                .gpu = gpu,
                                                .doc = doc,

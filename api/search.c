@@ -205,7 +205,7 @@ enum linkwise_status linkwise_search (
     API_NEED (out);
     r.p = (struct mapper_problem){
         .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
-    st = api_profile (profile, &by, api_error (err));
+    st = api_profile (profile, costmodel_pace (cluster->c), &by, api_error (err));
     if (st == ST_OK)
         st = api_job (job, &model->m, &trained, api_notes (notes), api_error (err));
     if (st == ST_OK)

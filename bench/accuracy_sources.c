@@ -1,6 +1,6 @@
 /* Every runs file of a folder on one line, the estimates being those that `linkwise
- * validate` makes by itself: a part of make accuracy RUNS=DIR.  Below, what fitting the
- * time constants to a few runs of a source gains on its others. */
+ * validate` makes by itself: a part of make accuracy RUNS=DIR.  Below, what fitting constants to
+ * a few runs of a source gains on its others. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "bench/runs_dir.h"
+#include "mapper/search/search.h"
 
 #define DRAWS 20
 #define DRAWN 5
@@ -22,31 +23,34 @@ static void die (const struct error *err)
     exit (1);
 }
 
-/* The figures of a source, in three tables: from T_LEFT on and from DRAWN_FROM on. */
+/* The figures of a source, in four tables: from T_LEFT, DRAWN_FROM and P_DRAWN_FROM on. */
 enum {
     TIMES,
     T_MAPE,
     T_MEDIAN,
     T_BIAS,
     T_RANK,
+    T_REGRET,
     T_INSIDE,
     T_LEFT,
     T_LEFT_MEDIAN,
     T_LEFT_INSIDE,
-    PEAKS
-};
-enum {
-    P_MAPE = PEAKS + 1,
+    PEAKS,
+    P_MAPE,
     P_MEDIAN,
     P_INSIDE,
     RAN,
+    RISKY,
     REFUSED,
     DRAWN_FROM,
     UNFITTED,
     FIVE,
     WORSE,
-    LEFT_DRAWN_FROM, /* and as many figures */
-    FIGURES = LEFT_DRAWN_FROM + 4
+    LEFT_DRAWN_FROM,                    /* and as many figures */
+    P_DRAWN_FROM = LEFT_DRAWN_FROM + 4, /* and as many */
+    P_DRAWN_INSIDE = P_DRAWN_FROM + 4,
+    P_FIVE_INSIDE,
+    FIGURES
 };
 
 /* How a table shows them, and which is the worst of several. */
@@ -54,17 +58,21 @@ static const struct {
     const char *header, *format;
     enum { COUNT, LARGEST, LEAST, FARTHEST } worst; /* FARTHEST: from 0 */
 } look[FIGURES] = {{"steps", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
-                   {"median %", "%.1f", LARGEST},   {"bias %", "%+.1f", FARTHEST},
-                   {"Spearman", "%.3f", LEAST},     {"inside %", "%.0f", LEAST},
-                   {"left out %", "%.1f", LARGEST}, {"median %", "%.1f", LARGEST},
-                   {"inside %", "%.0f", LEAST},     {"peaks", "%.0f", COUNT},
-                   {"MAPE %", "%.1f", LARGEST},     {"median %", "%.1f", LARGEST},
-                   {"inside %", "%.0f", LEAST},     {"ran", "%.0f", COUNT},
+                   {"median", "%.1f", LARGEST},     {"bias", "%+.1f", FARTHEST},
+                   {"rank", "%.3f", LEAST},         {"regret", "%.1f", LARGEST},
+                   {"inside", "%.0f", LEAST},       {"left out %", "%.1f", LARGEST},
+                   {"median", "%.1f", LARGEST},     {"inside", "%.0f", LEAST},
+                   {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
+                   {"median", "%.1f", LARGEST},     {"inside", "%.0f", LEAST},
+                   {"ran", "%.0f", COUNT},          {"risky %", "%.0f", LARGEST},
                    {"refused %", "%.1f", LARGEST},  {"steps", "%.0f", COUNT},
                    {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
                    {"worse %", "%.0f", LARGEST},    {"steps", "%.0f", COUNT},
                    {"left out %", "%.1f", LARGEST}, {"5 fitted %", "%.1f", LARGEST},
-                   {"worse %", "%.0f", LARGEST}};
+                   {"worse %", "%.0f", LARGEST},    {"peaks", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
+                   {"worse %", "%.0f", LARGEST},    {"inside %", "%.0f", LEAST},
+                   {"5 inside %", "%.0f", LEAST}};
 
 /* fitted: a profile names the source; composed, other: nothing was fitted on it. */
 enum kind { FITTED, COMPOSED, OTHER };
@@ -119,20 +127,27 @@ static void describe (const struct file *f, struct source *s)
     }
 }
 
-static struct calibrate_errors errors_of (const struct calibrate_runs *r,
-                                          const double *step_s, const bool *use)
+static struct calibrate_time_scores scores_of (const struct calibrate_runs *r,
+                                               const double *step_s, const bool *use)
 {
     struct calibrate_time_scores score;
     struct error err;
 
     if (calibrate_score_times (r, step_s, use, &score, &err) != ST_OK)
         die (&err);
-    return score.errors;
+    return score;
+}
+
+static struct calibrate_errors errors_of (const struct calibrate_runs *r,
+                                          const double *step_s, const bool *use)
+{
+    return scores_of (r, step_s, use).errors;
 }
 
 static void score_times (const struct file *f, double *figure)
 {
-    struct calibrate_errors e = errors_of (&f->runs, f->step_s, f->use);
+    struct calibrate_time_scores scores = scores_of (&f->runs, f->step_s, f->use);
+    struct calibrate_errors e = scores.errors;
     double *far = calloc ((size_t) f->runs.n, sizeof *far);
     int n = 0;
 
@@ -145,6 +160,7 @@ static void score_times (const struct file *f, double *figure)
         figure[T_MEDIAN] = 100 * e.median;
         figure[T_BIAS] = 100 * stats_median (far, n);
         figure[T_RANK] = e.spearman;
+        figure[T_REGRET] = 100 * scores.regret.mean;
         figure[T_INSIDE] =
             100 * calibrate_time_coverage (&f->runs, f->p, f->step_s, f->open, f->use);
     }
@@ -155,7 +171,7 @@ static void score_memory (const struct file *f, double *figure)
 {
     struct calibrate_errors e;
     struct error err;
-    int n = 0, refused = 0;
+    int n = 0, refused = 0, risky = 0;
 
     if (calibrate_memory_errors (&f->runs, f->p, false, NULL, &e, &err) != ST_OK)
         die (&err);
@@ -167,13 +183,16 @@ static void score_memory (const struct file *f, double *figure)
     }
     for (int i = 0; i < f->runs.n; i++) {
         const struct calibrate_run *run = &f->runs.run[i];
+        double need = calibrate_need (run, &f->p[i], MEMEST_LINKWISE);
 
         if (!ran (run))
             continue;
         n++;
-        refused += calibrate_need (run, &f->p[i], MEMEST_LINKWISE) > run->gpu_bytes;
+        risky += memest_oom_probability (&f->p[i], need, run->gpu_bytes) > MAPPER_RISK;
+        refused += need > run->gpu_bytes;
     }
     figure[RAN] = n;
+    figure[RISKY] = n > 0 ? 100.0 * risky / n : NAN;
     figure[REFUSED] = n > 0 ? 100.0 * refused / n : NAN;
 }
 
@@ -221,6 +240,19 @@ static int usual_release (const struct file *f)
     return best;
 }
 
+/* Draw DRAWN of n runs; the others are marked. */
+static void choose (struct rng *rng, int n, bool *others)
+{
+    for (int i = 0; i < n; i++)
+        others[i] = true;
+    for (int left = DRAWN; left > 0;) {
+        int i = rng_below (rng, n);
+
+        left -= others[i];
+        others[i] = false;
+    }
+}
+
 /* Write DRAWN_FROM to WORSE, or as many from LEFT_DRAWN_FROM on. */
 static void draw (const struct file *f, double times, double *figure)
 {
@@ -239,14 +271,7 @@ static void draw (const struct file *f, double times, double *figure)
             some.run[some.n++] = f->runs.run[i];
         }
     for (int d = 0; d < DRAWS; d++) {
-        for (int i = 0; i < some.n; i++)
-            others[i] = true;
-        for (int left = DRAWN; left > 0;) {
-            int i = rng_below (&rng, some.n);
-
-            left -= others[i];
-            others[i] = false;
-        }
+        choose (&rng, some.n, others);
         none[d] = errors_of (&some, step_s, others).mape;
         five[d] = fitted_mape (&some, others, f->p[first]);
         worse += five[d] > none[d] + 0.01;
@@ -258,6 +283,61 @@ static void draw (const struct file *f, double times, double *figure)
     free (some.run);
     free (step_s);
     free (others);
+}
+
+/* The same of peaks. */
+static double peaks_mape (const struct calibrate_runs *r, const bool *others,
+                          const struct workload_profile *p, struct workload_profile *all,
+                          double *inside)
+{
+    struct calibrate_errors e;
+    struct error err;
+
+    if (calibrate_profiles (r, p, all, &err) != ST_OK ||
+        calibrate_memory_errors (r, all, false, others, &e, &err) != ST_OK)
+        die (&err);
+    *inside += 100 * calibrate_memory_coverage (r, all, others) / DRAWS;
+    return e.mape;
+}
+
+/* Write P_DRAWN_FROM to P_FIVE_INSIDE. */
+static void draw_peaks (const struct file *f, double *figure)
+{
+    size_t size = (size_t) f->runs.n;
+    struct calibrate_runs some = {.run = calloc (size, sizeof *some.run)};
+    struct workload_profile *all = calloc (size, sizeof *all);
+    bool *others = calloc (size, sizeof *others), *given = calloc (size, sizeof *given);
+    int every = ((int) figure[PEAKS] + FEW_MOST - 1) / FEW_MOST, worse = 0, seen = 0;
+    double none[DRAWS], five[DRAWS], inside[2] = {0, 0};
+    struct rng rng = {1};
+
+    for (int i = 0; i < f->runs.n; i++)
+        if (!isnan (f->runs.run[i].peak_bytes) && seen++ % every == 0)
+            some.run[some.n++] = f->runs.run[i];
+    for (int d = 0; d < DRAWS; d++) {
+        struct workload_profile p = f->p[0];
+        struct calibrate_fit fit;
+        struct error err;
+
+        choose (&rng, some.n, others);
+        for (int i = 0; i < some.n; i++)
+            given[i] = !others[i];
+        none[d] = peaks_mape (&some, others, &p, all, &inside[0]);
+        if (calibrate_memory (&some, given, &p, &fit, &err) != ST_OK)
+            die (&err);
+        five[d] = peaks_mape (&some, others, &p, all, &inside[1]);
+        worse += five[d] > none[d] + 0.01;
+    }
+    figure[P_DRAWN_FROM] = some.n;
+    figure[P_DRAWN_FROM + 1] = 100 * stats_median (none, DRAWS);
+    figure[P_DRAWN_FROM + 2] = 100 * stats_median (five, DRAWS);
+    figure[P_DRAWN_FROM + 3] = 100.0 * worse / DRAWS;
+    figure[P_DRAWN_INSIDE] = inside[0];
+    figure[P_FIVE_INSIDE] = inside[1];
+    free (some.run);
+    free (all);
+    free (others);
+    free (given);
 }
 
 /* ---- all files ---- */
@@ -284,6 +364,8 @@ static void measure (struct source *s)
     score_memory (&f, s->figure);
     if (s->figure[TIMES] >= FEW_LEAST)
         draw (&f, s->figure[TIMES], &s->figure[DRAWN_FROM]);
+    if (s->figure[PEAKS] >= FEW_LEAST)
+        draw_peaks (&f, s->figure);
     if (s->figure[TIMES] + s->figure[PEAKS] + s->figure[RAN] <= 0)
         snprintf (s->nothing, sizeof s->nothing,
                   "%d rows, none with a step time, a peak or a word that it ran",
@@ -481,32 +563,45 @@ static void print_sources (int first, int end, bool by)
     table_destroy (t);
 }
 
-static void print_refused (const char *of, bool fitted)
+/* Of the runs that ran, how many percent have a figure. */
+static double pooled (int column, bool fitted, double *n)
 {
-    double refused = 0, n = 0;
+    double sum = 0;
 
+    *n = 0;
     for (int i = 0; i < n_sources; i++)
         if (source[i].figure[RAN] > 0 && (fitted || source[i].kind != FITTED)) {
-            n += source[i].figure[RAN];
-            refused += source[i].figure[RAN] * source[i].figure[REFUSED] / 100;
+            *n += source[i].figure[RAN];
+            sum += source[i].figure[RAN] * source[i].figure[column];
         }
-    printf ("Of %.0f runs%s that ran, %.0f are refused, %.1f %%.\n", n, of, refused,
-            100 * refused / n);
+    return sum / *n;
+}
+
+static void print_refused (const char *of, bool fitted)
+{
+    double n, risky = pooled (RISKY, fitted, &n), refused = pooled (REFUSED, fitted, &n);
+
+    printf ("Of %.0f runs%s that ran, %.1f %% are risky, %.1f %% refused.\n", n, of,
+            risky, refused);
 }
 
 static void print_all (void)
 {
-    printf ("\nSources, each estimated as `linkwise validate` does by itself.  fitted: a "
-            "profile "
-            "names it;\ncomposed, other: nothing was fitted on it.  bias: median of log "
-            "(estimate "
-            "/ measured); inside: its\n90 %% interval; left out, and its median and "
-            "interval: by "
-            "constants that a joint fit of the other\nsources tells, no profile naming "
-            "the source, "
-            "of at most 40 rows; refused: of the runs that ran,\nthose that need more "
-            "than the GPU "
-            "has.  Lines of medians have the rows of all their sources.\n");
+    printf ("\nSources, each estimated as `linkwise validate` does by itself. fitted: a "
+            "profile names it; composed,\n"
+            "other: nothing was fitted on it. median: of the errors, %%; bias: median of "
+            "log (estimate /\n"
+            "measured), %%; rank: Spearman; regret: of groups of one model, GPUs, "
+            "sequence and batch, what\n"
+            "choosing by estimates loses in the mean, %%; inside: share in the 90 %% "
+            "interval; left out, its median\n"
+            "and interval: by constants that a joint fit of the other sources tells, no "
+            "profile naming the\n"
+            "source, of at most 40 rows; risky: of the runs that ran, those with a "
+            "chance above 1 %% of running\n"
+            "out, which `plan` avoids; refused: those that need more than the GPU has. "
+            "Lines of medians have the\n"
+            "rows of all their sources.\n");
     print_sources (TIMES, T_LEFT, true);
     printf ("\nThe same sources left out, and their memory:\n");
     print_sources (T_LEFT, DRAWN_FROM, false);
@@ -527,7 +622,11 @@ static void print_all (void)
             "not.  At "
             "most %d rows of a source, every k-th.\n",
             DRAWN, DRAWS, DRAWN, FEW_MOST);
-    print_sources (DRAWN_FROM, FIGURES, false);
+    print_sources (DRAWN_FROM, P_DRAWN_FROM, false);
+    printf ("\nThe same of peaks and the memory constants, and the share of the others' "
+            "peaks "
+            "in their 90 %%\nintervals, before and after (means of the draws).\n");
+    print_sources (P_DRAWN_FROM, FIGURES, false);
 }
 
 int main (int argc, char **argv)

@@ -172,10 +172,24 @@ static void print_records (void)
     free (of);
 }
 
+static void release (struct calibrate_runs *read, int n)
+{
+    for (int i = 0; i < n; i++)
+        calibrate_runs_release (&read[i]);
+    free (read);
+    free (all.runs.run);
+    free (all.p);
+    free (all.step_s);
+    free (all.open);
+    free (all.timed);
+    free (all.gpu);
+}
+
 int main (int argc, char **argv)
 {
+    struct calibrate_runs *read;
     struct dirent **file;
-    int n;
+    int n, n_read = 0;
 
     if (argc != 2) {
         fprintf (stderr, "usage: record DIR (a folder of runs files)\n");
@@ -185,17 +199,20 @@ int main (int argc, char **argv)
         perror (argv[1]);
         return 1;
     }
+    read = more (NULL, ((size_t) n + 1) * sizeof *read);
     for (int i = 0; i < n; i++) {
-        struct calibrate_runs runs;
         struct error err;
         char path[4096];
 
         snprintf (path, sizeof path, "%s/%s", argv[1], file[i]->d_name);
-        if (runs_dir_read (path, &runs, &err) == ST_OK)
-            add_file (&runs);
+        free (file[i]);
+        if (runs_dir_read (path, &read[n_read], &err) == ST_OK)
+            add_file (&read[n_read++]);
         else
             fprintf (stderr, "record: left out: %s\n", err.text);
     }
+    free (file);
     print_records ();
+    release (read, n_read);
     return 0;
 }

@@ -29,6 +29,19 @@ struct calibrate_way {
     double weight; /* of a run's ways, 1 in all */
 };
 
+/** What a row says that its framework did; each is the profile's where it says nothing. */
+struct calibrate_facts {
+    enum workload_choice
+        data_overlap; /* gradients and parameters travel beside compute */
+    enum workload_choice tensor_overlap;    /* tensor-parallel collectives in pieces */
+    enum workload_choice exchange_overlap;  /* experts' all-to-alls beside compute, too */
+    enum workload_choice half_gradients;    /* summed and reduced in 16 bits */
+    enum workload_choice quantised_weights; /* fp8 and fp4 weights have no 16-bit copy */
+    enum workload_choice fused_experts;     /* with their activation in one kernel */
+    enum workload_choice fused_rotary;      /* rotary embeddings in one kernel */
+    enum workload_choice fused_accumulation; /* of gradients, into the products */
+};
+
 /** One measured run: a row of a runs file that could be understood. */
 struct calibrate_run {
     int row; /* of the file, the header not counted */
@@ -48,14 +61,13 @@ struct calibrate_run {
                                                                 of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said, tp_said, pp_said, ep_said;
-    bool splits_sequences;                 /* with tensor parallelism, as it states */
-    enum workload_choice exchange_overlap; /* all-to-alls beside compute, too */
-    enum workload_choice fused_rotary;     /* rotary embeddings in one kernel */
-    bool drops_tokens;                     /* experts have a capacity */
-    double expert_capacity;                /* over their mean of tokens; 0: not said */
-    enum workload_choice deduplicated;     /* tokens go once to every node and GPU */
-    enum workload_choice captured;         /* whole steps, in a CUDA graph */
-    bool captured_parts;                   /* parts of layers, in graphs of their own */
+    bool splits_sequences;             /* with tensor parallelism, as it states */
+    struct calibrate_facts facts;      /* of its framework, as the row has them */
+    bool drops_tokens;                 /* experts have a capacity */
+    double expert_capacity;            /* over their mean of tokens; 0: not said */
+    enum workload_choice deduplicated; /* tokens go once to every node and GPU */
+    enum workload_choice captured;     /* whole steps, in a CUDA graph */
+    bool captured_parts;               /* parts of layers, in graphs of their own */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     double
@@ -252,9 +264,9 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
 
 /** What choosing by estimates costs: in every group of runs of one model, number of GPUs,
  *  sequence and batch, how much slower the run with the least estimate was than the
- *  fastest. */
+ *  fastest.  Runs with one estimate count as one, with the mean of their times. */
 struct calibrate_regret {
-    int groups;         /* of two runs or more */
+    int groups;         /* of two estimates or more */
     int small;          /* groups with at most 2 % */
     double mean, worst; /* NAN and 0 without groups */
 };
@@ -306,6 +318,26 @@ enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_
                                const struct workload_profile *p,
                                struct calibrate_runs *out, struct error *err);
 
+#define CALIBRATE_CONTRADICTIONS_MAX 16
+/** Repeats of one run are not further apart by noise. */
+#define CALIBRATE_NOISE_MOST 1.5
+
+/** Rows of one configuration, with figures that no noise explains. */
+struct calibrate_contradiction {
+    int rows;
+    int low_row, high_row; /* of the file, the header not counted */
+    double low, high;      /* step times, s, or peaks, B */
+};
+
+/** Find them, among the runs that have the part's figure and an estimate under p.
+ *  @param[out] out  [CALIBRATE_CONTRADICTIONS_MAX] in the file's order
+ *  @return ST_OK or ST_NOMEM */
+enum status calibrate_contradictions (const struct calibrate_runs *runs,
+                                      enum calibrate_part part,
+                                      const struct workload_profile *p,
+                                      struct calibrate_contradiction *out, int *n,
+                                      struct error *err);
+
 /** One constant of a fit. */
 struct calibrate_fitted {
     const struct workload_constant *constant;
@@ -320,6 +352,7 @@ struct calibrate_fit {
     int n;
     double before, after; /* objective */
     int used;             /* runs that have the part's figures */
+    int configurations;   /* of them; repeats of one count once */
 };
 
 /** Fit the memory constants of a profile to the runs that `use` marks.
@@ -330,7 +363,9 @@ struct calibrate_fit {
  *    - sum over labels log P(label)
  *    + sum over constants (log (value / start) / spread)^2 / 2,
  *
- *  P from memest_oom_probability: a maximum a posteriori fit with a log-normal prior.  A
+ *  P from memest_oom_probability: a maximum a posteriori fit with a log-normal prior.  A run counts
+ *  by one over the runs of its configuration.  The profile's residual counts as
+ *  CALIBRATE_RESIDUAL_RUNS configurations that scatter by it.  A
  *  constant that changes the data's part by less than one half when moved by its spread
  *  either way is not determined by the data and keeps its value.
  *
@@ -349,19 +384,23 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
 
 /** The run to measure next. */
 struct calibrate_next {
-    bool found;               /* else no run near those given would tell much */
+    bool found; /* else no run near those given would tell much; where any was tried,
+                   the rest is of the best */
     int row;                  /* of the run to change, the header not counted */
     const char *what;         /* that is changed */
     int from, to;             /* its values */
-    struct calibrate_run run; /* changed; borrows the layers of its row */
-    const struct workload_constant *constant; /* that it narrows most */
-    /* Of that constant's logarithm, standard deviations: with no run, with the runs given, with
+    struct calibrate_run run; /* changed; without layers, so that none can estimate it */
+    const struct workload_constant *constant; /* that it narrows most; NULL: a scale of all times */
+    /* Of that one's logarithm, standard deviations: with no run, with the runs given, with
      * the next one too */
     double prior_spread, spread, next_spread;
+    /* Of the logarithms of step times near the runs given, by what the constants leave open: root
+     * mean squares, with the runs given and with the next one too; 0: none was tried */
+    double step_spread, next_step_spread;
 };
 
-/** Which run, that differs from one given by a factor of 2 in tp, micro-batch, sequence or GPUs,
- *  would tell most about the time constants; see next.c.
+/** Which run, that differs from one given by a factor of 2 or 4 in a degree, batch, sequence or
+ *  GPUs, would tell most about the step times near these; see next.c.
  *  @param[in]  runs  with step times that can be estimated, one at least
  *  @param[in]  p     as fitted to them
  *  @return ST_OK or ST_NOMEM */

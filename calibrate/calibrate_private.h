@@ -184,7 +184,21 @@ int calibrate_note_int (const struct row *r, const char *key, int absent);
 /** Is there key=true? */
 bool calibrate_note_true (const struct row *r, const char *key);
 
-#define CALIBRATE_FEW_MOST 12 /* up to so many runs are few */
+/** Are model, GPUs, batch, precision, recomputation and degrees alike? */
+bool calibrate_same_shape (const struct calibrate_run *a, const struct calibrate_run *b);
+
+/** Runs of one configuration: of one shape, with one estimate.
+ *  @param[in]  estimate  [runs->n] NAN: left out
+ *  @param[out] first     [runs->n] the first run of its configuration; -1: left out
+ *  @param[out] n         configurations
+ *  @return ST_OK or ST_NOMEM */
+enum status calibrate_configurations (const struct calibrate_runs *runs,
+                                      const double *estimate, int *first, int *n,
+                                      struct error *err);
+
+#define CALIBRATE_FEW_MOST 12 /* up to so many configurations are few */
+/** Configurations that a profile's residual counts as. */
+#define CALIBRATE_RESIDUAL_RUNS 5.0
 
 /** Of a place's step times about the model's, root mean square, in logarithms. */
 #define CALIBRATE_SCALE_SPREAD 0.12
@@ -194,22 +208,26 @@ bool calibrate_note_true (const struct row *r, const char *key);
 /** May a fit move this constant of time? */
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p);
 
+/** How far its logarithm may be off in one place, its scale told, where runs are few. */
+double calibrate_few_spread (const struct workload_constant *k);
+
 /** d log (step time) / d log (constant); NAN where the time cannot be estimated. */
 double calibrate_slope (const struct calibrate_run *run,
                         const struct topology_cluster *cluster,
                         const struct workload_profile *p,
                         const struct workload_constant *k);
 
-/** Step times of a few runs. */
+/** Step times of a few configurations. */
 struct calibrate_few {
-    const struct calibrate_run **run;  /* [n] */
+    const struct calibrate_run **run;  /* [n] one of each */
     struct topology_cluster **cluster; /* [n] their machines */
-    double *step_s; /* [n] estimates by the profile that the fit starts at */
+    /* [n] logarithms of measured over estimated by the profile that the fit starts at: the mean
+     * of its runs, and their variance about it */
+    double *error, *noise;
     int n;
 };
 
-/** Fit a profile's time constants to a few runs: a scale, and at most two constants that meet
- *  runs left out clearly better.  See few.c.
+/** Fit a profile's time constants to a few configurations; see few.c.
  *  @return ST_OK or ST_NOMEM */
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
                            struct error *err);

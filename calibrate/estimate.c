@@ -17,13 +17,9 @@ static const struct topology_gpu_type *slowest_type (const struct calibrate_run 
 {
     const struct topology_gpu_type *slowest = run->part[0].type;
 
-    for (int i = 1; i < run->n_parts; i++) {
-        const struct topology_gpu_type *t = run->part[i].type;
-
-        if (costmodel_matrix_rate (t, PREC_FP16) * t->gemm_efficiency <
-            costmodel_matrix_rate (slowest, PREC_FP16) * slowest->gemm_efficiency)
-            slowest = t;
-    }
+    for (int i = 1; i < run->n_parts; i++)
+        if (costmodel_slower (run->part[i].type, slowest))
+            slowest = run->part[i].type;
     return slowest;
 }
 
@@ -118,41 +114,57 @@ static bool on_megatron (const char *framework)
     return is;
 }
 
-/* What a run is taken for where no profile names what ran it: Megatron-Core shards no parameters in the
- * runs that people publish of it, and GPUs with fp8 came with today's recipes.  Megatron-LM's users
- * have few of these, and a framework that nobody here knows has none: it splits models as
- * Megatron-Core does, or it is PyTorch's. */
-static const char *usual_profile (const struct calibrate_run *run)
+static const struct workload_profile *on_shelf (const struct calibrate_shelf *shelf,
+                                                const char *name)
+{
+    for (int i = 0; i < shelf->n; i++)
+        if (strcmp (shelf->profile[i].name, name) == 0)
+            return &shelf->profile[i];
+    return shelf->profile; /* never: all names are shipped ones */
+}
+
+/* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
+ * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
+ * GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it splits
+ * models as Megatron-Core does, or it is PyTorch's. */
+static const char *usual_profile (const struct calibrate_shelf *shelf,
+                                  const struct calibrate_run *run)
 {
     const struct workload_degrees *d = &run->config.deg;
-    bool fp8 = slowest_type (run)->fp8_flop_per_s > 0;
+    const struct topology_gpu_type *type = slowest_type (run);
+    const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
+    const char *serving = workload_profile_serving (standard, type->name);
+    bool fp8 = type->fp8_flop_per_s > 0;
 
     if (on_megatron (run->framework))
-        return fp8 ? "megatron-core-composed" : WORKLOAD_PROFILE_DEFAULT;
+        return serving;
+    for (int i = 0; i < shelf->n; i++)
+        if (strcmp (shelf->profile[i].gpu, type->name) == 0)
+            return shelf->profile[i].name;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
     if (fp8 && run->framework[0] != '\0')
-        return d->tp > 1 || d->pp > 1 || d->ep > 1 ? "megatron-core-composed" : "fsdp";
+        return d->tp > 1 || d->pp > 1 || d->ep > 1 ? serving : "fsdp";
     if (run->model.experts > 0 && fp8)
         return "megatron-bridge";
-    return fp8 ? "nemo" : WORKLOAD_PROFILE_DEFAULT;
+    return fp8 ? "nemo" : serving;
 }
 
 /* The facts of the run's release, of a profile on the shelf. */
 static void take_release (const struct workload_profile *p,
-                          const struct calibrate_run *run, struct workload_profile *out)
+                          const struct calibrate_run *run, const char *why,
+                          struct workload_profile *out)
 {
     int i = workload_release_of (p, run->release);
 
     *out = i < p->n_until ? p[1 + i] : *p;
+    snprintf (out->why, sizeof out->why, "%s", why);
 }
 
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
-    const char *type = slowest_type (run)->name, *usual = usual_profile (run);
-    const struct workload_profile *by_gpu = NULL, *by_framework = NULL,
-                                  *standard = shelf->profile;
+    const struct workload_profile *named = NULL;
     size_t letters = 0;
 
     for (int i = 0; i < shelf->n; i++) {
@@ -161,21 +173,23 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            take_release (p, run, out);
+            take_release (p, run, "its source", out);
             return;
         }
         if (names_framework (p, run) > letters) {
             letters = names_framework (p, run);
-            by_framework = p;
+            named = p;
         }
-        if (!by_gpu && strcmp (p->gpu, type) == 0)
-            by_gpu = p;
-        if (strcmp (p->name, usual) == 0)
-            standard = p;
     }
-    take_release (by_framework ? by_framework : by_gpu ? by_gpu : standard, run, out);
-    if (!by_framework)
-        calibrate_profile_unknown (out);
+    if (named) {
+        take_release (named, run, "its framework", out);
+        return;
+    }
+    take_release (on_shelf (shelf, usual_profile (shelf, run)), run,
+                  run->framework[0] ? "usual of its framework and GPU type"
+                                    : "usual of its GPU type",
+                  out);
+    calibrate_profile_unknown (out);
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that
@@ -217,7 +231,8 @@ static const int *layers_of (const struct calibrate_run *run,
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open)
 {
-    double spread = workload_step_spread (p, &run->model, run->n_parts > 1);
+    bool fitted = workload_is_fitted (p, &run->model, slowest_type (run)->name);
+    double spread = workload_step_spread (p, &run->model, fitted, run->n_parts > 1);
     bool silent = run->part[0].inter_bytes_per_s <= 0 && run->gpus > run->gpus_per_node;
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)
@@ -249,6 +264,46 @@ static double state_bytes_said (const struct calibrate_run *run,
                                                        : 0.0;
 }
 
+#define HALF_GRADIENT 2.0
+#define WHOLE_GRADIENT 4.0
+#define QUANTISED_WEIGHT 2.06 /* two copies with their scales */
+#define COPIED_WEIGHT 4.0     /* and the 16-bit one */
+
+static void take_choice (enum workload_choice said, bool *fact)
+{
+    *fact = workload_choose (said, *fact);
+}
+
+static void take_bytes (enum workload_choice said, double yes, double no, double *bytes)
+{
+    if (said != CHOICE_PROFILE)
+        *bytes = said == CHOICE_YES ? yes : no;
+}
+
+/* What the row says in a word each. */
+static void take_facts (const struct calibrate_run *run, struct workload_profile *own)
+{
+    const struct calibrate_facts *f = &run->facts;
+
+    take_choice (f->tensor_overlap, &own->time.tp_comm_overlap);
+    take_choice (f->fused_experts, &own->fused_experts);
+    take_choice (f->fused_rotary, &own->fused_rotary);
+    take_choice (f->fused_accumulation, &own->fused_accumulation);
+    take_bytes (f->half_gradients, HALF_GRADIENT, WHOLE_GRADIENT,
+                &own->memory.gradient_bytes);
+    take_bytes (f->quantised_weights, QUANTISED_WEIGHT, COPIED_WEIGHT,
+                &own->memory.fp8_weight_bytes);
+    /* Of a fitted profile, what hides where it does is a constant of its runs. */
+    if (f->data_overlap == CHOICE_NO)
+        own->time.dp_overlap = 0.0;
+    else if (f->data_overlap == CHOICE_YES && own->compute_of_type)
+        own->time.dp_overlap = 1.0;
+    if (f->exchange_overlap == CHOICE_NO)
+        own->time.moe_overlap = 0.0;
+    else if (f->exchange_overlap == CHOICE_YES && own->time.moe_overlap <= 0.0)
+        own->time.moe_overlap = 1.0;
+}
+
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
@@ -278,7 +333,6 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
             own.memory.expert_imbalance = fmax (1.0, run->expert_capacity);
         }
     }
-    own.fused_rotary = workload_choose (run->fused_rotary, own.fused_rotary);
     if (run->captured != CHOICE_PROFILE)
         own.graphs = run->captured == CHOICE_YES ? GRAPHS_ALL : GRAPHS_NONE;
     if (run->captured == CHOICE_NO)
@@ -287,10 +341,7 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.captured_parts = CAPTURED_EVERYWHERE;
     if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
         own.time.moe_overlap = fmax (own.time.moe_overlap, own.time.moe_overlap_out);
-    if (run->exchange_overlap == CHOICE_NO)
-        own.time.moe_overlap = 0.0;
-    else if (run->exchange_overlap == CHOICE_YES && own.time.moe_overlap <= 0.0)
-        own.time.moe_overlap = 1.0;
+    take_facts (run, &own);
     return own;
 }
 

@@ -3,9 +3,10 @@
  * Few runs tell how fast a place is as a whole, a little of one or two things more, and never all
  * constants.  So the fit is a scale of all times and of every constant what the runs say of it,
  * linear about the start in logarithms: the posterior mean, each deviation being normal about 0
- * with its spread.  How far the runs scatter about that is not known either: several levels are
- * weighed by how likely they make the runs.  Runs left out one by one then say which part of all
- * this to take, so that the fit is not worse than its start on what it has not seen. */
+ * with its spread.  Runs of one model have more in common, which no constant is to answer for.  How
+ * far the runs scatter about that is not known either: several levels are weighed by how likely they
+ * make the runs.  Runs left out one by one then say which part of all this to take, so that the fit
+ * is not worse than its start on what it has not seen.  What no run shows keeps its value. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
@@ -17,7 +18,10 @@
 #define SPREAD_MOST 0.3
 /* Priors are of what constants are anywhere.  Those of one place, its scale told, lie closer. */
 #define SPREAD_PART 0.5
-#define RESIDUAL_RUNS 5.0 /* that the profile's residual counts as */
+/* Of what runs of one model and precision err by together. */
+#define MODEL_SPREAD 0.06
+/* A constant of which all runs show less does not take part in the scale of all times. */
+#define SHOWN_LEAST 0.005
 /* Of how far runs scatter, in logarithms. */
 #define SCATTER_SPREAD 1.5
 /* Runs left out choose how many quarters of the fit are taken, if these miss them by at most so
@@ -32,9 +36,10 @@ static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPRE
 /* n logarithms of measured over estimated, and how they move together by what is not known. */
 struct few_fit {
     int n;
-    double error[CALIBRATE_FEW_MOST];
-    /* Their covariance, scatter left out. */
+    const double *error, *noise; /* [n] */
+    /* Their covariance by scale and constants, and by their models; scatter is left out. */
     double together[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
+    double alike[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
 };
 
 /* What makes the errors likely at one scatter: weights that give back any deviation as its
@@ -47,8 +52,9 @@ static double solve (const struct few_fit *f, int without, double scatter, doubl
 
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < n; k++)
-            a[i][k] = i == without || k == without ? 0.0 : f->together[i][k];
-        a[i][i] += scatter * scatter;
+            a[i][k] =
+                i == without || k == without ? 0.0 : f->together[i][k] + f->alike[i][k];
+        a[i][i] += scatter * scatter + f->noise[i];
         a[i][n] = i == without ? 0.0 : f->error[i];
     }
     /* Gauss and Jordan; the matrix is positive definite. */
@@ -126,21 +132,27 @@ static void set_constant (struct workload_profile *p, const struct workload_cons
     *value = fmin (fmax (next, k->least), k->most) * k->unit;
 }
 
-/* All times take `factor` times as long: those among the constants, which have units below 1, and
- * what comes of rates. */
-static void scale (struct workload_profile *p, double factor)
+/* Does a run show what the constant is? */
+static bool is_shown (const double *move, int n)
+{
+    double most = 0.0;
+
+    for (int i = 0; i < n; i++)
+        most = fmax (most, fabs (move[i]));
+    return most >= SHOWN_LEAST;
+}
+
+/* What the constant is when all times take `factor` times as long: times among the constants have
+ * units below 1; others are what comes of rates. */
+static void scale (struct workload_profile *p, const struct workload_constant *k,
+                   double factor)
 {
     static const char rates[] = "gemm attention attention_back attention1 "
                                 "memory_bandwidth link send_link";
-    int n;
-    const struct workload_constant *k = workload_constants (&n);
+    bool rate = text_has_word (rates, k->key);
 
-    for (; n-- > 0; k++) {
-        bool rate = text_has_word (rates, k->key);
-
-        if (rate || (!k->memory && k->unit < 1.0))
-            set_constant (p, k, rate ? 1.0 / factor : factor);
-    }
+    if (rate || k->unit < 1.0)
+        set_constant (p, k, rate ? 1.0 / factor : factor);
 }
 
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p)
@@ -178,7 +190,7 @@ static bool moves (const struct calibrate_few *runs, const struct workload_profi
     return true;
 }
 
-static double spread_of (const struct workload_constant *k)
+double calibrate_few_spread (const struct workload_constant *k)
 {
     return SPREAD_PART * fmin (SPREAD_MOST, k->spread);
 }
@@ -201,34 +213,47 @@ static double deviation (const struct few_fit *f, const double *weight,
     return spread * spread * sum;
 }
 
-/* What is left scatters; the profile's own residual counts as some runs. */
-static void set_residual (const struct few_fit *f, const double *weight,
-                          struct workload_profile *p)
+/* What is left scatters; the profile's own residual counts as some runs.  @return over that */
+static double residual_over (const struct few_fit *f, const double *weight,
+                             const struct workload_profile *p)
 {
-    double square = RESIDUAL_RUNS * p->time.residual * p->time.residual;
+    double square = CALIBRATE_RESIDUAL_RUNS * p->time.residual * p->time.residual;
 
     for (int i = 0; i < f->n; i++) {
         double error = f->error[i] - met (f, weight, i);
 
-        square += error * error;
+        square += error * error + f->noise[i];
     }
-    p->time.residual = sqrt (square / (RESIDUAL_RUNS + f->n));
+    return sqrt (square / (CALIBRATE_RESIDUAL_RUNS + f->n)) / p->time.residual;
 }
 
-/* Move every constant, then all times, by what the weights make of them. */
+/* Move every constant, and all times that the runs show, by what the weights make of them. */
 static void move_all (const struct few_fit *f, const double *weight,
                       double (*move)[CALIBRATE_FEW_MOST], struct workload_profile *p)
 {
     int n_all;
     const struct workload_constant *all = workload_constants (&n_all);
-    double ones = deviation (f, weight, move[n_all], CALIBRATE_SCALE_SPREAD);
+    double ones = deviation (f, weight, move[n_all], CALIBRATE_SCALE_SPREAD),
+           residual = residual_over (f, weight, p);
 
-    set_residual (f, weight, p);
     for (int k = 0; k < n_all; k++)
-        if (calibrate_may_move (&all[k], p))
-            set_constant (p, &all[k],
-                          exp (deviation (f, weight, move[k], spread_of (&all[k]))));
-    scale (p, exp (ones));
+        if (!all[k].memory && strcmp (all[k].key, "residual") == 0) {
+            set_constant (p, &all[k], residual);
+        } else if (is_shown (move[k], f->n)) {
+            set_constant (
+                p, &all[k],
+                exp (deviation (f, weight, move[k], calibrate_few_spread (&all[k]))));
+            scale (p, &all[k], exp (ones));
+        }
+}
+
+static void compare_models (const struct calibrate_few *runs, struct few_fit *f)
+{
+    for (int i = 0; i < f->n; i++)
+        for (int k = 0; k < f->n; k++)
+            if (strcmp (runs->run[i]->model.name, runs->run[k]->model.name) == 0 &&
+                runs->run[i]->job.precision == runs->run[k]->job.precision)
+                f->alike[i][k] = MODEL_SPREAD * MODEL_SPREAD;
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
@@ -238,17 +263,16 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
     const struct workload_constant *all = workload_constants (&n_all);
     double (*move)[CALIBRATE_FEW_MOST] = calloc ((size_t) n_all + 1, sizeof *move);
     double weight[CALIBRATE_FEW_MOST], part;
-    struct few_fit f = {.n = runs->n};
+    struct few_fit f = {.n = runs->n, .error = runs->error, .noise = runs->noise};
 
     if (!move)
         return err_nomem (err);
-    for (int i = 0; i < runs->n; i++)
-        f.error[i] = log (runs->run[i]->iter_time_s / runs->step_s[i]);
+    compare_models (runs, &f);
     moves (runs, p, NULL, move[n_all]);
     add_together (&f, move[n_all], CALIBRATE_SCALE_SPREAD);
     for (int k = 0; k < n_all; k++)
         if (calibrate_may_move (&all[k], p) && moves (runs, p, &all[k], move[k]))
-            add_together (&f, move[k], spread_of (&all[k]));
+            add_together (&f, move[k], calibrate_few_spread (&all[k]));
         else
             memset (move[k], 0, sizeof move[k]);
     part = part_to_take (&f);

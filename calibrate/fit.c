@@ -9,8 +9,8 @@
 
 #define EVALUATIONS_MAX 4000
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
-/* What scatters about a fitted memory model at most to start with: a framework that nobody
- * has fitted has a wider residual, which says nothing of what a fit will leave. */
+/* What a fit of memory leaves at most, to start with: a framework that nobody has fitted has a
+ * wider residual, which says nothing of that. */
 #define FITTED_RESIDUAL 0.05
 #define GAIN_LEAST 1e-2 /* of the objective, for the search to start anew */
 /* What the model gets wrong, runs of one source have in common, so that a thousand of them
@@ -22,8 +22,8 @@ struct fitting {
     bool memory; /* else times */
     const struct calibrate_runs *runs;
     struct topology_cluster **cluster; /* [runs->n], for times */
-    const bool *use;
-    struct workload_profile start, now;
+    double *weight; /* [runs->n] one over the runs of its configuration; 0: not used */
+    struct workload_profile start;
     struct calibrate_fit *fit;
     int free_of[CALIBRATE_CONSTANTS_MAX]; /* variables: index into fit->constant */
     int n_free;
@@ -77,10 +77,11 @@ static double data_part (const struct fitting *f, const struct workload_profile 
     double sum = 0.0;
 
     for (int i = 0; i < f->runs->n; i++)
-        if (!f->use || f->use[i])
-            sum += f->memory ? memory_part (&f->runs->run[i], p)
-                             : time_part (&f->runs->run[i], f->cluster[i], p);
-    return sum / (1.0 + f->fit->used / RUNS_MOST);
+        if (f->weight[i] > 0.0)
+            sum += f->weight[i] * (f->memory
+                                       ? memory_part (&f->runs->run[i], p)
+                                       : time_part (&f->runs->run[i], f->cluster[i], p));
+    return sum / (1.0 + f->fit->configurations / RUNS_MOST);
 }
 
 static double objective (unsigned n, const double *x, double *gradient, void *context)
@@ -179,12 +180,63 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     return ST_OK;
 }
 
+/* Every configuration counts once, however often it was run.
+ * @param[in]  estimate  [runs->n] NAN: not used  @param[out] first  [runs->n] */
+static enum status weigh (struct fitting *f, const double *estimate, int *first,
+                          struct error *err)
+{
+    struct calibrate_fit *result = f->fit;
+
+    TRY (calibrate_configurations (f->runs, estimate, first, &result->configurations,
+                                   err));
+    for (int i = 0; i < f->runs->n; i++)
+        if (first[i] >= 0) {
+            f->weight[first[i]]++;
+            result->used++;
+        }
+    for (int i = f->runs->n - 1; i >= 0; i--)
+        if (first[i] >= 0)
+            f->weight[i] = 1.0 / f->weight[first[i]];
+    return ST_OK;
+}
+
+/* The residual that the profile gets.  As many configurations as constants were told say nothing of
+ * how far others scatter; the profile's own residual counts as some.
+ * @param own  the profile's  @param left  what scatters about the fit */
+static double pooled (const struct calibrate_fit *fit, int told, double own, double left)
+{
+    double n = fit->configurations, more = fmax (0.0, n - told);
+
+    return sqrt ((CALIBRATE_RESIDUAL_RUNS * own * own + n * left * left) /
+                 (CALIBRATE_RESIDUAL_RUNS + more));
+}
+
+/* @param own  the profile's  @param told  constants that were fitted, this one too */
+static void take_residual (struct calibrate_fit *fit, int told, double own,
+                           struct workload_profile *p)
+{
+    for (int i = 0; i < fit->n; i++) {
+        struct calibrate_fitted *c = &fit->constant[i];
+
+        if (strcmp (c->constant->key, "residual") != 0)
+            continue;
+        c->before = own;
+        c->after = c->told
+                       ? fmin (pooled (fit, told - 1, own, c->after), c->constant->most)
+                       : own;
+        *workload_constant_of (p, c->constant) = c->after;
+    }
+}
+
 static enum status fit (struct fitting *f, struct workload_profile *p,
                         struct calibrate_fit *out, struct error *err)
 {
     double x[CALIBRATE_CONSTANTS_MAX] = {0};
     struct calibrate_fit *result = f->fit;
+    double own = f->memory ? p->memory.residual : p->time.residual;
 
+    if (f->memory)
+        f->start.memory.residual = fmin (f->start.memory.residual, FITTED_RESIDUAL);
     list_constants (f);
     find_free (f);
     result->before = objective (0, x, NULL, f);
@@ -197,8 +249,32 @@ static enum status fit (struct fitting *f, struct workload_profile *p,
         c->after = c->before * exp (x[i] * c->constant->spread);
         *workload_constant_of (p, c->constant) = c->after * c->constant->unit;
     }
+    take_residual (result, f->n_free, own, p);
     *out = *result;
     return ST_OK;
+}
+
+/* Room for what a fit knows of each run. */
+struct fitting_room {
+    double *weight, *estimate;
+    int *first;
+};
+
+static enum status room_for (int n, struct fitting_room *r, struct error *err)
+{
+    size_t size = (size_t) n + 1;
+
+    *r = (struct fitting_room){calloc (size, sizeof *r->weight),
+                               calloc (size, sizeof *r->estimate),
+                               calloc (size, sizeof *r->first)};
+    return r->weight && r->estimate && r->first ? ST_OK : err_nomem (err);
+}
+
+static void room_release (struct fitting_room *r)
+{
+    free (r->weight);
+    free (r->estimate);
+    free (r->first);
 }
 
 enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
@@ -206,29 +282,66 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
                               struct error *err)
 {
     struct calibrate_fit result = {0};
+    struct fitting_room room;
+    enum status st = room_for (runs->n, &room, err);
     struct fitting f = {
-        .memory = true, .runs = runs, .use = use, .start = *p, .fit = &result};
+        .memory = true, .runs = runs, .weight = room.weight, .start = *p, .fit = &result};
 
-    f.start.memory.residual = fmin (f.start.memory.residual, FITTED_RESIDUAL);
-    for (int i = 0; i < runs->n; i++)
-        result.used +=
-            (!use || use[i]) && calibrate_has_figures (&runs->run[i], CALIBRATE_MEMORY);
-    if (result.used == 0)
-        return err_set (err, ST_INVALID,
-                        "no run has a measured peak or an out-of-memory label");
-    return fit (&f, p, out, err);
+    for (int i = 0; i < runs->n && st == ST_OK; i++) {
+        const struct calibrate_run *run = &runs->run[i];
+        bool used = (!use || use[i]) && calibrate_has_figures (run, CALIBRATE_MEMORY);
+
+        room.estimate[i] = used ? calibrate_need (run, p, MEMEST_LINKWISE) : NAN;
+    }
+    if (st == ST_OK)
+        st = weigh (&f, room.estimate, room.first, err);
+    if (st == ST_OK && result.used == 0)
+        st = err_set (err, ST_INVALID,
+                      "no run has a measured peak or an out-of-memory label");
+    if (st == ST_OK)
+        st = fit (&f, p, out, err);
+    room_release (&room);
+    return st;
+}
+
+/* What the runs of each configuration say together.
+ * @param[out] few  with room for CALIBRATE_FEW_MOST */
+static void gather (const struct fitting *f, const struct fitting_room *room,
+                    struct calibrate_few *few)
+{
+    for (int i = 0; i < f->runs->n; i++) {
+        double sum = 0.0, squares = 0.0;
+
+        if (room->first[i] != i)
+            continue;
+        for (int k = i; k < f->runs->n; k++) {
+            double error = log (f->runs->run[k].iter_time_s / room->estimate[k]);
+
+            sum += room->first[k] == i ? room->weight[i] * error : 0.0;
+            squares += room->first[k] == i ? room->weight[i] * error * error : 0.0;
+        }
+        few->run[few->n] = &f->runs->run[i];
+        few->cluster[few->n] = f->cluster[i];
+        few->error[few->n] = sum;
+        few->noise[few->n++] = fmax (0.0, squares - sum * sum);
+    }
 }
 
 /* As fit, where there are so few runs that most constants are not told. */
-static enum status fit_few (struct fitting *f, const struct calibrate_few *few,
+static enum status fit_few (struct fitting *f, const struct fitting_room *room,
                             struct workload_profile *p, struct calibrate_fit *out,
                             struct error *err)
 {
+    const struct calibrate_run *run[CALIBRATE_FEW_MOST];
+    struct topology_cluster *cluster[CALIBRATE_FEW_MOST];
+    double error[CALIBRATE_FEW_MOST], noise[CALIBRATE_FEW_MOST];
+    struct calibrate_few few = {run, cluster, error, noise, 0};
     struct calibrate_fit *result = f->fit;
 
+    gather (f, room, &few);
     list_constants (f);
     result->before = objective (0, NULL, NULL, f);
-    TRY (calibrate_few (few, p, err));
+    TRY (calibrate_few (&few, p, err));
     f->start = *p;
     result->after = objective (0, NULL, NULL, f);
     for (int i = 0; i < result->n; i++) {
@@ -241,49 +354,55 @@ static enum status fit_few (struct fitting *f, const struct calibrate_few *few,
     return ST_OK;
 }
 
+/* The runs' machines and step times under p; NAN where there is none. */
+static enum status estimate_steps (struct fitting *f, const bool *use,
+                                   const struct workload_profile *p, double *step_s,
+                                   struct error *err)
+{
+    for (int i = 0; i < f->runs->n; i++) {
+        const struct calibrate_run *run = &f->runs->run[i];
+        enum status st;
+
+        step_s[i] = NAN;
+        if ((use && !use[i]) || isnan (run->iter_time_s))
+            continue;
+        st = calibrate_cluster (run, p, &f->cluster[i], err);
+        if (st == ST_OK)
+            st = calibrate_step (run, f->cluster[i], p, &step_s[i], NULL, err);
+        if (st == ST_NOMEM)
+            return st;
+    }
+    return ST_OK;
+}
+
 enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
                             struct workload_profile *p, struct calibrate_fit *out,
                             struct error *err)
 {
     struct calibrate_fit result = {0};
-    struct fitting f = {.runs = runs, .use = use, .start = *p, .fit = &result};
-    const struct calibrate_run *run[CALIBRATE_FEW_MOST];
-    struct topology_cluster *cluster[CALIBRATE_FEW_MOST];
-    double few_s[CALIBRATE_FEW_MOST];
-    struct calibrate_few few = {run, cluster, few_s, 0};
-    enum status st = ST_OK;
+    struct fitting_room room;
+    enum status st = room_for (runs->n, &room, err);
+    struct fitting f = {
+        .runs = runs,
+        .weight = room.weight,
+        .start = *p,
+        .fit = &result,
+        .cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *))};
 
-    f.cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *));
-    if (!f.cluster)
-        return err_nomem (err);
-    for (int i = 0; i < runs->n && st == ST_OK; i++) {
-        double step_s;
-
-        if ((use && !use[i]) || isnan (runs->run[i].iter_time_s))
-            continue;
-        st = calibrate_cluster (&runs->run[i], p, &f.cluster[i], err);
-        if (st == ST_OK)
-            st = calibrate_step (&runs->run[i], f.cluster[i], p, &step_s, NULL, err);
-        if (st == ST_OK && result.used < CALIBRATE_FEW_MOST) {
-            run[few.n] = &runs->run[i];
-            cluster[few.n] = f.cluster[i];
-            few_s[few.n++] = step_s;
-        }
-        result.used += st == ST_OK;
-        if (st == ST_OK || st == ST_NOMEM)
-            continue;
-        topology_cluster_destroy (f.cluster[i]);
-        f.cluster[i] = NULL;
-        st = ST_OK;
-    }
+    if (st == ST_OK)
+        st =
+            f.cluster ? estimate_steps (&f, use, p, room.estimate, err) : err_nomem (err);
+    if (st == ST_OK)
+        st = weigh (&f, room.estimate, room.first, err);
     if (st == ST_OK && result.used == 0)
         st = err_set (err, ST_INVALID, "no run has a step time that can be estimated");
-    if (st == ST_OK && result.used <= CALIBRATE_FEW_MOST)
-        st = fit_few (&f, &few, p, out, err);
+    if (st == ST_OK && result.configurations <= CALIBRATE_FEW_MOST)
+        st = fit_few (&f, &room, p, out, err);
     else if (st == ST_OK)
         st = fit (&f, p, out, err);
-    for (int i = 0; i < runs->n; i++)
+    for (int i = 0; i < runs->n && f.cluster; i++)
         topology_cluster_destroy (f.cluster[i]);
     free (f.cluster);
+    room_release (&room);
     return st;
 }

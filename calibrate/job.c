@@ -178,8 +178,23 @@ static bool take_release (const char *said, struct calibrate_run *run)
     return run->release[0] != '\0';
 }
 
-/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, or the
- * container among the notes ("26.04.01 NeMo Container"). */
+/* When the results of an MLPerf Training round were published ("MLPerf_Training_v3.0"), as a date. */
+static void read_round (const char *source, struct calibrate_run *run)
+{
+    static const struct {
+        const char *round, *date;
+    } rounds[] = {{"v2.0", "2022-06"}, {"v2.1", "2022-11"}, {"v3.0", "2023-06"},
+                  {"v3.1", "2023-11"}, {"v4.0", "2024-06"}, {"v4.1", "2024-11"},
+                  {"v5.0", "2025-06"}, {"v5.1", "2025-11"}};
+
+    for (size_t i = 0; i < COUNT_OF (rounds) && calibrate_contains (source, "mlperf");
+         i++)
+        if (calibrate_contains (source, rounds[i].round))
+            snprintf (run->release, sizeof run->release, "%s", rounds[i].date);
+}
+
+/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, the container
+ * among the notes ("26.04.01 NeMo Container"), or the round of MLPerf that it is of. */
 static void read_release (const struct row *r, struct calibrate_run *run)
 {
     static const char *const columns[] = {"container", "framework_version", "date"};
@@ -199,6 +214,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
         from--;
     if (from && end - from < (long) sizeof run->release)
         snprintf (run->release, sizeof run->release, "%.*s", (int) (end - from), from);
+    else
+        read_round (calibrate_cell (r, "source"), run);
 }
 
 /* What items of the notes, between commas or semicolons, say of operations that are one kernel:
@@ -236,7 +253,7 @@ static void read_fused_item (const char *item, struct calibrate_run *run)
             continue;
         take_choice (w->norm, &run->job.fused_norm);
         take_choice (w->mlp, &run->job.fused_mlp);
-        take_choice (w->rotary, &run->fused_rotary);
+        take_choice (w->rotary, &run->facts.fused_rotary);
     }
 }
 
@@ -259,7 +276,32 @@ static void read_fused (const struct row *r, struct calibrate_run *run)
     }
 }
 
-/* Kernels: of the attention, and what the notes say of norms, MLP and logits. */
+/* What notes say in one word.  @return NULL, or why the row is skipped */
+static const char *read_facts (const struct row *r, struct calibrate_run *run)
+{
+    struct calibrate_facts *f = &run->facts;
+    const struct {
+        const char *key;
+        enum workload_choice *choice;
+    } facts[] = {{"fused-norm", &run->job.fused_norm},
+                 {"fused-mlp", &run->job.fused_mlp},
+                 {"gathered-logits", &run->job.gathered_logits},
+                 {"overlap-grad-reduce", &f->data_overlap},
+                 {"tp-comm-overlap", &f->tensor_overlap},
+                 {"overlap-moe-expert-parallel-comm", &f->exchange_overlap},
+                 {"grad-reduce-in-bf16", &f->half_gradients},
+                 {"fp8-param-gather", &f->quantised_weights},
+                 {"use-transformer-engine-op-fuser", &f->fused_experts},
+                 {"fused-rotary", &f->fused_rotary},
+                 {"fused-accumulation", &f->fused_accumulation}};
+
+    for (size_t i = 0; i < COUNT_OF (facts); i++)
+        if (!read_choice (r, facts[i].key, facts[i].choice))
+            return "a note that is true or false is neither";
+    return NULL;
+}
+
+/* Kernels: of the attention, and what the notes say of others. */
 static const char *read_kernels (const struct row *r, struct calibrate_run *run)
 {
     const char *s = calibrate_cell (r, "attention");
@@ -280,13 +322,7 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
         j->attention = ATTENTION_FUSED;
     if (calibrate_contains (s, "RMS kernel"))
         j->fused_norm = CHOICE_YES;
-    if (!read_choice (r, "fused-norm", &j->fused_norm) ||
-        !read_choice (r, "fused-mlp", &j->fused_mlp) ||
-        !read_choice (r, "gathered-logits", &j->gathered_logits))
-        return "a kernel's note is neither true nor false";
-    if (!read_choice (r, "overlap-moe-expert-parallel-comm", &run->exchange_overlap))
-        return "the overlap of experts' all-to-alls is neither true nor false";
-    return NULL;
+    return read_facts (r, run);
 }
 
 static void read_sampling (const struct row *r, struct workload_job *j)

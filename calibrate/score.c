@@ -235,6 +235,17 @@ static int by_choice (const void *a, const void *b)
     return order != 0 ? order : p->index - q->index;
 }
 
+/* What cannot be told apart by estimates takes the mean of its times: those from i on that have one
+ * estimate.  @param[out] next  the first with another one */
+static double time_of_equals (const struct choice *c, int i, int end, int *next)
+{
+    double sum = 0.0;
+
+    for (*next = i; *next < end && c[*next].estimate <= c[i].estimate; ++*next)
+        sum += c[*next].run->iter_time_s;
+    return sum / (*next - i);
+}
+
 enum status calibrate_regret (const struct calibrate_run *const *run,
                               const double *estimate, int n, struct calibrate_regret *out,
                               struct error *err)
@@ -248,13 +259,17 @@ enum status calibrate_regret (const struct calibrate_run *const *run,
         c[i] = (struct choice){run[i], estimate[i], i};
     qsort (c, (size_t) n, sizeof *c, by_choice);
     for (int i = 0, end; i < n; i = end) {
-        double best = INFINITY, regret;
+        double chosen, best, regret;
+        int next;
 
         for (end = i; end < n && by_group (c[i].run, c[end].run) == 0; end++)
-            best = fmin (best, c[end].run->iter_time_s);
-        if (end - i < 2)
+            ;
+        best = chosen = time_of_equals (c, i, end, &next);
+        if (next == end)
             continue;
-        regret = c[i].run->iter_time_s / best - 1.0;
+        while (next < end)
+            best = fmin (best, time_of_equals (c, next, end, &next));
+        regret = chosen / best - 1.0;
         r.groups++;
         r.mean += regret;
         r.worst = fmax (r.worst, regret);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+
 struct calibrate_input {
     const char *runs, *profile, *name, *out;
     bool json;
@@ -81,9 +83,33 @@ static enum status choose_groups (struct part *m, int *group, struct error *err)
     return calibrate_groups (&m->runs, m->by, group, &m->groups, err);
 }
 
+/* Repeats of one run that differ by more than noise: the fit takes their mean. */
+static enum status note_contradictions (const struct calibrate_runs *runs,
+                                        enum calibrate_part what,
+                                        const struct workload_profile *p,
+                                        struct notes *notes, struct error *err)
+{
+    struct calibrate_contradiction found[CALIBRATE_CONTRADICTIONS_MAX];
+    double unit = what == CALIBRATE_TIME ? 1.0 : UNITS_GIB;
+    int n;
+
+    TRY (calibrate_contradictions (runs, what, p, found, &n, err));
+    for (int i = 0; i < n; i++)
+        notes_add (notes,
+                   "rows %d and %d contradict each other: %s of %.3g and %.3g %s, and %d "
+                   "rows of this configuration; repeats of one run are expected to be "
+                   "within a factor of %.1f",
+                   found[i].low_row + 2, found[i].high_row + 2,
+                   what == CALIBRATE_TIME ? "step times" : "peaks", found[i].low / unit,
+                   found[i].high / unit, what == CALIBRATE_TIME ? "s" : "GiB",
+                   found[i].rows, CALIBRATE_NOISE_MOST);
+    return ST_OK;
+}
+
 /* Fit a part to the runs that have its figures, if there are any. */
 static enum status fit_part (struct calibration *c, enum calibrate_part what,
-                             struct progress *progress, struct error *err)
+                             struct progress *progress, struct notes *notes,
+                             struct error *err)
 {
     struct part *m = &c->part[what];
     enum status st = calibrate_runs_of (&c->runs, what, &c->start, &m->runs, err);
@@ -95,9 +121,11 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
         st = err_nomem (err);
     if (st != ST_OK || n == 0)
         goto out;
-    st = what == CALIBRATE_TIME
-             ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
-             : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
+    st = note_contradictions (&m->runs, what, &c->start, notes, err);
+    if (st == ST_OK)
+        st = what == CALIBRATE_TIME
+                 ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
+                 : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
     if (st == ST_OK)
         st = score (&m->runs, what, &c->start, work, &m->start, err);
     if (st == ST_OK)
@@ -194,20 +222,33 @@ static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s
 static void print_next (const struct calibrate_next *next)
 {
     const struct calibrate_run *run = &next->run;
+    const struct workload_degrees *d = &run->config.deg;
 
-    if (!next->found) {
-        cli_print ("\nnext run: none near these would tell much more about the time "
-                   "constants\n");
+    if (!next->found && next->step_spread > 0.0) {
+        cli_print (
+            "\nnext run: none near these would tell much more about the time "
+            "constants: by these step times are known within %.1f %%, with one more "
+            "within %.1f %%\n",
+            100 * next->step_spread, 100 * next->next_step_spread);
         return;
     }
+    if (!next->found) {
+        cli_print ("\nnext run: nothing near these can be run on as many GPUs\n");
+        return;
+    }
+    cli_print ("\nnext run: row %d with %s %d instead of %d (gpus %d, tp %d, pp %d, cp "
+               "%d, dp %d, "
+               "micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% before any "
+               "run, goes "
+               "from %.0f to %.0f %%\n",
+               next->row + 2, next->what, next->to, next->from, run->gpus, d->tp, d->pp,
+               d->cp, d->dp, run->config.micro_batch, run->job.seq,
+               next->constant ? next->constant->key : "all times together",
+               100 * next->prior_spread, 100 * next->spread, 100 * next->next_spread);
     cli_print (
-        "\nnext run: row %d with %s %d instead of %d (gpus %d, tp %d, pp %d, dp %d, "
-        "micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% before any run, "
-        "goes from %.0f to %.0f %%\n",
-        next->row + 2, next->what, next->to, next->from, run->gpus, run->config.deg.tp,
-        run->config.deg.pp, run->config.deg.dp, run->config.micro_batch, run->job.seq,
-        next->constant->key, 100 * next->prior_spread, 100 * next->spread,
-        100 * next->next_spread);
+        "by the constants step times near these are known within %.1f %%, with that "
+        "run within %.1f %%\n",
+        100 * next->step_spread, 100 * next->next_step_spread);
 }
 
 /* null where no run would tell much. */
@@ -218,13 +259,17 @@ static json_t *next_json (const struct calibrate_next *next)
 
     if (!next->found)
         return json_null ();
-    return json_pack (
-        "{s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:f}", "row",
-        next->row + 2, "change", next->what, "from", next->from, "to", next->to, "gpus",
-        run->gpus, "tp", d->tp, "pp", d->pp, "dp", d->dp, "micro_batch",
-        run->config.micro_batch, "seq", run->job.seq, "constant", next->constant->key,
-        "prior_spread", next->prior_spread, "spread", next->spread, "next_spread",
-        next->next_spread);
+    return json_pack ("{s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, "
+                      "s:f, s:f, s:f, "
+                      "s:f, s:f}",
+                      "row", next->row + 2, "change", next->what, "from", next->from,
+                      "to", next->to, "gpus", run->gpus, "tp", d->tp, "pp", d->pp, "cp",
+                      d->cp, "dp", d->dp, "micro_batch", run->config.micro_batch,
+                      "global_batch", run->job.global_batch, "seq", run->job.seq,
+                      "constant", next->constant ? next->constant->key : "scale",
+                      "prior_spread", next->prior_spread, "spread", next->spread,
+                      "next_spread", next->next_spread, "step_spread", next->step_spread,
+                      "next_step_spread", next->next_step_spread);
 }
 
 /* A part that no run has figures of is null. */
@@ -314,6 +359,52 @@ static void name_sources (const struct calibrate_runs *runs, struct workload_pro
     }
 }
 
+/* Its constants of time are of the runs' GPU types, and of models with experts if they had any. */
+static void name_machines (const struct calibrate_runs *timed, struct workload_profile *p)
+{
+    p->elsewhere[0] = '\0';
+    if (timed->n == 0)
+        return;
+    p->n_fitted_on = 0;
+    p->fitted_experts = false;
+    for (int i = 0; i < timed->n; i++) {
+        const char *gpu = timed->run[i].part[0].type->name;
+
+        p->fitted_experts |= timed->run[i].model.experts > 0;
+        if (p->n_fitted_on < WORKLOAD_FITTED_MAX &&
+            (p->n_fitted_on == 0 ||
+             !workload_is_fitted (p, &(struct workload_model){0}, gpu)))
+            snprintf (p->fitted_on[p->n_fitted_on++], sizeof *p->fitted_on, "%s", gpu);
+    }
+}
+
+static void at_least (int *most, int x)
+{
+    *most = x > *most ? x : *most;
+}
+
+/* What the runs were split over the framework has. */
+static void take_splits (const struct calibrate_runs *runs, struct workload_profile *p)
+{
+    for (int i = 0; i < runs->n; i++) {
+        const struct workload_config *c = &runs->run[i].config;
+        const struct workload_degrees *d = &c->deg;
+        const bool split[] = {[PARALLEL_TP] = d->tp > 1,
+                              [PARALLEL_SP] = d->tp > 1 && c->sequence_parallel,
+                              [PARALLEL_PP] = d->pp > 1,
+                              [PARALLEL_CP] = d->cp > 1,
+                              [PARALLEL_EP] = d->ep > 1};
+
+        for (int k = 0; k < WORKLOAD_PARALLELS; k++)
+            p->parallelism |= (unsigned) split[k] << k;
+        p->zero_stages |= 1u << c->zero;
+        if (d->pp > 1)
+            at_least (&p->zero_with_pipeline, c->zero);
+        if (d->tp > 1)
+            at_least (&p->zero_with_tensor, c->zero);
+    }
+}
+
 static json_t *profile_json (const struct calibration *c)
 {
     char source[128];
@@ -400,7 +491,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK)
         st = doubt (&c, notes, err);
     for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
-        st = fit_part (&c, i, &progress, err);
+        st = fit_part (&c, i, &progress, notes, err);
     if (st == ST_OK && c.part[CALIBRATE_TIME].runs.n > 0)
         st = calibrate_next_run (&c.part[CALIBRATE_TIME].runs, &c.fitted, &c.next, err);
     progress_end (&progress);
@@ -413,6 +504,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK) {
         name_profile (in, &c.fitted);
         name_sources (&c.runs, &c.fitted);
+        name_machines (&c.part[CALIBRATE_TIME].runs, &c.fitted);
+        take_splits (&c.runs, &c.fitted);
         st = answer (in, &c, err);
     }
     for (int i = 0; i < CALIBRATE_PARTS; i++)
@@ -430,7 +523,7 @@ const struct cli_command cli_calibrate = {
         "and moves only as far as the runs support; a constant that they do not "
         "determine stays and is named.  Peaks and out-of-memory labels fit memory "
         "constants, step times fit time constants.  Trust the error on the held-out "
-        "runs.  The last line says which run would tell most if it were measured next.  "
+        "runs.  The last lines say which run would tell most if it were measured next.  "
         "RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
     .options = {.line = options},
     .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},

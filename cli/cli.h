@@ -107,9 +107,10 @@ bool cli_hosts_stdin (const char *list);
 void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
 
 /** Read the model and the job's profile, and check the job against the model; the plan's
- *  limits are the options'. */
+ *  limits are the options'.
+ *  @param[in] pace  the GPU type that a profile is chosen for where none is named */
 enum status cli_job_read (const struct cli_job *in, const char *model,
-                          struct linkwise_plan *x, struct notes *notes,
+                          const struct topology_gpu_type *pace, struct linkwise_plan *x, struct notes *notes,
                           struct error *err);
 
 /** Layers of each stage of the configuration: the option's list, or the profile's split. */
@@ -141,17 +142,19 @@ enum status cli_print_json (json_t *doc, struct error *err);
  *  @param[in] node  [n] whose GPU types are named, each once */
 json_t *cli_parts_json (const struct workload_profile *p,
                         const struct topology_node *node, int n);
-/** Its keys about the profile alone. */
+/** Its keys about the profile alone; of a GPU type, without its record. */
 json_t *cli_framework_json (const struct workload_profile *p);
+json_t *cli_gpu_type_json (const struct topology_gpu_type *t);
+/** Print which profile serves and why, and where each GPU type's constants come from. */
+void cli_print_parts (const struct workload_profile *p, const struct topology_cluster *c);
 /** Print the accuracy on record of the profile on each GPU type of the cluster. */
 void cli_print_record (const struct workload_profile *p, const struct topology_cluster *c);
 
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);
 
-/** The 90 % interval of a step on the cluster, as a factor either way (docs/outputs.md): by the
- *  profile's residual, of a composed one by workload_step_spread.  NAN where a published model
- *  prices: nobody fitted its error. */
+/** The 90 % interval of a step on the cluster, as a factor either way (docs/outputs.md), by
+ *  workload_step_spread.  NAN where a published model prices: nobody fitted its error. */
 double cli_step_interval (enum costmodel_kind by, const struct workload_profile *p,
                           const struct workload_model *m,
                           const struct topology_cluster *c);

@@ -165,14 +165,15 @@ double cli_step_interval (enum costmodel_kind by, const struct workload_profile 
                           const struct workload_model *m,
                           const struct topology_cluster *c)
 {
-    bool mixed = false;
+    bool mixed = false, fitted = true;
 
-    for (int i = 1; i < c->n_nodes; i++)
+    for (int i = 0; i < c->n_nodes; i++) {
         mixed = mixed || c->node[i].type != c->node[0].type;
+        fitted = fitted && workload_is_fitted (p, m, c->node[i].type->name);
+    }
     if (by != COSTMODEL_CRITICAL_PATH)
         return NAN;
-    return workload_interval (p->compute_of_type ? workload_step_spread (p, m, mixed)
-                                                 : p->time.residual);
+    return workload_interval (workload_step_spread (p, m, fitted, mixed));
 }
 
 double cli_peak_interval (enum memest_model by, const struct workload_profile *p)

@@ -82,7 +82,8 @@ static const struct cli_option options[] = {
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",
      "framework profile, also of a release: megatron-bridge@25.11 "
-     "(default " WORKLOAD_PROFILE_DEFAULT ")",
+     "(default " WORKLOAD_PROFILE_DEFAULT
+     ", on other GPU types than A100 its composed form)",
      CLI_TEXT (profile)},
     {"memory-limit", 0, "PCT",
      "use at most this share of the memory that the driver reports (default 95; 80 with "
@@ -100,8 +101,7 @@ static const struct cli_option options[] = {
 
 static void init (void *input)
 {
-    *(struct cli_job *) input = (struct cli_job){.axes = mapper_axes_free (),
-                                                 .profile = WORKLOAD_PROFILE_DEFAULT};
+    *(struct cli_job *) input = (struct cli_job){.axes = mapper_axes_free ()};
 }
 
 /* Degrees that exclude each other whatever the model and the cluster. */
@@ -173,7 +173,8 @@ void cli_job_limit (const struct cli_job *in, struct workload_plan *plan)
 }
 
 enum status cli_job_read (const struct cli_job *in, const char *model,
-                          struct linkwise_plan *x, struct notes *notes, struct error *err)
+                          const struct topology_gpu_type *pace, struct linkwise_plan *x,
+                          struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
     enum status st;
@@ -186,7 +187,8 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
         return cli_hint (CLI_MODEL, model, st, err);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    return workload_profile_read (in->profile, &x->profile, notes, err);
+    return in->profile ? workload_profile_read (in->profile, &x->profile, notes, err)
+                       : workload_profile_default (pace->name, &x->profile, err);
 }
 
 enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,

@@ -29,15 +29,16 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
 
         json_array_append_new (
             list,
-            json_pack ("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}",
-                       "name", g->name, "memory_gb", g->memory_bytes / UNITS_GB,
-                       "memory_gb_per_s", g->hbm_bytes_per_s / UNITS_GB,
-                       "bf16_tflop_per_s", rate[0] / 1e12, "fp16_tflop_per_s",
-                       rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
-                       "fp4_tflop_per_s", rate[3] / 1e12, "fp32_tflop_per_s",
-                       rate[4] / 1e12, "tf32_tflop_per_s", rate[5] / 1e12,
-                       "multiprocessors", g->multiprocessors, "gemm_efficiency",
-                       g->gemm_efficiency, "nvls_efficiency", g->nvls_efficiency));
+            json_pack (
+                "{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}",
+                "name", g->name, "source", topology_gpu_type_source (g), "memory_gb",
+                g->memory_bytes / UNITS_GB, "memory_gb_per_s",
+                g->hbm_bytes_per_s / UNITS_GB, "bf16_tflop_per_s", rate[0] / 1e12,
+                "fp16_tflop_per_s", rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
+                "fp4_tflop_per_s", rate[3] / 1e12, "fp32_tflop_per_s", rate[4] / 1e12,
+                "tf32_tflop_per_s", rate[5] / 1e12, "multiprocessors", g->multiprocessors,
+                "gemm_efficiency", g->gemm_efficiency, "nvls_efficiency",
+                g->nvls_efficiency));
         table_cell (t, "%s", g->name);
         table_cell (t, "%.1f", g->memory_bytes / UNITS_GB);
         table_cell (t, "%.0f", g->hbm_bytes_per_s / UNITS_GB);

@@ -162,8 +162,8 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
     plan->config = mapper_axes_config (&in->job.axes);
     TRY (topology_gpu_type_take ("--gpu", in->gpu, &e->gpu, notes, err));
     TRY (api_filling_batch (&plan->config, &in->job.job.global_batch, err));
-    TRY (cli_job_read (&in->job, in->model, &e->work, notes, err));
-    mapper_axes_zero (&in->job.axes, &e->work.profile, &plan->config);
+    TRY (cli_job_read (&in->job, in->model, e->gpu, &e->work, notes, err));
+    mapper_axes_usual (&in->job.axes, &e->work.profile, &plan->config);
     if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,
                         workload_precision_name (job->precision));

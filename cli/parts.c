@@ -1,11 +1,35 @@
-/* What figures come from: the profile, the GPU types, and the accuracy on record of both. */
+/* What figures come from: the profile, the GPU types, the network, and the accuracy on record. */
 #include "cli/cli.h"
+
+static const char *kind_of (const struct workload_profile *p)
+{
+    return p->compute_of_type ? "composed" : "fitted";
+}
 
 json_t *cli_framework_json (const struct workload_profile *p)
 {
-    return json_pack ("{s:s, s:s, s:s}", "framework", p->name, "framework_kind",
-                      p->compute_of_type ? "composed" : "fitted", "framework_source",
-                      p->origin);
+    return json_pack ("{s:s, s:s, s:s, s:s}", "framework", p->name, "framework_kind",
+                      kind_of (p), "framework_source", p->origin, "framework_why",
+                      p->why[0] ? p->why : "named");
+}
+
+json_t *cli_gpu_type_json (const struct topology_gpu_type *t)
+{
+    bool built_in = topology_gpu_type_builtin (t->name) == t;
+
+    return json_pack ("{s:s, s:s, s:s, s:O*}", "name", t->name, "from",
+                      built_in ? "built-in" : "cluster file", "source",
+                      topology_gpu_type_source (t), "measured", t->measured);
+}
+
+/* Is it the first of the nodes with its type? */
+static bool is_first (const struct topology_node *node, int i)
+{
+    bool seen = !node[i].type;
+
+    for (int k = 0; k < i && !seen; k++)
+        seen = node[k].type == node[i].type;
+    return !seen;
 }
 
 json_t *cli_parts_json (const struct workload_profile *p,
@@ -14,19 +38,49 @@ json_t *cli_parts_json (const struct workload_profile *p,
     json_t *parts = cli_framework_json (p), *types = json_array ();
 
     for (int i = 0; i < n; i++) {
-        const struct topology_gpu_type *t = node[i].type;
-        bool built_in = t && topology_gpu_type_builtin (t->name) == t, seen = !t;
+        json_t *type;
 
-        for (int k = 0; k < i && !seen; k++)
-            seen = node[k].type == t;
-        if (!seen)
-            json_array_append_new (
-                types, json_pack ("{s:s, s:s, s:O*, s:o}", "name", t->name, "from",
-                                  built_in ? "built-in" : "cluster file", "measured",
-                                  t->measured, "record", calibrate_record (p, t->name)));
+        if (!is_first (node, i))
+            continue;
+        type = cli_gpu_type_json (node[i].type);
+        json_object_set_new (type, "record", calibrate_record (p, node[i].type->name));
+        json_array_append_new (types, type);
     }
     json_object_set_new (parts, "gpu_types", types);
     return parts;
+}
+
+/* The keys that were measured, with what measured them where the first one differs not. */
+static void print_measured (const json_t *measured)
+{
+    struct text keys = {0};
+    const char *key, *by = NULL;
+    json_t *one;
+
+    json_object_foreach ((json_t *) measured, key, one)
+    {
+        text_add (&keys, "%s%s", keys.len ? ", " : "", key);
+        by = by ? by : json_member_text (one, "by");
+    }
+    if (keys.len > 0)
+        cli_print_inline ("; measured by %s: %s", by ? by : "?", text_str (&keys));
+    text_free (&keys);
+}
+
+void cli_print_parts (const struct workload_profile *p, const struct topology_cluster *c)
+{
+    cli_print_inline ("profile  %s, %s: %s", p->name, kind_of (p),
+                      p->why[0] ? p->why : "as named");
+    cli_print ("\n");
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_gpu_type *t = c->node[i].type;
+
+        if (!is_first (c->node, i))
+            continue;
+        cli_print_inline ("compute  %s: %s", t->name, topology_gpu_type_source (t));
+        print_measured (t->measured);
+        cli_print ("\n");
+    }
 }
 
 static json_int_t count (const json_t *doc, const char *key)

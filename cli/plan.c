@@ -247,7 +247,8 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
                              err));
     } else {
         TRY (cli_cluster_read (in->cluster, &x->work.cluster, notes, err));
-        TRY (cli_job_read (&in->job, in->model, &x->work, notes, err));
+        TRY (cli_job_read (&in->job, in->model, costmodel_pace (x->work.cluster->c),
+                           &x->work, notes, err));
     }
     x->p = api_plan_problem (&x->work, x->work.cluster->c);
     if (in->what_if)

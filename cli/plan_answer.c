@@ -334,6 +334,7 @@ static void print_details (const struct planning *x)
     print_layers (r);
     print_peak (x);
     print_granularity (r);
+    cli_print_parts (p->profile, p->cluster);
     if (p->cost_model == COSTMODEL_CRITICAL_PATH)
         cli_print_record (p->profile, p->cluster);
     cli_print ("\n");

@@ -109,7 +109,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
     if (model)
         TRY (check_model (x, &old->plan, model, notes, err));
     TRY (check_job (x, &old->plan, job, err));
-    if (strcmp (job->profile, WORKLOAD_PROFILE_DEFAULT) != 0)
+    if (job->profile)
         TRY (workload_profile_read (job->profile, &old->profile, notes, err));
     if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);

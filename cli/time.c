@@ -22,8 +22,10 @@ struct time_input {
 #define TRACE                                                                           \
     "trace", 0, "FILE", "write the schedule as Chrome trace JSON, to open in Perfetto", \
         CLI_TEXT (trace), .alone = "--trace"
-#define VERBOSE \
-    "verbose", 'v', NULL, "also print which stage every GPU serves", CLI_FLAG (verbose)
+#define VERBOSE                                                                    \
+    "verbose", 'v', NULL,                                                          \
+        "also print what the figures come from, and which stage every GPU serves", \
+        CLI_FLAG (verbose)
 
 static void print_estimate (const struct costmodel_estimate *e, double interval)
 {
@@ -134,6 +136,8 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
         if (cli_nominal (p.cluster))
             cli_print ("links    nominal %s: not measured\n", cli_nominal (p.cluster));
         if (in->verbose)
+            cli_print_parts (&x->profile, p.cluster);
+        if (in->verbose)
             st = cli_print_places (p.cluster, &p.config->deg, gpu, err);
         if (what_if)
             cli_whatif_print (what_if);
@@ -189,10 +193,12 @@ static enum status read_job (const struct time_input *in, struct linkwise_plan *
     struct workload_plan *plan = &x->plan;
 
     TRY (cli_cluster_read (in->cluster, &x->cluster, notes, err));
-    TRY (cli_job_read (&in->job, in->model, x, notes, err));
+    TRY (cli_job_read (&in->job, in->model, costmodel_pace (x->cluster->c), x, notes,
+                       err));
     TRY (mapper_axes_config_on (x->cluster->c, &in->job.axes, &plan->config, err));
-    mapper_axes_zero (&in->job.axes, &x->profile, &plan->config);
+    mapper_axes_usual (&in->job.axes, &x->profile, &plan->config);
     TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
+    TRY (workload_config_offered (&plan->config, &x->profile, err));
     return cli_job_layers (&in->job, x, err);
 }
 

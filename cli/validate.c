@@ -11,7 +11,7 @@
 
 struct validate_input {
     const char *runs, *profile, *per_row;
-    bool json;
+    bool json, verbose;
 };
 
 #define INPUT struct validate_input
@@ -25,6 +25,9 @@ static const struct cli_option options[] = {
      "write the rows with their estimates added; - is standard output, without the "
      "tables",
      CLI_TEXT (per_row), .alone = "--per-row"},
+    {"verbose", 'v', NULL,
+     "also print which profiles and GPU types the estimates are of, and why",
+     CLI_FLAG (verbose)},
     {CLI_JSON},
     {0}};
 
@@ -220,35 +223,135 @@ static enum status print_scores (const struct validation *v, const char *path,
     return st;
 }
 
-/* The profiles in use, each once.  @param[out] parts  what they are, and their rows */
-static json_t *profiles_json (const struct validation *v, json_t *parts)
+/* ---- parts ---- */
+
+/* One more of a word in an object of counts. */
+static void count_in (json_t *counts, const char *word)
 {
-    json_t *seen = json_object (), *one;
-    size_t k;
+    json_t *n = json_object_get (counts, word);
+
+    json_object_set_new (counts, word, json_integer (json_integer_value (n) + 1));
+}
+
+static json_t *object_in (json_t *parent, const char *key)
+{
+    json_t *o = json_object_get (parent, key);
+
+    if (!o)
+        json_object_set_new (parent, key, o = json_object ());
+    return o;
+}
+
+/* Where the network of a run's machines comes from. */
+static const char *network_of (const struct calibrate_run *run)
+{
+    return run->gpus <= calibrate_domain (run)  ? "one NVLink domain"
+           : run->part[0].inter_bytes_per_s > 0 ? "stated"
+                                                : "usual of the GPU type";
+}
+
+/* The run's machines among those of a part. */
+static void add_machines (const struct calibrate_run *run, json_t *part)
+{
+    json_t *types = object_in (part, "gpu_types");
+
+    for (int i = 0; i < run->n_parts; i++) {
+        const struct topology_gpu_type *t = run->part[i].type;
+        json_t *type = json_object_get (types, t->name);
+
+        if (!type)
+            json_object_set_new (types, t->name, type = cli_gpu_type_json (t));
+        count_in (type, "rows");
+    }
+    count_in (object_in (part, "networks"), network_of (run));
+}
+
+/* The profiles in use, each once, by name: what they are, why they serve, and the machines of their
+ * rows. */
+static json_t *parts_by_name (const struct validation *v)
+{
+    json_t *parts = json_object ();
 
     for (int i = 0; i < v->runs.n; i++) {
-        json_t *n = json_object_get (seen, v->profile[i].name);
+        const struct workload_profile *p = &v->profile[i];
+        json_t *part = json_object_get (parts, p->name);
 
-        if (!n)
-            json_array_append_new (parts, cli_framework_json (&v->profile[i]));
-        json_object_set_new (seen, v->profile[i].name,
-                             json_integer (json_integer_value (n) + 1));
+        if (!part) {
+            json_object_set_new (parts, p->name, part = cli_framework_json (p));
+            json_object_del (part, "framework_why");
+        }
+        count_in (part, "rows");
+        count_in (object_in (part, "framework_why"), p->why[0] ? p->why : "named");
+        add_machines (&v->runs.run[i], part);
     }
-    json_array_foreach (parts, k, one) json_object_set (
-        one, "rows",
-        json_object_get (seen, json_string_value (json_object_get (one, "framework"))));
-    return seen;
+    return parts;
+}
+
+/* As a list, and how many rows each serves. */
+static json_t *parts_json (const struct validation *v, json_t *rows)
+{
+    json_t *parts = parts_by_name (v), *list = json_array (), *part, *types, *type;
+    const char *name, *key;
+
+    json_object_foreach (parts, name, part)
+    {
+        json_t *flat = json_array ();
+
+        types = json_object_get (part, "gpu_types");
+        json_object_foreach (types, key, type) json_array_append (flat, type);
+        json_object_set_new (part, "gpu_types", flat);
+        json_object_set (rows, name, json_object_get (part, "rows"));
+        json_array_append (list, part);
+    }
+    json_decref (parts);
+    return list;
+}
+
+/* "its framework (12), its source (3)" */
+static void print_counts (const json_t *counts)
+{
+    const char *word, *before = "";
+    json_t *n;
+
+    json_object_foreach ((json_t *) counts, word, n)
+    {
+        cli_print ("%s%s (%lld)", before, word, (long long) json_integer_value (n));
+        before = ", ";
+    }
+}
+
+static void print_parts (const struct validation *v)
+{
+    json_t *rows = json_object (), *list = parts_json (v, rows), *part, *type;
+    size_t i, k;
+
+    cli_print ("\nparts, with their rows:\n");
+    json_array_foreach (list, i, part)
+    {
+        cli_print ("profile  %s, %s: ", json_member_text (part, "framework"),
+                   json_member_text (part, "framework_kind"));
+        print_counts (json_object_get (part, "framework_why"));
+        cli_print ("; network: ");
+        print_counts (json_object_get (part, "networks"));
+        cli_print ("\n");
+        json_array_foreach (json_object_get (part, "gpu_types"), k, type)
+            cli_print ("compute  %s (%lld): %s\n", json_member_text (type, "name"),
+                       (long long) json_member_int (type, "rows"),
+                       json_member_text (type, "source"));
+    }
+    json_decref (rows);
+    json_decref (list);
 }
 
 static enum status print_json (const struct validation *v, const struct cli_scores *s,
                                struct error *err)
 {
     json_t *doc = json_pack ("{s:i}", "version", 1), *times = cli_times_json (&s->times),
-           *parts = json_array ();
+           *rows = json_object ();
 
     json_object_update_new (doc, cli_rows_json (&v->runs));
-    json_object_set_new (doc, "profiles", profiles_json (v, parts));
-    json_object_set_new (doc, "parts", parts);
+    json_object_set_new (doc, "parts", parts_json (v, rows));
+    json_object_set_new (doc, "profiles", rows);
     json_object_set_new (
         doc, "memory",
         json_pack ("{s:o, s:o, s:o, s:o, s:o}", "peak", cli_errors_json (&s->peaks),
@@ -301,8 +404,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = cli_score (&v.runs, v.profile, v.steps.step_s, NULL, &all, err);
     if (st == ST_OK && in->json)
         st = print_json (&v, &all, err);
-    else if (st == ST_OK && !cli_is_dash (in->per_row))
+    else if (st == ST_OK && !cli_is_dash (in->per_row)) {
         st = print_scores (&v, in->runs, &all, err);
+        if (in->verbose)
+            print_parts (&v);
+    }
     free (v.profile);
     calibrate_steps_release (&v.steps);
     calibrate_runs_release (&v.runs);

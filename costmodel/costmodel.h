@@ -96,6 +96,30 @@ static inline double costmodel_pipette_gradient_bytes (const struct workload_mod
     return 2.0 * (h * m->vocab + 16.0 * h * h * m->layers / c->deg.pp) / c->deg.tp;
 }
 
+/** Of two GPU types, does the first take longer for products in 16 bits? */
+bool costmodel_slower (const struct topology_gpu_type *a,
+                       const struct topology_gpu_type *b);
+/** The slowest type of a cluster, which sets the pace of a job on all of it. */
+const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c);
+
+/** Do products take blocks with a scale each (mxfp8, nvfp4)?  Types whose units do that have fp4,
+ *  too. */
+bool costmodel_takes_blocks (enum workload_precision precision,
+                             const struct topology_gpu_type *t);
+
+/** What CUDA graphs capture of a job on a GPU type: nothing, attention and router of the layers
+ *  with experts, or whole steps. */
+enum costmodel_capture {
+    COSTMODEL_CAPTURE_NOTHING,
+    COSTMODEL_CAPTURE_PARTS,
+    COSTMODEL_CAPTURE_STEP
+};
+enum costmodel_capture costmodel_capture (const struct workload_model *m,
+                                          const struct workload_job *j,
+                                          const struct workload_config *c,
+                                          const struct workload_profile *p,
+                                          const struct topology_gpu_type *t);
+
 /** FLOP/s of matrix products in this precision: a type without bf16 runs at fp16's rate;
  *  0 where the type cannot run it (fp8, fp4, tf32). */
 double costmodel_matrix_rate (const struct topology_gpu_type *t,

@@ -78,10 +78,10 @@ struct sums {
     double scan_fwd_s, scan_back_s;         /* of linear mixers */
 };
 
-/* Do products take blocks with a scale each?  Types whose units do that have fp4, too. */
-static bool takes_blocks (const struct workload_job *j, const struct topology_gpu_type *t)
+bool costmodel_takes_blocks (enum workload_precision precision,
+                             const struct topology_gpu_type *t)
 {
-    return workload_quantised_bytes (j->precision) > 0 && t->fp4_flop_per_s > 0;
+    return workload_quantised_bytes (precision) > 0 && t->fp4_flop_per_s > 0;
 }
 
 static double traffic_s (const struct setting *x, double bytes_per_token)
@@ -278,12 +278,27 @@ static double with_floor (double gpu_s, double floor_s)
     return sqrt (sqrt (a * a + b * b));
 }
 
-/* Are attention and router captured, though the step is not? */
-static bool partly_captured (const struct setting *x)
+/* Are attention and router captured, if the step is not?  Megatron-Core captures no part of a layer
+ * that it recomputes whole (transformer_config.py). */
+static bool captures_parts (const struct workload_config *c,
+                            const struct workload_profile *p,
+                            const struct topology_gpu_type *t)
 {
-    return x->p->captured_parts == CAPTURED_EVERYWHERE ||
-           (x->p->captured_parts == CAPTURED_IN_RACKS &&
-            topology_usual_rack (x->t->name) > 0);
+    return c->recompute != RECOMPUTE_FULL && (p->captured_parts == CAPTURED_EVERYWHERE ||
+                                              (p->captured_parts == CAPTURED_IN_RACKS &&
+                                               topology_usual_rack (t->name) > 0));
+}
+
+enum costmodel_capture costmodel_capture (const struct workload_model *m,
+                                          const struct workload_job *j,
+                                          const struct workload_config *c,
+                                          const struct workload_profile *p,
+                                          const struct topology_gpu_type *t)
+{
+    if (workload_is_captured (p, m, c, costmodel_takes_blocks (j->precision, t)))
+        return COSTMODEL_CAPTURE_STEP;
+    return m->experts > 0 && captures_parts (c, p, t) ? COSTMODEL_CAPTURE_PARTS
+                                                      : COSTMODEL_CAPTURE_NOTHING;
 }
 
 static void layer_time (const struct setting *x, const struct sums *s, unsigned parts,
@@ -296,6 +311,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double fwd, back, weight, floor = x->t->host_factor;
     double launches = s->launches, expert_launches = s->expert_launches;
     bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
+    enum costmodel_capture capture = costmodel_capture (x->m, x->j, x->c, p, x->t);
 
     if (x->j->lora) /* frozen weights have no gradients */
         weight = 0.0;
@@ -307,11 +323,11 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         floor = 1.0;
     if (x->j->lora)
         launches += LORA_LAUNCHES * workload_sublayers (parts) / 2.0;
-    if (workload_is_captured (p, x->m, x->c, takes_blocks (x->j, x->t))) {
+    if (capture == COSTMODEL_CAPTURE_STEP) {
         launches *= CAPTURED_LAUNCHES;
         expert_launches *= CAPTURED_LAUNCHES;
         waits = false;
-    } else if ((parts & PART_EXPERTS) && partly_captured (x)) {
+    } else if ((parts & PART_EXPERTS) && capture == COSTMODEL_CAPTURE_PARTS) {
         launches *= CAPTURED_LAUNCHES;
     }
     floor *= launches + expert_launches;
@@ -361,7 +377,7 @@ static void add_experts (const struct setting *x, struct sums *s)
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     grouped = *x;
-    grouped.fused = x->p->fused_experts && takes_blocks (x->j, x->t);
+    grouped.fused = x->p->fused_experts && costmodel_takes_blocks (x->j->precision, x->t);
     if (x->p->compute_of_type) {
         grouped.g.matrix_rate *= EXPERT_RATE * rows / (rows + EXPERT_HALF_TOKENS);
         s->launches = EXPERT_LAYER_LAUNCHES;

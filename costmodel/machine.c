@@ -21,6 +21,23 @@ double costmodel_matrix_rate (const struct topology_gpu_type *t,
     return t->bf16_flop_per_s > 0 ? t->bf16_flop_per_s : t->fp16_flop_per_s;
 }
 
+bool costmodel_slower (const struct topology_gpu_type *a,
+                       const struct topology_gpu_type *b)
+{
+    return costmodel_matrix_rate (a, PREC_FP16) * a->gemm_efficiency <
+           costmodel_matrix_rate (b, PREC_FP16) * b->gemm_efficiency;
+}
+
+const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c)
+{
+    const struct topology_gpu_type *slowest = c->node[0].type;
+
+    for (int i = 1; i < c->n_nodes; i++)
+        if (c->node[i].type != slowest && costmodel_slower (c->node[i].type, slowest))
+            slowest = c->node[i].type;
+    return slowest;
+}
+
 /* Part of the peak that large products reach, of the GPU type and the profile. */
 static double gemm_efficiency (const struct topology_gpu_type *t,
                                const struct workload_profile *p,

@@ -237,14 +237,16 @@ static void reprice_slot (struct costmodel_state *s, int k)
 static void reprice_stage (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
-    int unmeasured;
+    int unmeasured, first = s->was.n_slots;
 
     for (int d = 0; d < t->dp; d++)
         journal_slot (s, d * t->pp + stage);
     unmeasured = stage_price (t, stage, &s->r.slot[stage], t->pp);
     s->unmeasured += unmeasured - s->stage_end[stage].unmeasured;
     s->stage_end[stage].unmeasured = unmeasured;
-    memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
+    for (int d = 0; d < t->dp; d++)
+        if (!same_times (&s->r.slot[d * t->pp + stage], &s->was.slot[first + d].time))
+            s->replica_dirty[d] = true;
 }
 
 static void count_unmeasured_sends (struct costmodel_state *s, int k, int unmeasured)

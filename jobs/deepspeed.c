@@ -14,7 +14,8 @@ static const char keys[] =
     "bfloat16.enabled:ds-bf16 bfloat16_enabled:ds-bf16 fp16.enabled:ds-fp16 "
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
-    "sequence_parallel_size:cp "
+    "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-grad-reduce "
+    "data_types.grad_accum_dtype:ds-gradients "
     "optimizer.type:optimizer "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
@@ -22,8 +23,8 @@ static const char keys[] =
 static const char harmless[] =
     "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "
     "wandb tensorboard csv_monitor comet monitor flops_prof comms_logger dump_state "
-    "prescale memory_breakdown aio. checkpoint data_types communication_data_type "
-    "zero_allow_untested zero_force_ds_cpu_optimizer zero_optimization.overlap_comm "
+    "prescale memory_breakdown aio. checkpoint communication_data_type "
+    "zero_allow_untested zero_force_ds_cpu_optimizer "
     "zero_optimization.contiguous_gradients zero_optimization.allgather "
     "zero_optimization.reduce zero_optimization.sub_group_size "
     "zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
@@ -79,6 +80,20 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
     return say_members (r, file, doc, "", 0);
 }
 
+/* Gradients: whether they travel beside the backward pass, by default under ZeRO 3 alone
+ * (runtime/zero/config.py), and in which type they are summed. */
+static enum status finish_gradients (struct jobs_reading *r)
+{
+    const char *type = jobs_value (r, "ds-gradients");
+
+    if (jobs_find (r, "zero"))
+        TRY (jobs_default (r, "overlap-grad-reduce",
+                           jobs_int (r, "zero", 0) == 3 ? "true" : "false"));
+    return type ? jobs_default (r, "grad-reduce-in-bf16",
+                                strstr (type, "bf") ? "true" : "false")
+                : ST_OK;
+}
+
 static enum status finish (struct jobs_reading *r)
 {
     const char *zero = jobs_value (r, "zero");
@@ -95,6 +110,7 @@ static enum status finish (struct jobs_reading *r)
 
         TRY (jobs_set (r, "zero", stage, -1, 0, false));
     }
+    TRY (finish_gradients (r));
     if (precision)
         TRY (jobs_default (r, "precision", precision));
     for (int i = 0; i < r->n_files; i++)

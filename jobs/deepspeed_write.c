@@ -119,7 +119,18 @@ static void say (json_t *root, const char *fact, json_t *value)
     json_object_set_new (at, name, value);
 }
 
-static json_t *config_json (const struct workload_plan *p)
+/* What the profile says that the file has a member for. */
+static void say_facts (json_t *root, const struct workload_plan *p,
+                       const struct workload_profile *profile)
+{
+    say (root, "overlap-grad-reduce", json_boolean (profile->time.dp_overlap > 0.0));
+    if (p->job.precision == PREC_BF16)
+        say (root, "ds-gradients",
+             json_string (profile->memory.gradient_bytes <= 2.0 ? "bf16" : "fp32"));
+}
+
+static json_t *config_json (const struct workload_plan *p,
+                            const struct workload_profile *profile)
 {
     const struct workload_config *c = &p->config;
     json_t *root = json_object ();
@@ -138,6 +149,7 @@ static json_t *config_json (const struct workload_plan *p)
         say (root, "dp", json_integer (c->deg.dp));
         say (root, "cp", json_integer (c->deg.cp));
     }
+    say_facts (root, p, profile);
     return root;
 }
 
@@ -162,14 +174,15 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
                   c->deg.cp);
 }
 
-enum status jobs_deepspeed_write (const struct workload_plan *p, struct text *out,
+enum status jobs_deepspeed_write (const struct workload_plan *p,
+                                  const struct jobs_priced *by, struct text *out,
                                   struct text *beside, struct error *err)
 {
     json_t *root;
     char *text;
 
     TRY (check (p, err));
-    root = config_json (p);
+    root = config_json (p, by->profile);
     text = json_dumped (root, JSON_INDENT (2));
     json_decref (root);
     if (!text)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "topology/topology.h"
 #include "workload/workload.h"
 
 #define JOBS_FILES_MAX 64
@@ -71,7 +72,14 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
                        struct jobs *out, struct notes *notes, struct error *err);
 void jobs_release (struct jobs *j);
 
-/** Write a framework's configuration file for a plan.
+/** What a plan was priced by.  All borrowed. */
+struct jobs_priced {
+    const struct workload_profile *profile;
+    const struct topology_gpu_type *gpu; /* of several the one that can least */
+};
+
+/** Write a framework's configuration file for a plan: its configuration, and the facts of the
+ *  profile that the framework has an option for.
  *
  *  @param[out] out     the file; to be freed on failure too
  *  @param[out] beside  what the file cannot hold and the program must be told, as paragraphs for
@@ -79,7 +87,8 @@ void jobs_release (struct jobs *j);
  *  @return ST_OK; ST_NOMEM; ST_NOFIT for what the framework cannot be told: the reason, and
  *          what works
  */
-typedef enum status jobs_writer (const struct workload_plan *p, struct text *out,
+typedef enum status jobs_writer (const struct workload_plan *p,
+                                 const struct jobs_priced *by, struct text *out,
                                  struct text *beside, struct error *err);
 jobs_writer
     jobs_megatron_write;     /* arguments, one a line, but the model's and the sequence */

@@ -37,7 +37,15 @@ static const char keys[] =
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity "
     "moe-token-dispatcher-type "
     "moe-enable-deepep merge-file topk:moe-router-topk expert-interval:moe-layer-freq "
-    "moe-train-capacity-factor";
+    "moe-train-capacity-factor moe-flex-dispatcher-backend "
+    "overlap-grad-reduce overlap-param-gather tp-comm-overlap grad-reduce-in-bf16 "
+    "main-grads-dtype fp8-param-gather fp4-param-gather "
+    "cuda-graph-impl cuda-graph-modules cuda-graph-scope:cuda-graph-modules "
+    "enable-cuda-graph external-cuda-graph "
+    "te-rng-tracker moe-expert-rank-capacity-factor moe-paged-stash "
+    "moe-pad-experts-for-cuda-graph-inference use-transformer-engine-op-fuser "
+    "no-masked-softmax-fusion no-bias-swiglu-fusion no-bias-gelu-fusion no-rope-fusion "
+    "no-gradient-accumulation-fusion";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =
@@ -54,7 +62,7 @@ static const char harmless[] =
     "moe-router-score moe-router-bias moe-router-enable moe-router-pre "
     "moe-router-topk-scaling moe-router-dtype moe-grouped- moe-per-layer "
     "moe-input-jitter moe-eval-capacity moe-min-capacity moe-loss-coeff moe-token-drop "
-    "moe-permute moe-flex-dispatcher moe-deepep "
+    "moe-permute moe-deepep "
     "moe-hybridep mamba- linear-conv linear-key linear-num linear-value decoupled "
     "deepspeed= deepspeed-activation deepspeed-config no-pipeline no-query-key "
     "job-name time= partition= account= exclusive= output= error= mem= cpus ntasks= qos "
@@ -66,7 +74,7 @@ static const char harmless[] =
     "image num-channels num-classes patch dino vision mask- short-seq query-in "
     "retriever indexer evidence titles embedding-path use-one-sent qk-clip add-qkv-bias "
     "openai-gelu onnx data= delay- align- overlap- ddp- tp-comm "
-    "gradient-accumulation-fusion no-gradient-accumulation grad-reduce cross-entropy "
+    "gradient-accumulation-fusion cross-entropy reuse-grad-buf moe-paged cuda-graph "
     "no-persist enable-ft enable-one straggler disable-straggler lazy world= yaml-cfg "
     "variable-seq perform-init barrier skip-train replication non-persistent kitchen "
     "ENV- TEST- LAUNCHER METRICS rl- grpo verify error-inj rerun mtp-loss decoder-seq "
@@ -293,26 +301,99 @@ static enum status finish_frequency (struct jobs_reading *r)
     return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);
 }
 
+/* Has the model, which may be another file's? */
+static bool has_experts (const struct jobs_reading *r)
+{
+    return stated (r, "num-experts") || (r->has_model && r->model.experts > 0);
+}
+
 /* Who sends experts their tokens, by its older names too; and how many they may take. */
 static enum status finish_experts (struct jobs_reading *r)
 {
-    if (!stated (r, "num-experts")) {
+    bool experts = has_experts (r);
+
+    if (!experts) {
         jobs_forget (r, "num-experts");
         jobs_forget (r, "moe-token-dispatcher-type");
     } else if (stated (r, "moe-enable-deepep"))
         TRY (jobs_set (r, "moe-token-dispatcher-type", "flex", -1, 0, false));
-    if (stated (r, "num-experts") && stated (r, "moe-train-capacity-factor")) {
+    if (experts && stated (r, "moe-train-capacity-factor")) {
         /* DeepSpeed pads to the capacity. */
         TRY (jobs_default (r, "moe-expert-capacity-factor",
                            jobs_value (r, "moe-train-capacity-factor")));
         TRY (jobs_default (r, "moe-pad-expert-input-to-capacity", "true"));
     }
-    if (!stated (r, "num-experts") || !stated (r, "moe-expert-capacity-factor")) {
+    if (!experts || !stated (r, "moe-expert-capacity-factor")) {
         jobs_forget (r, "moe-expert-capacity-factor");
         jobs_forget (r, "moe-pad-expert-input-to-capacity");
         return ST_OK;
     }
     return jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
+}
+
+/* Whole steps in a CUDA graph, as 2025's releases spell it too. */
+static enum status finish_graphs (struct jobs_reading *r)
+{
+    const char *modules = jobs_value (r, "cuda-graph-modules");
+
+    if (stated (r, "enable-cuda-graph") || stated (r, "external-cuda-graph"))
+        TRY (jobs_default (r, "cuda-graph-impl",
+                           stated (r, "enable-cuda-graph") ? "local"
+                                                           : "transformer_engine"));
+    if (is (r, "cuda-graph-impl", "local") && modules && strstr (modules, "full_iter"))
+        return jobs_set (r, "cuda-graph-impl", "full_iteration", -1, 0, false);
+    return ST_OK;
+}
+
+/* Kernels that are several where an option says so. */
+static enum status finish_kernels (struct jobs_reading *r)
+{
+    if (stated (r, "use-flash-attn"))
+        TRY (jobs_default (r, "attention", "flash"));
+    if (stated (r, "no-masked-softmax-fusion") &&
+        is (r, "attention-backend", "unfused")) {
+        TRY (jobs_default (r, "attention", "unfused"));
+        jobs_forget (r, "attention-backend");
+    }
+    if (stated (r, "no-bias-swiglu-fusion") || stated (r, "no-bias-gelu-fusion"))
+        TRY (jobs_default (r, "fused-mlp", "false"));
+    if (stated (r, "no-rope-fusion"))
+        TRY (jobs_default (r, "fused-rotary", "false"));
+    if (stated (r, "no-gradient-accumulation-fusion"))
+        TRY (jobs_default (r, "fused-accumulation", "false"));
+    return ST_OK;
+}
+
+/* What a Megatron-LM job does not do unless an option asks for it; DeepSpeed has its own, and so
+ * has a recipe. */
+static enum status finish_off (struct jobs_reading *r)
+{
+    const char *precision = jobs_value (r, "precision");
+    bool experts = has_experts (r), quantised = precision && strstr (precision, "fp8");
+    const struct {
+        const char *fact;
+        bool matters;
+    } off[] = {
+        {"overlap-grad-reduce", true},
+        {"tp-comm-overlap", true},
+        {"grad-reduce-in-bf16", true},
+        {"cuda-graph-impl", true},
+        {"fp8-param-gather", quantised || (precision && strstr (precision, "fp4"))},
+        {"overlap-moe-expert-parallel-comm", experts},
+        {"use-transformer-engine-op-fuser", experts}};
+
+    if (stated (r, "main-grads-dtype") && moment_bytes (r, "main-grads-dtype") == 2)
+        TRY (jobs_default (r, "grad-reduce-in-bf16", "true"));
+    if (stated (r, "fp4-param-gather"))
+        TRY (jobs_default (r, "fp8-param-gather", "true"));
+    for (size_t i = 0; i < COUNT_OF (off); i++)
+        if (!off[i].matters)
+            jobs_forget (r, off[i].fact);
+        else if (is (r, "framework", "megatron-lm"))
+            TRY (jobs_default (r, off[i].fact,
+                               strcmp (off[i].fact, "cuda-graph-impl") == 0 ? "none"
+                                                                            : "false"));
+    return ST_OK;
 }
 
 static enum status finish (struct jobs_reading *r)
@@ -327,10 +408,11 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_optimizer (r));
     TRY (finish_frequency (r));
     TRY (finish_experts (r));
-    if (stated (r, "use-flash-attn"))
-        TRY (jobs_default (r, "attention", "flash"));
-    return jobs_default (r, "framework",
-                         stated (r, "deepspeed") ? "megatron-deepspeed" : "megatron-lm");
+    TRY (finish_graphs (r));
+    TRY (finish_kernels (r));
+    TRY (jobs_default (r, "framework",
+                       stated (r, "deepspeed") ? "megatron-deepspeed" : "megatron-lm"));
+    return finish_off (r);
 }
 
 const struct jobs_dialect jobs_megatron = {.name = "Megatron-LM",

@@ -4,9 +4,11 @@
  * The plan's rank order is Megatron's default, tp-cp-ep-dp-pp, so no option speaks of it.  No
  * value has blanks or shell characters inside, so that $(cat megatron/args) is the argument
  * list.  Names: megatron/training/arguments.py; megatron/bridge/training/config.py. */
-#include "jobs/jobs_private.h"
+#include "jobs/megatron_write.h"
 
 #include <string.h>
+
+#include "costmodel/costmodel.h"
 
 #define LAYOUT_MAX 4096 /* transformer layers that a layout string spells out */
 
@@ -34,65 +36,12 @@ static bool ends_differ (const struct workload_plan *p)
 
 /* ---- one option ---- */
 
-/* The sections of Megatron Bridge's configuration that are written. */
-enum section { MODEL, TRAIN, DIST, DDP, OPTIMIZER, DATASET, SECTIONS };
-
-struct writing {
-    const struct jobs_dialect *dialect;
-    bool yaml;
-    struct text part[SECTIONS]; /* arguments are all in the first */
-};
-
-static void write_yaml (struct text *t, char *key, const char *value)
-{
-    char *type = strstr (key, ".-target-"); /* a type of PyTorch's */
-
-    if (type)
-        *type = '\0';
-    for (char *c = key; *c; c++)
-        if (*c == '-')
-            *c = '_';
-    if (type)
-        text_add (t, "  %s:\n    _target_: %s\n    _call_: false\n", key, value);
-    else
-        text_add (t, "  %s: %s\n", key, value);
-}
-
-/* @param fact  of the dialect's table;  value  "true" is a flag alone among arguments */
-static void say (struct writing *w, enum section s, const char *fact, const char *value)
-{
-    char key[JOBS_KEY_MAX];
-
-    jobs_key_of (w->dialect, fact, key);
-    if (w->yaml)
-        write_yaml (&w->part[s], key, value);
-    else if (strcmp (value, "true") == 0)
-        text_add (&w->part[0], "--%s\n", key);
-    else
-        text_add (&w->part[0], "--%s %s\n", key, value);
-}
-
 static void say_int (struct writing *w, enum section s, const char *fact, int value)
 {
     char text[16];
 
     snprintf (text, sizeof text, "%d", value);
-    say (w, s, fact, text);
-}
-
-/* What is not set: a recipe may have set it, the arguments have it by default. */
-static void unset (struct writing *w, enum section s, const char *fact, const char *value)
-{
-    if (w->yaml)
-        say (w, s, fact, value);
-}
-
-static void say_flag (struct writing *w, enum section s, const char *fact, bool on)
-{
-    if (on)
-        say (w, s, fact, "true");
-    else
-        unset (w, s, fact, "false");
+    jobs_megatron_say (w, s, fact, text);
 }
 
 /* ---- the configuration ---- */
@@ -112,7 +61,7 @@ static void write_layout (const struct workload_plan *p, struct writing *w)
     }
     text_add (&t, "L");
     w->part[MODEL].failed |= t.failed;
-    say (w, MODEL, "pipeline-model-parallel-layout", text_str (&t));
+    jobs_megatron_say (w, MODEL, "pipeline-model-parallel-layout", text_str (&t));
     text_free (&t);
 }
 
@@ -122,7 +71,7 @@ static void say_end (struct writing *w, const char *fact, int layers)
     if (layers > 0)
         say_int (w, MODEL, fact, layers);
     else
-        unset (w, MODEL, fact, "null");
+        jobs_megatron_unset (w, MODEL, fact, "null");
 }
 
 static void write_layers (const struct workload_plan *p, struct writing *w)
@@ -136,14 +85,14 @@ static void write_layers (const struct workload_plan *p, struct writing *w)
     else if (alike && vpp > 1)
         say_int (w, MODEL, "num-layers-per-virtual-pipeline-stage", n[0] / vpp);
     else
-        unset (w, MODEL, "vpp", "null");
+        jobs_megatron_unset (w, MODEL, "vpp", "null");
     say_end (w, "decoder-first-pipeline-num-layers", ends && n[0] != middle ? n[0] : 0);
     say_end (w, "decoder-last-pipeline-num-layers",
              ends && n[pp - 1] != middle ? n[pp - 1] : 0);
     if (!alike && !ends)
         write_layout (p, w);
     else
-        unset (w, MODEL, "pipeline-model-parallel-layout", "null");
+        jobs_megatron_unset (w, MODEL, "pipeline-model-parallel-layout", "null");
 }
 
 static void write_modules (const struct workload_config *c, struct writing *w)
@@ -165,10 +114,10 @@ static void write_modules (const struct workload_config *c, struct writing *w)
         t = list;
     }
     w->part[MODEL].failed |= t.failed;
-    say (w, MODEL, "recompute-modules", text_str (&t));
+    jobs_megatron_say (w, MODEL, "recompute-modules", text_str (&t));
     text_free (&t);
     if (workload_recomputes (c, MODULE_MOE_ACT)) /* which it asks for */
-        say (w, MODEL, "moe-grouped-gemm", "true");
+        jobs_megatron_say (w, MODEL, "moe-grouped-gemm", "true");
 }
 
 static void write_recompute (const struct workload_config *c, struct writing *w)
@@ -177,38 +126,35 @@ static void write_recompute (const struct workload_config *c, struct writing *w)
     bool full = c->recompute == RECOMPUTE_FULL, block = full && c->recompute_layers > 0;
 
     if (c->recompute == RECOMPUTE_NONE)
-        unset (w, MODEL, granularity, "null");
+        jobs_megatron_unset (w, MODEL, granularity, "null");
     else
-        say (w, MODEL, granularity, full ? "full" : "selective");
+        jobs_megatron_say (w, MODEL, granularity, full ? "full" : "selective");
     if (c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules)
         write_modules (c, w);
     if (full) {
-        say (w, MODEL, "recompute-method", block ? "block" : "uniform");
+        jobs_megatron_say (w, MODEL, "recompute-method", block ? "block" : "uniform");
         say_int (w, MODEL, "recompute-num-layers",
                  block ? c->recompute_layers / c->deg.vpp : 1);
     } else {
-        unset (w, MODEL, "recompute-method", "null");
-        unset (w, MODEL, "recompute-num-layers", "null");
+        jobs_megatron_unset (w, MODEL, "recompute-method", "null");
+        jobs_megatron_unset (w, MODEL, "recompute-num-layers", "null");
     }
 }
 
 static void write_sharding (const struct workload_config *c, struct writing *w)
 {
-    say_flag (w, DDP, "use-distributed-optimizer", c->zero >= 1);
+    jobs_megatron_say_flag (w, DDP, "use-distributed-optimizer", c->zero >= 1);
     if (w->yaml)
-        say_flag (w, OPTIMIZER, "use-distributed-optimizer", c->zero >= 1);
-    say_flag (w, DIST, "use-megatron-fsdp", c->zero >= 2);
+        jobs_megatron_say_flag (w, OPTIMIZER, "use-distributed-optimizer", c->zero >= 1);
+    jobs_megatron_say_flag (w, DIST, "use-megatron-fsdp", c->zero >= 2);
     if (c->zero < 2)
         return;
     if (w->yaml)
-        say (w, DDP, "use-megatron-fsdp", "true");
-    say (w, DDP, "data-parallel-sharding-strategy",
-         c->zero == 2 ? "optim_grads" : "optim_grads_params");
+        jobs_megatron_say (w, DDP, "use-megatron-fsdp", "true");
+    jobs_megatron_say (w, DDP, "data-parallel-sharding-strategy",
+                       c->zero == 2 ? "optim_grads" : "optim_grads_params");
     if (!w->yaml)
-        text_add (&w->part[0],
-                  "--no-gradient-accumulation-fusion\n--ckpt-format fsdp_dtensor\n");
-    else
-        text_add (&w->part[MODEL], "  gradient_accumulation_fusion: false\n");
+        text_add (&w->part[0], "--ckpt-format fsdp_dtensor\n");
 }
 
 /* Optimizer states of Megatron-Core's precision-aware optimizer: a 32-bit master weight, of
@@ -222,8 +168,6 @@ static const struct state {
               {8, "bf16", "torch.bfloat16", true},
               {6, "bf16", "torch.bfloat16", false},
               {4, "fp8", "torch.uint8", false}};
-
-#define USUAL_STATE 12 /* without it */
 
 static const struct state *state_of (int bytes)
 {
@@ -239,18 +183,18 @@ static void write_states (const struct workload_config *c, struct writing *w)
 
     if (!s)
         return;
-    say (w, OPTIMIZER, "use-precision-aware-optimizer", "true");
-    say (w, OPTIMIZER, "exp-avg-dtype", w->yaml ? s->type : s->moments);
-    say (w, OPTIMIZER, "exp-avg-sq-dtype", w->yaml ? s->type : s->moments);
+    jobs_megatron_say (w, OPTIMIZER, "use-precision-aware-optimizer", "true");
+    jobs_megatron_say (w, OPTIMIZER, "exp-avg-dtype", w->yaml ? s->type : s->moments);
+    jobs_megatron_say (w, OPTIMIZER, "exp-avg-sq-dtype", w->yaml ? s->type : s->moments);
     if (w->yaml)
-        say_flag (w, OPTIMIZER, "store-param-remainders", !s->whole_master);
+        jobs_megatron_say_flag (w, OPTIMIZER, "store-param-remainders", !s->whole_master);
     else if (s->whole_master)
-        say (w, OPTIMIZER, "no-store-param-remainders", "true");
+        jobs_megatron_say (w, OPTIMIZER, "no-store-param-remainders", "true");
 }
 
 static enum status check_states (const struct workload_config *c, struct error *err)
 {
-    if (c->optimizer_bytes == 0 || c->optimizer_bytes == USUAL_STATE)
+    if (c->optimizer_bytes == 0 || c->optimizer_bytes == JOBS_MEGATRON_STATE)
         return ST_OK;
     if (!state_of (c->optimizer_bytes))
         return err_set (
@@ -267,42 +211,57 @@ static enum status check_states (const struct workload_config *c, struct error *
                : ST_OK;
 }
 
-/* Delayed scaling, its default in fp8, cannot recompute a layer's norms or activations. */
-static bool scales_at_once (const struct workload_config *c)
+/* How fp8 is scaled: in blocks where the GPU multiplies those.  Delayed scaling, the default,
+ * cannot recompute a layer's norms or activations. */
+enum scaling { SCALE_LATER, SCALE_AT_ONCE, SCALE_BLOCKS };
+
+static enum scaling scaling_of (const struct workload_config *c,
+                                const struct jobs_priced *by)
 {
+    if (costmodel_takes_blocks (PREC_FP8, by->gpu))
+        return SCALE_BLOCKS;
     return workload_recomputes (c, MODULE_LAYERNORM) ||
-           workload_recomputes (c, MODULE_MOE_ACT);
+                   workload_recomputes (c, MODULE_MOE_ACT)
+               ? SCALE_AT_ONCE
+               : SCALE_LATER;
 }
 
-static void write_precision (enum workload_precision p, const struct workload_config *c,
+static void write_precision (enum workload_precision p, enum scaling scaling,
                              struct writing *w)
 {
+    static const char *const recipes[] = {
+        [SCALE_AT_ONCE] = "tensorwise", [SCALE_BLOCKS] = "mxfp8"};
+
     if (p == PREC_BF16 || workload_quantised_bytes (p) > 0)
-        say (w, MODEL, "bf16", "true");
+        jobs_megatron_say (w, MODEL, "bf16", "true");
     if (p == PREC_FP16)
-        say (w, MODEL, "fp16", "true");
+        jobs_megatron_say (w, MODEL, "fp16", "true");
     if (p == PREC_FP8)
-        say (w, MODEL, "fp8-format", "hybrid");
-    if (p == PREC_FP8 && scales_at_once (c))
-        say (w, MODEL, "fp8-recipe", "tensorwise");
+        jobs_megatron_say (w, MODEL, "fp8-format",
+                           scaling == SCALE_BLOCKS ? "e4m3" : "hybrid");
+    if (p == PREC_FP8 && scaling != SCALE_LATER)
+        jobs_megatron_say (w, MODEL, "fp8-recipe", recipes[scaling]);
     if (p == PREC_FP4) {
-        say (w, MODEL, "fp4-format", "e2m1");
-        say (w, MODEL, "fp4-recipe", "nvfp4");
+        jobs_megatron_say (w, MODEL, "fp4-format", "e2m1");
+        jobs_megatron_say (w, MODEL, "fp4-recipe", "nvfp4");
     }
 }
 
 /* Megatron Bridge's recipe for it (training/mixed_precision.py); NULL: it has none. */
-static const char *bridge_precision (enum workload_precision p,
-                                     const struct workload_config *c)
+static const char *bridge_precision (enum workload_precision p, enum scaling scaling)
 {
+    static const char *const fp8[] = {
+        [SCALE_LATER] = "bf16_with_fp8_delayed_scaling_mixed",
+        [SCALE_AT_ONCE] = "bf16_with_fp8_current_scaling_mixed",
+        [SCALE_BLOCKS] = "bf16_with_mxfp8_mixed"};
+
     switch (p) {
     case PREC_BF16:
         return "bf16_mixed";
     case PREC_FP16:
         return "fp16_mixed";
     case PREC_FP8:
-        return scales_at_once (c) ? "bf16_with_fp8_current_scaling_mixed"
-                                  : "bf16_with_fp8_delayed_scaling_mixed";
+        return fp8[scaling];
     case PREC_FP4:
         return "bf16_with_nvfp4_mixed";
     default:
@@ -346,18 +305,6 @@ static enum status check_expressible (const struct workload_plan *p, struct erro
     return check_chunks (p, err);
 }
 
-/* As the plan is priced: grouped products, and tokens sent to their experts alone, where
- * Megatron-LM gathers all tokens on every rank unless told otherwise.  A recipe says its own. */
-static void write_experts (const struct workload_plan *p, struct writing *w)
-{
-    if (p->model.experts == 0 || w->yaml)
-        return;
-    if (p->config.deg.ep * p->config.deg.etp > 1)
-        say (w, MODEL, "moe-token-dispatcher-type", "alltoall");
-    if (!workload_recomputes (&p->config, MODULE_MOE_ACT)) /* said there */
-        say (w, MODEL, "moe-grouped-gemm", "true");
-}
-
 static void write_config (const struct workload_plan *p, struct writing *w)
 {
     const struct workload_config *c = &p->config;
@@ -372,27 +319,26 @@ static void write_config (const struct workload_plan *p, struct writing *w)
         say_int (w, MODEL, "expert-tensor-parallel-size", d->etp);
     say_int (w, TRAIN, "micro_batch", c->micro_batch);
     say_int (w, TRAIN, "global_batch", p->job.global_batch);
-    say_flag (w, MODEL, "sp", c->sequence_parallel);
-    write_experts (p, w);
+    jobs_megatron_say_flag (w, MODEL, "sp", c->sequence_parallel);
     write_layers (p, w);
     write_recompute (c, w);
     write_sharding (c, w);
     write_states (c, w);
 }
 
-enum status jobs_megatron_write (const struct workload_plan *p, struct text *out,
+enum status jobs_megatron_write (const struct workload_plan *p,
+                                 const struct jobs_priced *by, struct text *out,
                                  struct text *beside, struct error *err)
 {
-    struct writing w = {.dialect = &jobs_megatron};
+    struct writing w = {.dialect = &jobs_megatron, .beside = beside};
 
     TRY (check_expressible (p, err));
     write_config (p, &w);
-    write_precision (p->job.precision, &p->config, &w);
-    *out = w.part[0];
+    write_precision (p->job.precision, scaling_of (&p->config, by), &w);
     if (p->job.precision == PREC_TF32)
-        text_add (beside,
-                  "The plan's precision is TF32, which PyTorch takes when told: set\n"
-                  "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
+        text_add (beside, "TF32: set TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1.\n");
+    jobs_megatron_facts (p, by, &w);
+    *out = w.part[0];
     return ST_OK;
 }
 
@@ -414,7 +360,7 @@ static void write_frequency (const struct workload_model *m, struct writing *w)
         text_add (&t, "%s%d", i ? ", " : "[", i >= m->dense_layers);
     text_add (&t, "]");
     w->part[MODEL].failed |= t.failed;
-    say (w, MODEL, "moe-layer-freq", text_str (&t));
+    jobs_megatron_say (w, MODEL, "moe-layer-freq", text_str (&t));
     text_free (&t);
 }
 
@@ -432,13 +378,14 @@ static void write_fact (const struct jobs_fact *f, const struct workload_model *
         return;
     for (size_t i = 0; i < COUNT_OF (turned); i++)
         if (strcmp (f->name, turned[i].fact) == 0) {
-            say_flag (w, MODEL, turned[i].opposite, strcmp (f->value, "true") != 0);
+            jobs_megatron_say_flag (w, MODEL, turned[i].opposite,
+                                    strcmp (f->value, "true") != 0);
             return;
         }
     if (strcmp (f->name, "moe-layer-freq") == 0)
         write_frequency (m, w);
     else
-        say (w, MODEL, f->name, f->value);
+        jobs_megatron_say (w, MODEL, f->name, f->value);
 }
 
 static enum status write_model (const struct workload_model *m, struct writing *w,
@@ -453,17 +400,14 @@ static enum status write_model (const struct workload_model *m, struct writing *
     return st;
 }
 
-enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
-                             struct text *beside, struct error *err)
+enum status jobs_nemo_write (const struct workload_plan *p, const struct jobs_priced *by,
+                             struct text *out, struct text *beside, struct error *err)
 {
-    static const char *const name[SECTIONS] = {
-        [MODEL] = "model", [TRAIN] = "train",         [DIST] = "dist",
-        [DDP] = "ddp",     [OPTIMIZER] = "optimizer", [DATASET] = "dataset"};
-    const char *precision = bridge_precision (p->job.precision, &p->config);
-    struct writing w = {.dialect = &jobs_nemo, .yaml = true};
+    const char *precision =
+        bridge_precision (p->job.precision, scaling_of (&p->config, by));
+    struct writing w = {.dialect = &jobs_nemo, .yaml = true, .beside = beside};
     enum status st;
 
-    (void) beside;
     TRY (check_expressible (p, err));
     if (!precision)
         return err_set (
@@ -473,11 +417,14 @@ enum status jobs_nemo_write (const struct workload_plan *p, struct text *out,
     st = write_model (&p->model, &w, err);
     say_int (&w, MODEL, "seq", p->job.seq);
     text_add (&w.part[DATASET], "  sequence_length: %d\n", p->job.seq);
+    text_add (&w.part[COMM_OVERLAP],
+              "  _target_: megatron.bridge.training.comm_overlap.CommOverlapConfig\n");
     write_config (p, &w);
+    jobs_megatron_facts (p, by, &w);
     text_add (out, "# Overrides of the model's Megatron Bridge recipe%s.\n",
               says_shape (&p->model) ? "" : ", which has its shape");
     for (int i = 0; i < SECTIONS; i++) {
-        text_add (out, "%s:\n%s", name[i], text_str (&w.part[i]));
+        text_add (out, "%s:\n%s", jobs_megatron_section[i], text_str (&w.part[i]));
         out->failed |= w.part[i].failed;
         text_free (&w.part[i]);
     }

@@ -24,7 +24,16 @@ static const char keys[] =
     "moe-shared-expert-intermediate-size "
     "num-layers-in-first-pipeline-stage:decoder-first-pipeline-num-layers "
     "num-layers-in-last-pipeline-stage:decoder-last-pipeline-num-layers "
-    "exp-avg-dtype.-target-:exp-avg-dtype exp-avg-sq-dtype.-target-:exp-avg-sq-dtype";
+    "exp-avg-dtype.-target-:exp-avg-dtype exp-avg-sq-dtype.-target-:exp-avg-sq-dtype "
+    "main-grads-dtype.-target-:main-grads-dtype grad-reduce-in-fp32 "
+    "mixed-precision.grad-reduce-in-fp32:grad-reduce-in-fp32 "
+    "mixed-precision.fp8-param-gather:fp8-param-gather "
+    "comm-overlap.overlap-grad-reduce:overlap-grad-reduce "
+    "comm-overlap.overlap-param-gather:overlap-param-gather "
+    "comm-overlap.tp-comm-overlap:tp-comm-overlap "
+    "comm-overlap.overlap-moe-expert-parallel-comm:overlap-moe-expert-parallel-comm "
+    "masked-softmax-fusion bias-activation-fusion apply-rope-fusion "
+    "gradient-accumulation-fusion use-te-rng-tracker:te-rng-tracker";
 
 static const char harmless[] =
     "*.-target- *.-call- cpu-offloading- cuda-graph-scope exp-manager. trainer. "
@@ -108,6 +117,24 @@ static enum status finish_precision (struct jobs_reading *r)
     return jobs_default (r, "precision", "bf16");
 }
 
+/* Fields that turn off what an argument of Megatron's with another name does. */
+static enum status finish_turned (struct jobs_reading *r)
+{
+    static const struct {
+        const char *field, *argument;
+    } turned[] = {{"masked-softmax-fusion", "no-masked-softmax-fusion"},
+                  {"bias-activation-fusion", "no-bias-swiglu-fusion"},
+                  {"apply-rope-fusion", "no-rope-fusion"},
+                  {"gradient-accumulation-fusion", "no-gradient-accumulation-fusion"},
+                  {"grad-reduce-in-fp32", "grad-reduce-in-bf16"}};
+
+    for (size_t i = 0; i < COUNT_OF (turned); i++)
+        if (jobs_find (r, turned[i].field))
+            TRY (jobs_default (r, turned[i].argument,
+                               jobs_true (r, turned[i].field) ? "false" : "true"));
+    return ST_OK;
+}
+
 static enum status finish (struct jobs_reading *r)
 {
     const char *activation = jobs_value (r, "nemo-activation"),
@@ -129,6 +156,7 @@ static enum status finish (struct jobs_reading *r)
     if (optimizer && strstr (optimizer, "distributed"))
         TRY (jobs_default (r, "use-distributed-optimizer", "true"));
     TRY (finish_precision (r));
+    TRY (finish_turned (r));
     TRY (jobs_default (r, "framework",
                        jobs_find (r, "nemo-precision") && jobs_find (r, "nodes")
                            ? "nemo"

@@ -10,7 +10,10 @@ static const char keys[] =
     "model.name:titan-model model.flavor:titan-flavor model.converters:titan-converters "
     "training.local_batch_size:micro_batch training.batch_size:micro_batch "
     "training.global_batch_size:titan-batch training.seq_len:seq "
-    "training.mixed_precision_param "
+    "training.mixed_precision_param training.mixed_precision_reduce:titan-reduce "
+    "compile.enable:titan-compile training.compile:titan-compile "
+    "parallelism.enable_async_tensor_parallel:tp-comm-overlap "
+    "experimental.enable_async_tensor_parallel:tp-comm-overlap "
     "parallelism.data_parallel_replicate_degree:titan-replicate "
     "training.data_parallel_replicate_degree:titan-replicate "
     "parallelism.data_parallel_shard_degree:titan-shard "
@@ -38,10 +41,9 @@ static const char harmless[] =
     "float8. memory_estimation. fault_tolerance. experimental.custom model.hf_assets "
     "model.tokenizer model.norm_type model.print training.dataset training.steps "
     "training.max_norm training.seed training.gc_freq training.deterministic "
-    "training.warmup training.mixed_precision_reduce training.compile compile. debug. "
-    "activation_checkpoint.per_op activation_checkpoint.early "
-    "parallelism.enable_async_tensor_parallel parallelism.disable_loss_parallel "
-    "parallelism.enable_compiled *rotate_method experimental.enable_async quantize.";
+    "training.warmup compile. debug. activation_checkpoint.per_op "
+    "activation_checkpoint.early parallelism.disable_loss_parallel "
+    "parallelism.enable_compiled *rotate_method quantize.";
 
 const struct jobs_flavor jobs_titan_flavors[] = {
     {"llama3", "8B", "llama-3-8b"},
@@ -237,6 +239,19 @@ static enum status finish_recompute (struct jobs_reading *r)
     return jobs_default (r, "recompute", every == 1 ? "full" : text);
 }
 
+/* Kernels and communication that are off unless asked for. */
+static enum status finish_facts (struct jobs_reading *r)
+{
+    const char *reduce = jobs_value (r, "titan-reduce"),
+               *fused = jobs_true (r, "titan-compile") ? "true" : "false";
+
+    TRY (jobs_default (r, "fused-norm", fused));
+    TRY (jobs_default (r, "fused-mlp", fused));
+    TRY (jobs_default (r, "tp-comm-overlap", "false"));
+    return jobs_default (r, "grad-reduce-in-bf16",
+                         reduce && strcmp (reduce, "bfloat16") == 0 ? "true" : "false");
+}
+
 static enum status finish (struct jobs_reading *r)
 {
     const char *converters = jobs_value (r, "titan-converters"),
@@ -263,6 +278,7 @@ static enum status finish (struct jobs_reading *r)
         TRY (jobs_default_int (r, "global_batch", jobs_int (r, "titan-batch", 0)));
     TRY (jobs_default (r, "accumulation", "1"));
     TRY (finish_recompute (r));
+    TRY (finish_facts (r));
     TRY (jobs_default (r, "sp", jobs_int (r, "tp", 1) > 1 ? "true" : "false"));
     TRY (jobs_default (r, "precision",
                        fp8                                  ? "fp8"

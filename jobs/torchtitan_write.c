@@ -287,7 +287,22 @@ static void write_training (const struct workload_plan *p, struct writing *w)
          p->job.precision == PREC_FP32 ? "float32" : "bfloat16");
 }
 
-enum status jobs_torchtitan_write (const struct workload_plan *p, struct text *out,
+/* What the profile says that the file has an entry for: kernels that PyTorch's compiler fuses, the
+ * type of reduced gradients, tensor parallelism in pieces. */
+static void write_facts (const struct workload_plan *p, const struct workload_profile *by,
+                         struct writing *w)
+{
+    bool compiled = by->fused_norm && by->fused_mlp;
+
+    say (w, "titan-compile", compiled ? "true" : "false");
+    say (w, "titan-reduce", "\"%s\"",
+         by->memory.gradient_bytes <= 2.0 ? "bfloat16" : "float32");
+    say (w, "tp-comm-overlap",
+         by->time.tp_comm_overlap && compiled && p->config.deg.tp > 1 ? "true" : "false");
+}
+
+enum status jobs_torchtitan_write (const struct workload_plan *p,
+                                   const struct jobs_priced *by, struct text *out,
                                    struct text *beside, struct error *err)
 {
     struct writing w = {.out = out};
@@ -305,5 +320,6 @@ enum status jobs_torchtitan_write (const struct workload_plan *p, struct text *o
                                             : "none");
     if (recompute == RECOMPUTE_SELECTIVE)
         say (&w, "activation_checkpoint.selective_ac_option", "\"op\"");
+    write_facts (p, by->profile, &w);
     return ST_OK;
 }

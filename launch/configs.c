@@ -8,13 +8,28 @@ struct config {
     const char *path, *how;
 };
 
+/* Of the ranks' GPU types the one whose units do least: frameworks are told one thing for all. */
+static const struct topology_gpu_type *least_type (const struct launch_input *in)
+{
+    const struct topology_gpu_type *least = launch_node_of (in, 0)->type;
+
+    for (int i = 1; i < in->plan->n_ranks; i++) {
+        const struct topology_gpu_type *t = launch_node_of (in, i)->type;
+
+        if (t->fp4_flop_per_s < least->fp4_flop_per_s)
+            least = t;
+    }
+    return least;
+}
+
 /* The file, the way to start, then what the file cannot hold. */
 static enum status write_config (const struct config *c, const struct launch_input *in,
                                  struct launch_files *f, struct text *readme,
                                  struct error *err)
 {
+    const struct jobs_priced by = {in->profile, least_type (in)};
     struct text file = {0}, beside = {0};
-    enum status st = c->write (in->plan, &file, &beside, err);
+    enum status st = c->write (in->plan, &by, &file, &beside, err);
 
     if (st == ST_OK) {
         *launch_file (f, c->path, 0644) = file;

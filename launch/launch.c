@@ -215,6 +215,7 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
     const struct topology_cluster *c = r->cluster;
     int *ranks_on_node = calloc ((size_t) c->n_nodes, sizeof (int));
     struct launch_input in = {.plan = r->plan,
+                              .profile = r->profile,
                               .cluster = c,
                               .gpu = r->gpu,
                               .ranks_on_node = ranks_on_node,

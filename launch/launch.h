@@ -28,6 +28,7 @@ const struct launch_target *launch_target_at (int i);
 /** What is to be emitted.  All borrowed. */
 struct launch_request {
     const struct workload_plan *plan;
+    const struct workload_profile *profile; /* that the plan was priced by */
     const struct topology_cluster *cluster;
     const int *gpu;       /* [n_ranks] cluster-wide GPU of each rank */
     const json_t *doc;    /* the plan file, its cluster included: written as plan.json, so

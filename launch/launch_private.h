@@ -9,6 +9,7 @@
 /** What a launcher's writer sees. */
 struct launch_input {
     const struct workload_plan *plan;
+    const struct workload_profile *profile;
     const struct topology_cluster *cluster;
     const int *gpu;           /* [n_ranks] cluster-wide */
     const int *ranks_on_node; /* [n_nodes] */

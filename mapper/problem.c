@@ -169,14 +169,18 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
     return c;
 }
 
-void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profile *p,
-                       struct workload_config *c)
+void mapper_axes_usual (const struct mapper_axes *a, const struct workload_profile *p,
+                        struct workload_config *c)
 {
+    if (a->sequence_parallel == MAPPER_FREE && !(p->parallelism >> PARALLEL_SP & 1))
+        c->sequence_parallel = false;
     if (a->zero != MAPPER_FREE)
         return;
     c->zero = p->zero > 1 ? p->zero : 1;
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         c->zero = p->zero_with_pipeline;
+    if (c->deg.tp > 1 && c->zero > p->zero_with_tensor)
+        c->zero = p->zero_with_tensor;
     while (c->zero > 0 && !(p->zero_stages >> c->zero & 1))
         c->zero--;
 }

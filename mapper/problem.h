@@ -37,10 +37,11 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
  *  recomputed, 1F1B. */
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 
-/** A ZeRO stage that is free becomes the profile's where that shards more than optimizer states,
- *  as far as its framework does so with a pipeline; else 1, or 0 where it has no such stage. */
-void mapper_axes_zero (const struct mapper_axes *a, const struct workload_profile *p,
-                       struct workload_config *c);
+/** Axes that are free, as the profile's framework has them: its ZeRO stage where that shards more
+ *  than optimizer states, as far as it does so with a pipeline and tensor parallelism; else 1, or 0
+ *  where it has no such stage; and no split sequence where it does not split them. */
+void mapper_axes_usual (const struct mapper_axes *a, const struct workload_profile *p,
+                        struct workload_config *c);
 
 /** The same on a cluster: dp, unless it is fixed, is what the GPUs in use leave.
  *  @return ST_OK, or ST_INVALID when the cluster has too few GPUs */

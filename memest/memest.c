@@ -481,7 +481,7 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes)
 {
     struct memest_stage s;
-    int unit = workload_layers_unit (p->model, p->config, p->profile), fits = 0,
+    int unit = workload_layers_unit (p->config, p->profile), fits = 0,
         over = layers / unit + 1;
 
     /* The even split is the usual question, so the search starts there. */

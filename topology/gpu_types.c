@@ -11,18 +11,11 @@
  * on HGX boards of eight; boards of four H100 without say so in gpu_types.
  * An mi250x or mi250 is one of its two dies, which is what a rank gets.
  *
- * What composed profiles take: fp8_gemm_efficiency from published fp8 GEMMs less what training
- * loses (stas00/ml-engineering; Azure's benchmarking guide), .64 on Hopper; .56 to .66 on
- * Blackwell were set while looking at MLPerf's and Megatron Bridge's runs.  flash efficiencies
- * from FlashAttention 3's charts (arXiv 2407.08608) on Hopper, FlashAttention 4's (2603.05451)
- * on Blackwell, FlashAttention 2's on A100.  host_factor from launches in published eager
- * steps.  B300 and GB300 have twice the exponentials, which attention waits for (FlashAttention 4), and
- * a GB300 1,400 W in place of a GB200's 1,200.  fp4_gemm_efficiency makes products 1.87 times as fast as fp8's, as measured on B300
- * (Transformer Engine's documentation, low_precision_training), on all types.  An h100-sxm5-96g is TorchTitan's: 500 W and HBM2e, whose rates were measured
- * (FBGEMM issue 2546).  MI300X's and MI325X's are .85 (docs/formulas.md, T21) of what AMD reached in
- * bf16 and fp8, 708 and 1,273, 831 and 1,409 TFLOP/s (rocm.blogs.amd.com: Max-Achievable FLOPs, 2025;
- * Typical Attained FLOPs, 2026), MI300X's in fp8 a little less, measured on kinder data.
- * Types without published measurements have those of their kin.
+ * Where the constants that composed profiles take come from stands below, by the type's name.
+ * B300 and GB300 have twice the exponentials, which attention waits for (FlashAttention 4), and a
+ * GB300 1,400 W in place of a GB200's 1,200.  fp4_gemm_efficiency makes products 1.87 times as
+ * fast as fp8's, as measured on B300 (Transformer Engine's documentation,
+ * low_precision_training), on all types.
  */
 #include "topology/topology.h"
 
@@ -186,4 +179,43 @@ const struct topology_gpu_type *topology_gpu_types_builtin (int *n)
 {
     *n = (int) (sizeof types / sizeof *types);
     return types;
+}
+
+/* The first row that a name begins with holds. */
+static const struct {
+    const char *prefix, *source;
+} sources[] = {
+    {"a100-sxm",
+     "products fitted on A100 training runs, attention from FlashAttention 2's "
+     "charts"},
+    {"a800-", "an A100's"},
+    {"h100-sxm5-96g", "500 W and HBM2e, as TorchTitan's: FBGEMM issue 2546"},
+    {"h100-sxm",
+     "published GEMMs less what training loses (stas00/ml-engineering, Azure's "
+     "benchmarking guide), attention from FlashAttention 3's charts (arXiv "
+     "2407.08608)"},
+    {"h200-",
+     "published GEMMs less what training loses, attention from FlashAttention 3's "
+     "charts (arXiv 2407.08608)"},
+    {"h800-", "an H100's"},
+    {"b200-",
+     "fp8 set on MLPerf's and Megatron Bridge's runs, attention from FlashAttention "
+     "4's charts (arXiv 2603.05451)"},
+    {"b300-", "as B200's, twice the exponentials"},
+    {"gb200-", "fp8 set on MLPerf's and Megatron Bridge's runs, attention as B200's"},
+    {"gb300-", "fp8 set on MLPerf's and Megatron Bridge's runs, attention as B300's"},
+    {"mi300x", ".85 of AMD's achieved rates (rocm.blogs.amd.com, Max-Achievable FLOPs, "
+               "2025), in fp8 a little less"},
+    {"mi325x", ".85 of AMD's achieved rates (rocm.blogs.amd.com, Typical Attained FLOPs, "
+               "2026)"},
+    {"", "published large GEMMs over the peak, or the kin's"},
+};
+
+const char *topology_gpu_type_source (const struct topology_gpu_type *t)
+{
+    size_t i = 0;
+
+    while (strncmp (t->name, sources[i].prefix, strlen (sources[i].prefix)) != 0)
+        i++;
+    return t->source ? t->source : sources[i].source;
 }

@@ -18,6 +18,7 @@ struct part {
     double intra_us, inter_us;
     unsigned given; /* fields, by bit */
     bool nominal;   /* intra */
+    int domain;     /* nodes that share NVLink, by which inter is nominal; 1: none */
 };
 
 #define NOMINAL "the usual machines of the GPU type, nothing measured"
@@ -107,7 +108,8 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
     char *save, *word = strtok_r (text, " \t", &save), *field[FIELDS_MAX];
     int used = 0, n, first;
 
-    *p = (struct part){.intra_us = TOPOLOGY_INTRA_LATENCY_US,
+    *p = (struct part){.domain = 1,
+                       .intra_us = TOPOLOGY_INTRA_LATENCY_US,
                        .inter_us = TOPOLOGY_INTER_LATENCY_US};
     if (!word || strlen (word) > 15 ||
         sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
@@ -159,12 +161,20 @@ static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
             continue;
         node = NIC_PAYLOAD * fmax (nic, node);
         p->inter = fmin (node, fmax (NIC_PAYLOAD * nic, node / p->gpus));
+        if (n_parts == 1 && !(p->node > 0))
+            p->domain = topology_usual_domain (p->type, p->nodes, p->gpus);
         p->node = p->node > 0 ? p->node : node;
-        notes_add (say,
-                   "links between nodes of %s are nominal, %g GB/s a pair of GPUs "
-                   "and %g a node: inter:GB/S and node:GB/S set them",
-                   p->type, p->inter, p->node);
-        if (rack && p->gpus < rack)
+        if (p->domain < p->nodes || p->nodes == 1)
+            notes_add (say,
+                       "links between nodes of %s are nominal, %g GB/s a pair of GPUs "
+                       "and %g a node: inter:GB/S and node:GB/S set them",
+                       p->type, p->inter, p->node);
+        if (p->domain > 1)
+            notes_add (say,
+                       "nodes of %s are taken to share NVLink in racks of %d nodes: "
+                       "inter:GB/S sets links without it",
+                       p->type, p->domain);
+        else if (rack && p->gpus < rack)
             notes_add (say,
                        "nodes of %s that share a rack reach each other over NVLink: a "
                        "rack is one node, as in \"1x%d %s\"",
@@ -235,10 +245,42 @@ static json_t *inter_json (const struct part *part, int n_parts, int n_nodes)
     return inter;
 }
 
+/* The same of one part whose nodes share NVLink in racks: inside a rack as inside a node, and of
+ * what leaves it a node has its NICs' rate to each other node.  All in one rack are alike. */
+static json_t *racks_json (const struct part *p)
+{
+    double nvlink =
+        p->intra > 0 ? p->intra : topology_usual_links (p->type).intra_gb_per_s;
+
+    if (p->domain == p->nodes)
+        return json_pack ("{s:f, s:f, s:f}", "bandwidth_gb_per_s", nvlink, "latency_us",
+                          p->intra_us, "node_gb_per_s", nvlink * p->gpus);
+    return json_pack ("{s:{s:[f,f]}, s:{s:[f,f]}, s:f, s:{s:[f,f]}}",
+                      "bandwidth_gb_per_s", "by_hops", nvlink, p->inter, "latency_us",
+                      "by_hops", p->intra_us, p->inter_us, "node_gb_per_s",
+                      nvlink * p->gpus, "node_pair_gb_per_s", "by_hops", nvlink * p->gpus,
+                      p->node);
+}
+
+static json_t *node_json (const struct part *p, int number)
+{
+    char name[32], rack[32];
+    json_t *node;
+
+    snprintf (name, sizeof name, "n%d", number);
+    node =
+        json_pack ("{s:s, s:i, s:s}", "name", name, "gpus", p->gpus, "gpu_type", p->type);
+    snprintf (rack, sizeof rack, "rack%d", number / p->domain);
+    if (p->domain > 1 && p->domain < p->nodes)
+        json_object_set_new (node, "switches", json_pack ("[s]", rack));
+    return node;
+}
+
 static enum status build (struct part *part, int n_parts, const char *line,
                           struct notes *notes, json_t **doc, struct error *err)
 {
-    json_t *nodes = json_array (), *intra = json_array (), *links = json_object ();
+    json_t *nodes = json_array (), *intra = json_array (), *links = json_object (),
+           *inter;
     int n = 0;
     bool nominal;
 
@@ -248,18 +290,12 @@ static enum status build (struct part *part, int n_parts, const char *line,
     n = 0;
     for (int i = 0; i < n_parts; i++)
         for (int a = 0; a < part[i].nodes; a++, n++) {
-            char name[32];
-
-            snprintf (name, sizeof name, "n%d", n);
-            json_array_append_new (nodes,
-                                   json_pack ("{s:s, s:i, s:s}", "name", name, "gpus",
-                                              part[i].gpus, "gpu_type", part[i].type));
+            json_array_append_new (nodes, node_json (&part[i], n));
             json_array_append_new (intra, intra_json (&part[i]));
         }
     json_object_set (links, "intra", n_parts == 1 ? json_array_get (intra, 0) : intra);
-    json_object_set_new (links, "inter",
-                         nominal ? mark_nominal (inter_json (part, n_parts, n))
-                                 : inter_json (part, n_parts, n));
+    inter = part->domain > 1 ? racks_json (part) : inter_json (part, n_parts, n);
+    json_object_set_new (links, "inter", nominal ? mark_nominal (inter) : inter);
     json_decref (intra);
     *doc = json_pack ("{s:i, s:s, s:o, s:o}", "version", 1, "name", line, "nodes", nodes,
                       "links", links);

@@ -47,6 +47,8 @@ struct topology_gpu_type {
     double copy_bytes_per_s; /* read and written by copies of its own memory */
     const json_t *measured;  /* by key of the cluster file's type: what measured it; NULL:
                                 nothing; the cluster's */
+    const char *source;      /* of a cluster file's type as it says; NULL: it does not; the
+                                cluster's */
 };
 
 /** A built-in type by its name, or NULL. */
@@ -55,6 +57,9 @@ const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
  *  usual one; by what drivers call it ("NVIDIA H100 80GB HBM3"); and by what clouds call a machine
  *  ("p4d.24xlarge").  NULL too where the name says a memory that no type of it has. */
 const struct topology_gpu_type *topology_gpu_type_meant (const char *name);
+/** Where the type's constants come from: what the cluster file says, else of the built-in type of
+ *  its name. */
+const char *topology_gpu_type_source (const struct topology_gpu_type *t);
 
 /** What a name says of a GPU. */
 struct topology_gpu_reading {
@@ -114,6 +119,9 @@ struct topology_usual topology_usual_links (const char *type);
 /** GPUs of an NVL72 rack that a job uses, so that degrees divide: the rack is one NVLink domain,
  *  whatever its trays are called.  0: machines with this type are single nodes. */
 int topology_usual_rack (const char *type);
+/** How many of so many nodes with so many GPUs of this type share their NVLink, as the trays of an
+ *  NVL72 rack do: 16 where whole racks are used so, else all 18.  1: none. */
+int topology_usual_domain (const char *type, int nodes, int gpus);
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

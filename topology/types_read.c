@@ -94,6 +94,9 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                        "host_factor tf32_gemm_efficiency fp32_gemm_efficiency "
                        "copy_gb_per_s measured source",
                        r->notes);
+    t->source = base ? topology_gpu_type_source (base) : "the cluster file";
+    if (json_has (at, "source"))
+        TRY (json_get_string (at, "source", &t->source, r->err));
     return read_sources (r, at, t);
 }
 

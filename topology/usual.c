@@ -58,7 +58,22 @@ struct topology_usual topology_usual_links (const char *type)
     return usual[i].has;
 }
 
+#define RACK_USED 64 /* GPUs of an NVL72 rack, so that degrees divide */
+#define RACK_WHOLE 72
+
 int topology_usual_rack (const char *type)
 {
-    return strncmp (type, "gb2", 3) == 0 || strncmp (type, "gb3", 3) == 0 ? 64 : 0;
+    return strncmp (type, "gb2", 3) == 0 || strncmp (type, "gb3", 3) == 0 ? RACK_USED : 0;
+}
+
+int topology_usual_domain (const char *type, int nodes, int gpus)
+{
+    bool trays = topology_usual_rack (type) > gpus && RACK_USED % gpus == 0 &&
+                 RACK_WHOLE % gpus == 0;
+
+    if (!trays)
+        return 1;
+    if (nodes <= RACK_WHOLE / gpus)
+        return nodes;
+    return nodes % (RACK_USED / gpus) == 0 ? RACK_USED / gpus : RACK_WHOLE / gpus;
 }

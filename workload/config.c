@@ -192,17 +192,13 @@ static enum status check_chunks (const struct workload_model *m,
     return ST_OK;
 }
 
-int workload_layers_unit (const struct workload_model *m, const struct workload_config *c,
+int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p)
 {
-    int lacking = workload_chunks_lack (m, c->deg.pp, c->deg.vpp);
+    bool uneven = p->uneven_chunks && c->schedule == SCHEDULE_INTERLEAVED &&
+                  (c->recompute != RECOMPUTE_FULL || c->recompute_layers == 0);
 
-    if (!p->uneven_chunks || c->schedule != SCHEDULE_INTERLEAVED ||
-        (c->recompute == RECOMPUTE_FULL && c->recompute_layers > 0))
-        return c->deg.vpp;
-    return m->layers % c->deg.vpp != 0 || (lacking > 0 && lacking < c->deg.pp)
-               ? 1
-               : c->deg.vpp;
+    return uneven ? 1 : c->deg.vpp;
 }
 
 unsigned workload_modules_of (const struct workload_model *m)
@@ -298,14 +294,43 @@ static enum status memory_options_offered (const struct workload_config *c,
     return ST_INVALID;
 }
 
+/* What the profile's framework can split. */
+static enum status parallelism_offered (const struct workload_config *c,
+                                        const struct workload_profile *p,
+                                        struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+    const struct {
+        enum workload_parallel over;
+        int degree; /* 1: it is not */
+        const char *what;
+    } split[] = {{PARALLEL_TP, d->tp, "tensor parallelism"},
+                 {PARALLEL_PP, d->pp, "pipeline"},
+                 {PARALLEL_CP, d->cp, "context parallelism"},
+                 {PARALLEL_EP, d->ep, "expert parallelism"}};
+
+    for (size_t i = 0; i < sizeof split / sizeof *split; i++)
+        if (split[i].degree > 1 && !(p->parallelism >> split[i].over & 1))
+            return err_set (err, ST_INVALID, "%s %d: profile %s has no %s",
+                            workload_parallel_names[split[i].over], split[i].degree,
+                            p->name, split[i].what);
+    if (c->sequence_parallel && d->tp > 1 && !(p->parallelism >> PARALLEL_SP & 1))
+        return err_set (err, ST_INVALID,
+                        "sequence parallelism on: profile %s does not have it", p->name);
+    return ST_OK;
+}
+
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
     TRY (memory_options_offered (c, p, err));
+    TRY (parallelism_offered (c, p, err));
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
                         p->name, workload_schedule_name (c->schedule));
-    if (!(p->zero_stages >> c->zero & 1))
+    /* Where there is nothing to shard, no stage is as good as any. */
+    if (!(p->zero_stages >> c->zero & 1) &&
+        (c->zero > 0 || workload_dense_shards (&c->deg) > 1))
         return err_set (err, ST_INVALID, "zero %d: profile %s has no such stage", c->zero,
                         p->name);
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
@@ -313,6 +338,12 @@ enum status workload_config_offered (const struct workload_config *c,
                         "zero %d with pp %d: profile %s supports at most zero %d with a "
                         "pipeline",
                         c->zero, c->deg.pp, p->name, p->zero_with_pipeline);
+    if (c->deg.tp > 1 && c->zero > p->zero_with_tensor)
+        return err_set (
+            err, ST_INVALID,
+            "zero %d with tp %d: profile %s supports at most zero %d with tensor "
+            "parallelism",
+            c->zero, c->deg.tp, p->name, p->zero_with_tensor);
     return ST_OK;
 }
 

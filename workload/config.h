@@ -392,8 +392,8 @@ enum status workload_config_check (const struct workload_model *m,
 
 struct workload_profile;
 
-/** Does the framework, or a fork of it, offer this: its schedule, its ZeRO stage with a
- *  pipeline, the modules that it recomputes, the bytes of its optimizer's state?
+/** Does the framework, or a fork of it, offer this: its degrees, its schedule, its ZeRO stage with a
+ *  pipeline and tensor parallelism, the modules that it recomputes, the bytes of its optimizer's state?
  *  @param err  may be NULL */
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);

@@ -144,6 +144,7 @@ static const struct {
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
+    {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
     {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
     {"all_reduced_gradients",
@@ -181,6 +182,17 @@ static bool schedule_bit (const char *word, unsigned *bit)
 
     *bit = known ? 1u << s : 0u;
     return known;
+}
+
+const char *const workload_parallel_names[] = {"tp", "sp", "pp", "cp", "ep", NULL};
+
+static bool parallel_bit (const char *word, unsigned *bit)
+{
+    *bit = 0u;
+    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
+        if (strcmp (word, workload_parallel_names[i]) == 0)
+            *bit = 1u << i;
+    return *bit != 0u;
 }
 
 static bool offload_bit (const char *word, unsigned *bit)
@@ -286,8 +298,9 @@ static enum status read_memory_options (const struct json_at *root,
     return ST_OK;
 }
 
-/* A list of names, none where the key is absent. */
-static enum status read_names (const struct json_at *root, const char *key,
+/* A list of names, none where the key is absent.
+ * @param[out] name  [most] */
+static enum status read_names (const struct json_at *root, const char *key, int most,
                                char name[][64], int *n_names, struct error *err)
 {
     struct json_at list = json_key (root, key);
@@ -296,8 +309,8 @@ static enum status read_names (const struct json_at *root, const char *key,
 
     if (list.v)
         TRY (json_want_array (&list, &n, err));
-    if (n > WORKLOAD_SOURCES_MAX)
-        return json_fail (&list, err, "at most 16 names");
+    if (n > (size_t) most)
+        return json_fail (&list, err, "at most %d names", most);
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
 
@@ -310,15 +323,24 @@ static enum status read_names (const struct json_at *root, const char *key,
 static enum status read_served (const struct json_at *root, struct workload_profile *p,
                                 struct error *err)
 {
-    struct json_at gpu = json_key (root, "gpu");
+    const struct {
+        const char *key;
+        char *word; /* [64] */
+    } words[] = {{"gpu", p->gpu}, {"elsewhere", p->elsewhere}};
     const char *s;
 
-    TRY (read_names (root, "sources", p->source, &p->n_sources, err));
-    TRY (read_names (root, "frameworks", p->framework, &p->n_frameworks, err));
-    if (!gpu.v)
-        return ST_OK;
-    TRY (json_want_string (&gpu, &s, err));
-    snprintf (p->gpu, sizeof p->gpu, "%.63s", s);
+    TRY (read_names (root, "sources", WORKLOAD_SOURCES_MAX, p->source, &p->n_sources,
+                     err));
+    TRY (read_names (root, "frameworks", WORKLOAD_SOURCES_MAX, p->framework,
+                     &p->n_frameworks, err));
+    TRY (read_names (root, "fitted_on", WORKLOAD_FITTED_MAX, p->fitted_on,
+                     &p->n_fitted_on, err));
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!json_has (root, words[i].key))
+            continue;
+        TRY (json_get_string (root, words[i].key, &s, err));
+        snprintf (words[i].word, 64, "%.63s", s);
+    }
     return ST_OK;
 }
 
@@ -429,7 +451,7 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
 
 #define ZERO_STAGES 0xfu /* all of them */
 
-/* Stages that the framework has not are not offered; no sharding at all always is. */
+/* Stages that the framework has not are not offered. */
 static enum status read_zero_stages (const struct json_at *root,
                                      struct workload_profile *p, struct error *err)
 {
@@ -440,7 +462,7 @@ static enum status read_zero_stages (const struct json_at *root,
     if (!list.v)
         return ST_OK;
     TRY (json_want_array (&list, &n, err));
-    p->zero_stages = 1u;
+    p->zero_stages = 0u;
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         long long stage;
@@ -457,7 +479,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
                                    struct error *err)
 {
     struct json_at zero = json_key (root, "zero"),
-                   with_pipeline = json_key (root, "zero_with_pipeline");
+                   with_pipeline = json_key (root, "zero_with_pipeline"),
+                   with_tensor = json_key (root, "zero_with_tensor");
 
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
     if (zero.v)
@@ -468,7 +491,13 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     if (with_pipeline.v)
         TRY (
             json_get_int (root, "zero_with_pipeline", 0, 3, &p->zero_with_pipeline, err));
+    p->zero_with_tensor = 3;
+    if (with_tensor.v)
+        TRY (json_get_int (root, "zero_with_tensor", 0, 3, &p->zero_with_tensor, err));
     TRY (read_zero_stages (root, p, err));
+    p->parallelism = ~0u;
+    TRY (read_words (root, "parallelism", parallel_bit, "tp, sp, pp, cp or ep",
+                     &p->parallelism, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
     TRY (read_schedules (root, p, err));
@@ -497,10 +526,12 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 
     text_add (
         &known,
-        "version name source sources frameworks gpu precision zero attention "
+        "version name source sources frameworks gpu fitted_on elsewhere precision zero "
+        "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_stages schedules schedules_on_request recompute_modules "
+        "zero_with_pipeline zero_with_tensor zero_stages parallelism schedules "
+        "schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
     for (size_t i = 0; i < N_FLAGS; i++)
@@ -566,15 +597,31 @@ double workload_interval (double residual)
     return exp (1.645 * residual);
 }
 
+bool workload_is_fitted (const struct workload_profile *p, const struct workload_model *m,
+                         const char *gpu)
+{
+    bool on = false;
+
+    if (p->n_fitted_on == 0)
+        return !p->compute_of_type;
+    for (int i = 0; i < p->n_fitted_on; i++)
+        on = on || strncmp (gpu, p->fitted_on[i], strlen (p->fitted_on[i])) == 0;
+    return on && (m->experts == 0 || p->fitted_experts);
+}
+
+#define SPREAD_UNFITTED 0.17 /* of composed profiles (docs/accuracy.md) */
 #define SPREAD_EXPERTS 0.15
 #define SPREAD_MIX 0.2
 
 double workload_step_spread (const struct workload_profile *p,
-                             const struct workload_model *m, bool mixed)
+                             const struct workload_model *m, bool fitted, bool mixed)
 {
+    double least = p->compute_of_type && p->n_fitted_on == 0 ? 0.0 : SPREAD_UNFITTED;
     double square = p->time.residual * p->time.residual;
 
-    if (m->experts > 0)
+    if (!fitted && square < least * least)
+        square = least * least;
+    if (m->experts > 0 && !fitted)
         square += SPREAD_EXPERTS * SPREAD_EXPERTS;
     if (mixed)
         square += SPREAD_MIX * SPREAD_MIX;
@@ -616,11 +663,11 @@ static json_t *modules_json (unsigned modules)
     return json_string (workload_recompute_text (&c, text));
 }
 
-/* The memory options that the framework offers, where it does. */
-static void put_memory_options (const struct workload_profile *p, json_t *doc)
+/* What the framework splits, and its memory options. */
+static void put_options (const struct workload_profile *p, json_t *doc)
 {
     json_t *offloads = json_array (), *modules = json_array (), *searched = json_array (),
-           *bytes = json_array ();
+           *bytes = json_array (), *parallel = json_array ();
 
     for (int i = 0; i < WORKLOAD_MODULES; i++)
         if (p->recompute_modules >> i & 1)
@@ -634,25 +681,36 @@ static void put_memory_options (const struct workload_profile *p, json_t *doc)
         if (p->offloads >> i & 1)
             json_array_append_new (offloads, json_string (workload_offload_name (
                                                  (enum workload_offload) i)));
+    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
+        if (p->parallelism >> i & 1)
+            json_array_append_new (parallel, json_string (workload_parallel_names[i]));
+    json_object_set_new (doc, "parallelism", parallel);
+    json_object_set_new (doc, "zero_with_tensor", json_integer (p->zero_with_tensor));
     json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);
     json_object_set_new (doc, "optimizer_bytes_offered", bytes);
 }
 
+static json_t *names_json (const char name[][64], int n)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < n; i++)
+        json_array_append_new (list, json_string (name[i]));
+    return list;
+}
+
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = json_array (), *frameworks = json_array (), *zeros = json_array (),
-           *doc;
+    json_t *sources = names_json (p->source, p->n_sources),
+           *frameworks = names_json (p->framework, p->n_frameworks),
+           *zeros = json_array (), *doc;
     struct workload_config config = {.recompute = p->recompute},
                            sharded = {.recompute = p->recompute_sharded};
     struct workload_profile copy = *p;
     char word[WORKLOAD_RECOMPUTE_TEXT], sharded_word[WORKLOAD_RECOMPUTE_TEXT];
 
-    for (int i = 0; i < p->n_sources; i++)
-        json_array_append_new (sources, json_string (p->source[i]));
-    for (int i = 0; i < p->n_frameworks; i++)
-        json_array_append_new (frameworks, json_string (p->framework[i]));
     for (int i = 0; i <= 3; i++)
         if (p->zero_stages >> i & 1)
             json_array_append_new (zeros, json_integer (i));
@@ -677,8 +735,12 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     for (size_t i = 0; doc && i < N_FLAGS; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)
-        put_memory_options (p, doc);
+        put_options (p, doc);
     if (doc && p->gpu[0])
         json_object_set_new (doc, "gpu", json_string (p->gpu));
+    if (doc && p->elsewhere[0])
+        json_object_set_new (doc, "elsewhere", json_string (p->elsewhere));
+    if (doc && p->n_fitted_on > 0)
+        json_object_set_new (doc, "fitted_on", names_json (p->fitted_on, p->n_fitted_on));
     return doc;
 }

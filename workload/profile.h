@@ -6,11 +6,23 @@
 
 #define WORKLOAD_SOURCES_MAX 24
 #define WORKLOAD_RELEASES_MAX 4
+#define WORKLOAD_FITTED_MAX 8
 #define WORKLOAD_SEARCHED_MAX 8
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
 
 /** The stage that a source measures: the fullest, the last or the first. */
 enum workload_measured { MEASURED_MAX, MEASURED_LAST, MEASURED_FIRST };
+
+/** What a job may be split over beside data parallelism. */
+enum workload_parallel {
+    PARALLEL_TP,
+    PARALLEL_SP, /* the sequence, over the tensor-parallel group */
+    PARALLEL_PP,
+    PARALLEL_CP,
+    PARALLEL_EP,
+    WORKLOAD_PARALLELS
+};
+extern const char *const workload_parallel_names[]; /* "tp" and so on; NULL ends */
 
 /** What selective recomputation repeats: attention (Megatron); every second product and what
  *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
@@ -41,7 +53,14 @@ struct workload_profile {
     char framework[WORKLOAD_SOURCES_MAX]
                   [64]; /* words of runs' frameworks that it serves */
     int n_frameworks;
-    char gpu[64];            /* the GPU type whose runs it serves by default; "": none */
+    char gpu[64]; /* the GPU type whose runs it serves by default; "": none */
+    char fitted_on[WORKLOAD_FITTED_MAX]
+                  [64];  /* GPU types whose runs its constants of time are from, or what
+                           their names begin with */
+    int n_fitted_on;     /* 0: nobody says */
+    bool fitted_experts; /* models with experts were among them */
+    char elsewhere[64];  /* the shipped profile that serves on others; "": itself */
+    char why[192];       /* it serves, if nobody named it; never in a file */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank; /* and of which pipeline stage */
     bool splits_sequences;                /* over tp, too, unless a run says otherwise */
@@ -94,7 +113,9 @@ struct workload_profile {
     int zero;                                  /* the same */
     enum workload_partition partition;         /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
-    unsigned zero_stages;   /* bits 1 << stage: those that it offers; 0 always is */
+    int zero_with_tensor;   /* the same with tensor parallelism */
+    unsigned zero_stages;   /* bits 1 << stage: those that it offers */
+    unsigned parallelism;   /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;
@@ -241,23 +262,26 @@ double workload_expert_capacity (const struct workload_profile *p);
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
 
-/** A stage's layers come in multiples of this: the chunks that hold equally many of them, or 1
- *  where chunks may be uneven.
- *
- *  They may where the profile's framework runs that and all layers are recomputed or none; and
- *  they are where the layers do not divide into the chunks, or where it takes only one layer of
- *  the last chunks of some stages (the last stage, which has the head, among them). */
-int workload_layers_unit (const struct workload_model *m, const struct workload_config *c,
+/** A stage's layers come in multiples of this: the chunks, which hold equally many of them, or 1
+ *  where chunks may be uneven, as they may where the profile's framework runs that and all layers
+ *  are recomputed or none. */
+int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p);
 
 /** A 90 % interval goes from estimate / factor to estimate x factor, where errors are
  *  log-normal: exp (1.645 residual).  @param residual  of the logarithm, as in a profile */
 double workload_interval (double residual);
 
-/** Standard deviation of log (measured / estimate) of a step time where the profile was not
- *  fitted on such runs: its residual, and more with experts and on GPUs of several types. */
+/** Are the profile's constants of time from runs of such a model on such a GPU type?  Of a fitted
+ *  profile that does not say they are, of a composed one they are not. */
+bool workload_is_fitted (const struct workload_profile *p, const struct workload_model *m,
+                         const char *gpu);
+
+/** Standard deviation of log (measured / estimate) of a step time: the profile's residual; where it
+ *  was not fitted on such runs that of composed profiles at least, and more with experts and on
+ *  GPUs of several types. */
 double workload_step_spread (const struct workload_profile *p,
-                             const struct workload_model *m, bool mixed);
+                             const struct workload_model *m, bool fitted, bool mixed);
 
 /** One constant of a profile, for readers, writers and fits. */
 struct workload_constant {
@@ -307,5 +331,14 @@ bool workload_is_release (const char *s);
 int workload_release_of (const struct workload_profile *p, const char *release);
 
 #define WORKLOAD_PROFILE_DEFAULT "megatron-core"
+
+/** The name of the shipped profile that serves on a GPU type where p is meant: its own where its
+ *  constants are from runs on that type, else what it has for others. */
+const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
+
+/** The profile of a job for which none is named: the default one, or what serves in its place on
+ *  the GPU type that sets the job's pace.  It says why. */
+enum status workload_profile_default (const char *gpu, struct workload_profile *out,
+                                      struct error *err);
 
 #endif

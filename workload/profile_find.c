@@ -103,8 +103,8 @@ int workload_release_of (const struct workload_profile *p, const char *release)
 /* What a release cannot have of its own: it would be passed over. */
 static enum status refuse_keys (const struct json_at *entry, struct error *err)
 {
-    static const char *const keys[] = {"releases", "version",    "name",
-                                       "sources",  "frameworks", "gpu"};
+    static const char *const keys[] = {"releases",   "version", "name",     "sources",
+                                       "frameworks", "gpu",     "elsewhere"};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct json_at one = json_key (entry, keys[i]);
@@ -262,4 +262,33 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
     json_decref (doc);
     text_free (&base);
     return st;
+}
+
+/* ---- where none is named ---- */
+
+const char *workload_profile_serving (const struct workload_profile *p, const char *gpu)
+{
+    const struct workload_model dense = {.experts = 0};
+
+    return p->elsewhere[0] && !workload_is_fitted (p, &dense, gpu) ? p->elsewhere
+                                                                   : p->name;
+}
+
+enum status workload_profile_default (const char *gpu, struct workload_profile *out,
+                                      struct error *err)
+{
+    struct workload_profile standard;
+    const char *name;
+
+    TRY (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, err));
+    name = workload_profile_serving (&standard, gpu);
+    if (strcmp (name, standard.name) == 0) {
+        *out = standard;
+        snprintf (out->why, sizeof out->why, "the default");
+        return ST_OK;
+    }
+    TRY (workload_profile_read (name, out, NULL, err));
+    snprintf (out->why, sizeof out->why,
+              "the default where %s was not fitted, as on %.48s", standard.name, gpu);
+    return ST_OK;
 }

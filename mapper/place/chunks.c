@@ -36,7 +36,7 @@ bool chunks_spread (const struct pool *pool, const struct workload_config *c,
                     const int *cap, int *layers)
 {
     const struct mapper_problem *p = pool->problem;
-    int pp = c->deg.pp, unit = workload_layers_unit (p->model, c, p->profile);
+    int pp = c->deg.pp, unit = workload_layers_unit (c, p->profile);
     int first = workload_layers_least (p->model, c), left = p->model->layers - pp * first;
     struct costmodel_compute k;
 

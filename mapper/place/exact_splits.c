@@ -156,7 +156,7 @@ static enum status try_split (struct splits *s)
 static enum status split_rest (struct splits *s, int k, int left)
 {
     const struct mapper_problem *p = s->x->pool->problem;
-    int pp = s->x->c->deg.pp, unit = workload_layers_unit (p->model, s->x->c, p->profile),
+    int pp = s->x->c->deg.pp, unit = workload_layers_unit (s->x->c, p->profile),
         least = workload_layers_least (p->model, s->x->c);
     enum status st = ST_OK;
 

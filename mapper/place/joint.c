@@ -1,7 +1,7 @@
 /* Layers and places of a sketch, annealed together.
  *
- * A move exchanges GPUs, TP groups, the GPUs of two nodes, whole stages, runs of stages or the
- * tails of two replicas, or takes layers from one stage to another.  An exchange between two
+ * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, whole stages, runs of stages
+ * or the tails of two replicas, or takes layers from one stage to another.  An exchange between two
  * stages that does not serve, or that memory forbids, is sometimes tried once more with the two
  * stages' layers divided anew: neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
@@ -58,9 +58,13 @@ static void draw_gpus (struct motion *m)
     draw_runs (m, 1);
 }
 
+/* TP groups, or with context parallelism whole slots, which share a node where they may. */
 static void draw_groups (struct motion *m)
 {
-    draw_runs (m, m->x->c->deg.tp);
+    const struct drawn *x = m->x;
+    int tp = x->c->deg.tp;
+
+    draw_runs (m, tp == 1 || rng_below (&m->rng, x->c->deg.cp) > 0 ? x->slot : tp);
 }
 
 /* The GPUs of two nodes, as far as both have them. */
@@ -130,16 +134,17 @@ static void draw_tails (struct motion *m)
             add (m, (i * dp + a) * slot + r, (i * dp + b) * slot + r);
 }
 
-/* A layer, of every chunk where these hold as many, from one stage to another. */
+/* A layer of every chunk from one stage to another, or a single one where chunks may be uneven. */
 static void draw_layers (struct motion *m)
 {
-    int pp = m->x->c->deg.pp, unit = m->x->unit;
+    int pp = m->x->c->deg.pp;
+    int n = rng_below (&m->rng, 2) ? m->x->unit : m->x->c->deg.vpp;
     int from = rng_below (&m->rng, pp), to = rng_below (&m->rng, pp);
 
-    if (from == to || m->layers[from] - unit < m->x->least)
+    if (from == to || m->layers[from] - n < m->x->least)
         return;
-    m->layers[from] -= unit;
-    m->layers[to] += unit;
+    m->layers[from] -= n;
+    m->layers[to] += n;
     m->other = true;
 }
 
@@ -167,12 +172,12 @@ static bool any_nodes (const struct drawn *x)
 
 static bool any_groups (const struct drawn *x)
 {
-    return x->c->deg.tp > 1;
+    return x->slot > 1;
 }
 
 static bool no_groups (const struct drawn *x)
 {
-    return x->c->deg.tp == 1;
+    return x->slot == 1;
 }
 
 static const struct kind {

@@ -54,7 +54,7 @@ enum status sketch_of (const struct pool *pool, const struct walks *w,
     const struct workload_model *m = pool->problem->model;
     int world = (int) workload_world (&c->deg), at = world;
     int least = workload_layers_least (m, c),
-        unit = workload_layers_unit (m, c, pool->problem->profile);
+        unit = workload_layers_unit (c, pool->problem->profile);
 
     for (int i = 0; i < c->deg.pp; i++)
         if (from->layers[i] < least || (from->layers[i] - least) % unit != 0)
@@ -116,7 +116,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
                         .world = (int) workload_world (&c->deg),
                         .n = w->n_gpus,
                         .slot = c->deg.tp * c->deg.cp,
-                        .unit = workload_layers_unit (p->model, c, p->profile),
+                        .unit = workload_layers_unit (c, p->profile),
                         .least = workload_layers_least (p->model, c)};
     x->per_stage = x->world / c->deg.pp;
     TRY (allocate (x, err));
@@ -199,22 +199,28 @@ bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers
         left += layers[i] - x->least;
         layers[i] = x->least;
     }
-    for (; left > 0; left -= x->unit) {
+    for (int some = x->c->deg.vpp; left > 0;) {
         double least = INFINITY;
         int best = -1;
 
+        some = left < some ? x->unit : some;
         for (int i = first; i <= last; i += by) {
             const struct vessel *v = &x->vessel[i];
-            double s = v->end_s + (layers[i] + x->unit) * v->layer_s;
+            double s = v->end_s + (layers[i] + some) * v->layer_s;
 
-            if (layers[i] + x->unit <= v->room && s < least) {
+            if (layers[i] + some <= v->room && s < least) {
                 least = s;
                 best = i;
             }
         }
-        if (best < 0)
+        if (best < 0 && some == x->unit)
             return false;
-        layers[best] += x->unit;
+        if (best < 0) {
+            some = x->unit;
+            continue;
+        }
+        layers[best] += some;
+        left -= some;
     }
     return true;
 }
@@ -289,10 +295,12 @@ static struct costmodel_price try_layout (struct layouts *l)
     return mapper_price_less (&poured, &even) ? poured : even;
 }
 
-/* GPUs that are laid out together. */
+/* GPUs that are laid out together: what a node can hold of a slot. */
 static int group_of (const struct drawn *x)
 {
-    return x->c->deg.tp > x->pool->max_node_gpus ? 1 : x->c->deg.tp;
+    int most = x->pool->max_node_gpus, tp = x->c->deg.tp;
+
+    return x->slot <= most ? x->slot : tp <= most ? tp : 1;
 }
 
 static const int *order_of (const struct layouts *l, int walk)

@@ -25,7 +25,7 @@ bool pool_layers_alike (const struct pool *pool)
 static int even_split_fits (const struct memest_problem *memory, bool alike, double limit)
 {
     const struct workload_config *c = memory->config;
-    int pp = c->deg.pp, unit = workload_layers_unit (memory->model, c, memory->profile);
+    int pp = c->deg.pp, unit = workload_layers_unit (c, memory->profile);
     int even = (memory->model->layers / unit + pp - 1) / pp * unit;
     struct memest_stage s;
 

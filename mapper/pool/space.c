@@ -79,18 +79,19 @@ struct part {
     struct enumeration e;
 };
 
-/* Do the stages have layers for all their chunks?  Of several numbers of uneven chunks that hold
- * as many layers at most, only the one that takes layers of last chunks alone is tried. */
+/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide the
+ * layers are tried, and those that take layers of last chunks alone. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {
     const struct workload_degrees *d = &c->deg;
     int layers = p->model->layers;
 
-    if (workload_layers_unit (p->model, c, p->profile) == d->vpp)
-        return layers % d->vpp == 0 && layers / d->vpp >= d->pp;
-    return p->axes.vpp != MAPPER_FREE ||
-           workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp;
+    if (layers % d->vpp == 0 && layers / d->vpp >= d->pp)
+        return true;
+    return workload_layers_unit (c, p->profile) < d->vpp &&
+           (p->axes.vpp != MAPPER_FREE ||
+            workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp);
 }
 
 /* Is it one of the space? */
@@ -402,6 +403,22 @@ static json_t *space_json (const struct enumeration *e)
     return space;
 }
 
+/* Does the framework have what is fixed?  A ZeRO stage is of several replicas, a split sequence of
+ * several tensor-parallel ranks, where the degree is free. */
+static enum status check_offered (const struct mapper_problem *p, struct error *err)
+{
+    const struct mapper_axes *a = &p->axes;
+    struct workload_config c = mapper_axes_config (a);
+
+    if (a->dp == MAPPER_FREE)
+        c.deg.dp = 2;
+    if (a->sequence_parallel == 1 && a->tp == MAPPER_FREE)
+        c.deg.tp = 2;
+    c.sequence_parallel = a->sequence_parallel == 1;
+    mapper_axes_usual (a, p->profile, &c);
+    return workload_config_offered (&c, p->profile, err);
+}
+
 /* Why is the space empty?  Fixed values are checked one by one against the rest at 1. */
 static enum status explain_empty (const struct pool *pool, struct error *err)
 {
@@ -437,8 +454,6 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 
     enum status st = workload_config_check (p->model, p->job, &c, err);
 
-    if (st == ST_OK)
-        st = workload_config_offered (&c, p->profile, err);
     if (st != ST_OK)
         return st;
     if (!chunks_divide (p, &c))
@@ -511,6 +526,13 @@ static void join (struct enumeration *e, struct enumeration *part)
     release_values (part);
 }
 
+/* The largest degree that is tried: 1 of what the framework cannot split. */
+static long long most_of (const struct mapper_problem *p, enum workload_parallel over,
+                          long long most)
+{
+    return p->profile->parallelism >> over & 1 ? most : 1;
+}
+
 /* Every tp, cp and pp.  @param[out] part  free it  @return how many; -1 out of memory */
 static long list_parts (const struct enumeration *e, struct part **part)
 {
@@ -520,15 +542,17 @@ static long list_parts (const struct enumeration *e, struct part **part)
     int wide = pool->n_gpus < TP_WIDE ? pool->n_gpus : TP_WIDE;
     int tp_hi = pool->max_node_gpus < wide ? wide : pool->max_node_gpus;
     struct values cp = {0};
-    bool room = divisors (p->job->seq, pool_cp_most (p), a->cp, &cp);
+    bool room =
+        divisors (p->job->seq, most_of (p, PARALLEL_CP, pool_cp_most (p)), a->cp, &cp);
     long n = 0;
 
     for (int tp = a->tp == MAPPER_FREE ? 1 : a->tp;
-         tp <= (a->tp == MAPPER_FREE ? tp_hi : a->tp); tp++)
+         tp <= (a->tp == MAPPER_FREE ? most_of (p, PARALLEL_TP, tp_hi) : a->tp); tp++)
         for (int k = 0; k < cp.n && p->model->heads % tp == 0; k++) {
             long long most = pool->n_gpus / ((long long) tp * cp.v[k]);
             long long pp = a->pp == MAPPER_FREE ? 1 : a->pp;
-            long long pp_hi = a->pp == MAPPER_FREE ? p->model->layers : a->pp;
+            long long pp_hi =
+                a->pp == MAPPER_FREE ? most_of (p, PARALLEL_PP, p->model->layers) : a->pp;
 
             for (; pp <= pp_hi && pp <= most && room; pp++) {
                 room = array_grow (part, (size_t) n, sizeof **part);
@@ -602,6 +626,7 @@ enum status pool_configurations (const struct pool *pool, int threads,
                             .limit = limit};
     enum status st = ST_OK;
 
+    TRY (check_offered (pool->problem, err));
     list_ways (&e);
     list_all (&e);
     if (e.failed)

@@ -171,7 +171,7 @@ static void exchanges (void **state)
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = one (t[i].cell);
 
-        assert_int_equal (r.run[0].exchange_overlap, t[i].overlap);
+        assert_int_equal (r.run[0].facts.exchange_overlap, t[i].overlap);
         calibrate_runs_release (&r);
     }
 }
@@ -278,7 +278,7 @@ static void skipped (void **state)
         {"inter_node_gbps=1e-308", "inter_node_gbps is out of range"},
         {"attention=magic", "attention \"magic\": expected flash"},
         {"notes=attention-backend=magic", "attention-backend not understood"},
-        {"notes=fused-norm=maybe", "a kernel's note is neither true nor false"},
+        {"notes=fused-norm=maybe", "a note that is true or false is neither"},
         {"notes=PP schedule=random", "schedule not understood"},
         {"sp=8", "sp \"8\": expected 0 or 1"},
         {"notes=decoder-first-pipeline-num-layers=32", "do not fit"},

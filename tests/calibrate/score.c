@@ -163,12 +163,35 @@ static void times (void **state)
     CLOSE (s.errors.worst, 1.0, 1e-12);
 }
 
+/* Equal estimates choose none of theirs: they take the mean of their times.  Alone they are no
+ * group, however far their times are apart. */
+static void repeated (void **state)
+{
+    static const double measured[] = {1, 2, 3, 3, 8}, estimate[] = {5, 5, 5, 6, 6};
+    struct calibrate_run run[5] = {0};
+    struct calibrate_runs runs = {.run = run, .n = 3};
+    struct calibrate_time_scores s;
+    struct error err = {""};
+    (void) state;
+
+    for (int i = 0; i < 5; i++)
+        run[i].iter_time_s = measured[i];
+    ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
+    assert_true (s.regret.groups == 0 && isnan (s.regret.mean));
+    runs.n = 5;
+    ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
+    assert_true (s.regret.groups == 1 && s.regret.small == 1 && s.regret.worst == 0);
+    run[2].iter_time_s = 18; /* a mean of 7 beside 5.5 */
+    ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
+    CLOSE (s.regret.worst, 7 / 5.5 - 1, 1e-12);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (errors), cmocka_unit_test (orders),
-        cmocka_unit_test (kendall_counted), cmocka_unit_test (labels),
-        cmocka_unit_test (times)};
+        cmocka_unit_test (repeated), cmocka_unit_test (errors),
+        cmocka_unit_test (orders),   cmocka_unit_test (kendall_counted),
+        cmocka_unit_test (labels),   cmocka_unit_test (times)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

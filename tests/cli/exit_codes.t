@@ -40,7 +40,13 @@ expect 2 "unknown recompute" "recompute: expected none" $plan "$C" llama-2-7b $j
 expect 2 "unknown module" "recompute: expected none" $plan "$C" llama-2-7b $job --recompute mlp,much
 expect 1 "a module that the model has not" "recompute moe_act: llama-2-7b has no such part" $plan "$C" llama-2-7b $job --recompute moe_act
 expect 1 "modules that the framework does not repeat" "recompute mlp: profile fsdp does not offer it" $plan "$C" llama-2-7b $job --recompute mlp --profile fsdp
-expect 1 "optimizer states that the framework has not" "optimizer bytes 7: profile megatron-core offers 4, 6, 8, 10, 12" $plan "$C" llama-2-7b $job --optimizer-bytes 7
+for refused in "fsdp --pp 2|pp 2: profile fsdp has no pipeline" "fsdp --zero 0|zero 0: profile fsdp has no such stage" \
+    "deepspeed --sequence-parallel on|sequence parallelism on: profile deepspeed does not have it" \
+    "deepspeed --zero 3 --tp 2|zero 3 with tp 2: profile deepspeed supports at most zero 2"; do
+    expect 1 "what the framework has not: ${refused%|*}" "${refused#*|}" $plan "$C" llama-2-7b --profile ${refused%|*}
+done
+expect 1 "... nor is it priced" "tp 2: profile litgpt has no tensor parallelism" $L time "$C" llama-2-7b --tp 2 --profile litgpt
+expect 1 "optimizer states that the framework has not" "optimizer bytes 7: profile megatron-core-composed offers 4, 6, 8, 10, 12" $plan "$C" llama-2-7b $job --optimizer-bytes 7
 expect 2 "optimizer states of nothing" "optimizer-bytes: expected a whole number from 1" $plan "$C" llama-2-7b $job --optimizer-bytes 0
 expect 2 "published formulas know no modules" "recompute mlp needs --memory-model linkwise" $plan "$C" llama-2-7b $job --recompute mlp --memory-model korthikanti
 expect 2 "... nor short optimizer states" "optimizer-bytes needs --memory-model linkwise" $plan "$C" llama-2-7b $job --optimizer-bytes 8 --memory-model fujii
@@ -63,7 +69,7 @@ expect 2 "chunks of a V" "v-half schedule has two chunks" $L mem llama-2-7b --gp
 expect 2 "two standard inputs" "only one input" $plan - - $job
 expect 2 "mem without a GPU" "MODEL and --gpu are required" $L mem llama-2-7b --seq 128
 expect 2 "offloading to nowhere" "offload: expected none" $L mem llama-2-7b --gpu l4 --seq 128 --offload disk
-expect 1 "offloading that the framework has not" "offload all: profile megatron-core does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all
+expect 1 "offloading that the framework has not" "offload all: profile megatron-core-composed does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all
 expect 0 "offloading" " 12.55 .* 0.00 .* 0.00 " $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --profile deepspeed --zero 2
 expect 2 "published formulas know no offloading" "offload needs --memory-model linkwise" $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --memory-model fujii
 expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096

@@ -25,6 +25,8 @@ expect 0 "validate" "10 rows, 8 used, 2 skipped" $L validate "$T/runs.csv"
 prints "1 +10 +layers unknown" "1 +11 +tp x pp x cp does not divide gpus" \
     "^lab +megatron-core +6 +[0-9.]+" "out of memory, 2 of 8 labelled runs" \
     "^linkwise, probability .5 +[01]\.[0-9]+" "^Fujii's estimate over 80 % +[01]\.[0-9]+"
+expect 0 "validate -v" "^profile  megatron-core, fitted: .*; network: .*" $L validate "$T/runs.csv" -v
+prints "^compute  a100-sxm4-80g \([0-9]+\): products fitted on A100"
 expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$L validate - <'$T/runs.csv'"
 expect 0 "validate --per-row" "10 rows" $L validate "$T/runs.csv" --per-row "$T/rows.csv"
 [ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_iter_time_low_s,est_iter_time_high_s,est_peak_mem_gb,est_peak_mem_low_gb,est_peak_mem_high_gb,est_oom_probability,est_fits" ] &&
@@ -78,9 +80,11 @@ result $? "... with every table" "$T/out"
 expect 0 "calibrate step times" "^8 step times:" $L calibrate "$T/times.csv" --profile megatron-core -o "$T/fast.json"
 prints "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +66 +66 +not determined by these runs" \
     "^before +9\.1" "^fitted, on the same runs +[01]\.[0-9]" "^fitted, each model held out +[0-9.]+" \
-    "^next run: none near these would tell much more"
+    "^by the constants step times near these are known within [0-9.]+ %, with that run within [0-9.]+ %"
 ! grep -q "memory constants" "$T/out" && grep -q '"memory": null' "$T/fast.json" && grep -q '"not_estimated": \[\]' "$T/fast.json"
 result $? "the record of a fit of times alone" "$T/fast.json"
+{ head -1 "$T/times.csv"; sed -n 2p "$T/times.csv"; } >"$T/first.csv"
+expect 0 "what to measure after one run" "^next run: row 2 with .*: the spread of all times together, 12 % before any run, goes from [0-9]+ to [0-9]+ %" $L calibrate "$T/first.csv" --profile megatron-core
 expect 0 "the run to measure next" "^next run: row [0-9]+ with [a-z_]+ [0-9]+ instead of [0-9]+ .*: the spread of " $L calibrate examples/runs/bloom.csv
 mape_of() { $L validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
 awk -v a="$(mape_of "$T/times.csv" "$T/fast.json")" 'BEGIN { exit !(a > 0 && a < 2) }'
@@ -116,6 +120,13 @@ expect 0 "a time of 1e-300 s and one that is text" "^6 step times:" $L calibrate
 ! grep -Eiw "nan|inf" "$T/out" && [ "$(wc -L <"$T/out")" -lt 200 ]
 result $? "... neither NaN nor a number of 300 digits" "$T/out"
 
+# One configuration that was measured at 2.0, .2 and 20 s: named, and the profile can be read.
+for s in 2.0 .2 20; do sed -n 2p "$T/times.csv" | sed "s/,[0-9.]*,,,,,,note,/,$s,,,,,,note,/"; done >"$T/odd.rows"
+{ head -1 "$T/times.csv"; cat "$T/odd.rows"; } >"$T/odd.csv"
+expect 0 "rows that contradict each other" "^residual +0.12 +[01]\.?[0-9]* +fitted" $L calibrate "$T/odd.csv" --profile megatron-core -o "$T/odd.json"
+grep -q "warning: rows 3 and 4 contradict each other: step times of 0.2 and 20 s, and 3 rows of this configuration" "$T/err"
+result $? "... are named with their figures" "$T/err"
+expect 0 "... and leave a profile that can be read" "step" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/odd.json"
 # What cannot be is said with its row, and no fit takes it.
 sed "2s/,\([0-9.]*\),,,,,,note,/,0.001,,,,,,note,/" "$T/times.csv" >"$T/doubt.csv"
 for c in validate calibrate; do

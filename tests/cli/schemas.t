@@ -74,13 +74,15 @@ import json, math, sys
 own, printed, file, time, mem = (json.load(open("%s/%s.json" % (sys.argv[1], f)))
                                  for f in ("parts", "printed", "file", "time", "mem"))
 def types(doc):
+    assert all(t["source"] for t in doc["parts"]["gpu_types"])
     return [(t["name"], t["from"], len(t["record"]["here"])) for t in doc["parts"]["gpu_types"]]
 assert dict(own["parts"], gpu_types=types(own)) == {"framework": "mine", "framework_kind": "composed",
-                        "framework_source": "x" + "\u00e9" * 255,
+                        "framework_source": "x" + "\u00e9" * 255, "framework_why": "named",
                         "gpu_types": [("mine", "cluster file", 0)]}, own["parts"]
-assert time["parts"]["framework"] == "megatron-core", time["parts"]
-assert time["parts"]["framework_kind"] == "fitted", time["parts"]
-assert types(time) == types(mem) == [("h100-sxm5-80g", "built-in", 1)]
+assert time["parts"]["framework"] == "megatron-core-composed", time["parts"]
+assert time["parts"]["framework_kind"] == "composed", time["parts"]
+assert "megatron-core was not fitted" in time["parts"]["framework_why"], time["parts"]
+assert types(time) == types(mem) == [("h100-sxm5-80g", "built-in", 0)]
 assert types(printed) == types(own)
 del printed["parts"]
 factor = math.exp(1.645 * json.load(open("workload/profiles/torchtitan.json"))["time"]["residual"])

@@ -1,5 +1,6 @@
-/* A plan's configuration, written as each framework's file and read again, is the same: over random
- * plans.  What a framework cannot be told is refused, with what works. */
+/* A plan's configuration and the facts of its profile, written as each framework's file and read
+ * again, are the same: over random plans and all profiles.  What a framework cannot be told is
+ * refused, with what works. */
 #include "tests/lib/folder.h"
 
 #include "base/json.h"
@@ -83,9 +84,10 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
     c->optimizer_bytes = bytes[rng_below (r, COUNT_OF (bytes))];
     draw_recompute (r, &p->model, c, p->model.layers / c->deg.pp);
-    p->job = (struct workload_job){.seq = 1024 * power (r, 3),
-                                   .precision =
-                                       precisions[rng_below (r, COUNT_OF (precisions))]};
+    p->job = (struct workload_job){
+        .seq = 1024 * power (r, 3),
+        .attention = (enum workload_attention) rng_below (r, 3),
+        .precision = precisions[rng_below (r, COUNT_OF (precisions))]};
     p->job.global_batch = c->micro_batch * c->deg.dp * c->deg.pp * power (r, 3);
     if (workload_config_check (&p->model, &p->job, c, NULL) != ST_OK ||
         c->deg.pp * c->deg.vpp > p->model.layers)
@@ -94,19 +96,45 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
     return true;
 }
 
+/* Any profile, and a GPU type with blocks or racks or neither. */
+static void draw_priced (struct rng *r, struct workload_profile *profile,
+                         struct jobs_priced *by)
+{
+    static const char *const types[] = {"a100-sxm4-80g", "h100-sxm5-80g", "b200-192g",
+                                        "gb200-192g"};
+    int n = 0;
+
+    while (workload_profile_shipped (n))
+        n++;
+    *profile = profile_of (workload_profile_shipped (rng_below (r, n)));
+    if (rng_below (r, 4) == 0) {
+        profile->drops_tokens = true;
+        profile->time.expert_capacity = 1.25;
+    }
+    by->profile = profile;
+    by->gpu = topology_gpu_type_builtin (types[rng_below (r, COUNT_OF (types))]);
+}
+
 /* ---- the frameworks ---- */
+
+enum facts { DEEPSPEED_FACTS, TITAN_FACTS, BRIDGE_FACTS, MEGATRON_FACTS }; /* each more */
 
 static const struct framework {
     const char *file;
     jobs_writer *write;
     bool has_model, has_seq, has_recompute, exact; /* the model, all of it */
+    enum facts facts;
     const char *framework;
     int least; /* of PLANS: written */
 } frameworks[] = {
-    {"args", jobs_megatron_write, false, false, true, true, "megatron-lm", 300},
-    {"overrides.yaml", jobs_nemo_write, true, true, true, false, "megatron-bridge", 150},
-    {"job.toml", jobs_torchtitan_write, true, true, true, true, "torchtitan", 60},
-    {"ds_config.json", jobs_deepspeed_write, false, false, false, true, "deepspeed", 30},
+    {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS, "megatron-lm",
+     300},
+    {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
+     "megatron-bridge", 150},
+    {"job.toml", jobs_torchtitan_write, true, true, true, true, TITAN_FACTS, "torchtitan",
+     60},
+    {"ds_config.json", jobs_deepspeed_write, false, false, false, true, DEEPSPEED_FACTS,
+     "deepspeed", 30},
 };
 
 /* ---- the same? ---- */
@@ -163,6 +191,60 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
                         i]);
 }
 
+#define SAID_FACTS "megatron-core-composed" /* what a row says is put on */
+
+static void same_experts (const struct workload_plan *p, const struct jobs_priced *by,
+                          const struct workload_profile *said, const char *what,
+                          const char *written)
+{
+    const struct workload_config *c = &p->config;
+    bool blocks = costmodel_takes_blocks (p->job.precision, by->gpu),
+         dropped = by->profile->drops_tokens,
+         flex = by->profile->time.deduplicated_dispatch && !dropped;
+
+    SAME (dropped, said->drops_tokens);
+    if (dropped)
+        SAME (by->profile->time.expert_capacity, said->time.expert_capacity);
+    SAME (workload_exchanges_overlap (by->profile, c),
+          workload_exchanges_overlap (said, c));
+    if (c->deg.ep * c->deg.etp > 1)
+        SAME (flex, said->time.deduplicated_dispatch);
+    SAME (by->profile->fused_experts && blocks, said->fused_experts && blocks);
+}
+
+/* What a step is priced by, of what the framework has an option for. */
+static void same_facts (const struct workload_plan *p, const struct jobs_priced *by,
+                        const struct calibrate_run *run, const struct framework *f,
+                        const char *what, const char *written)
+{
+    const struct workload_profile *own = by->profile, neutral = profile_of (SAID_FACTS),
+                                  said = calibrate_profile_as_said (run, &neutral);
+    const struct workload_config *c = &p->config;
+    bool quantised = workload_quantised_bytes (p->job.precision) > 0,
+         fused = workload_choose (run->job.fused_mlp, said.fused_mlp);
+
+    if (f->facts != TITAN_FACTS)
+        SAME (own->time.dp_overlap > 0.0, said.time.dp_overlap > 0.0);
+    if (p->job.precision == PREC_BF16 || (quantised && f->facts != DEEPSPEED_FACTS))
+        SAME (own->memory.gradient_bytes <= 2.0, said.memory.gradient_bytes <= 2.0);
+    if (f->facts == TITAN_FACTS)
+        SAME (own->fused_mlp && own->fused_norm, fused);
+    if (f->facts < BRIDGE_FACTS)
+        return;
+    SAME (own->fused_mlp, fused);
+    SAME (own->time.tp_comm_overlap && c->sequence_parallel,
+          said.time.tp_comm_overlap && c->sequence_parallel);
+    SAME (own->fused_rotary, said.fused_rotary);
+    SAME (own->fused_accumulation && c->zero < 2, said.fused_accumulation);
+    SAME (p->job.attention, run->job.attention);
+    SAME (costmodel_capture (&p->model, &p->job, c, own, by->gpu),
+          costmodel_capture (&p->model, &p->job, c, &said, by->gpu));
+    if (f->facts == MEGATRON_FACTS && quantised && c->zero > 0)
+        SAME (own->memory.fp8_weight_bytes < 3.0, said.memory.fp8_weight_bytes < 3.0);
+    if (p->model.experts > 0)
+        same_experts (p, by, &said, what, written);
+}
+
 static void same_model (const struct workload_model *a, const struct workload_model *b,
                         const char *what, const char *written)
 {
@@ -186,12 +268,13 @@ static void same_model (const struct workload_model *a, const struct workload_mo
 
 /* ---- there and back ---- */
 
-static void read_back (const struct workload_plan *p, const struct framework *f,
-                       const char *path, const char *config, const char *written)
+static void read_back (const struct workload_plan *p, const struct jobs_priced *by,
+                       const struct framework *f, const char *path, const char *config,
+                       const char *written)
 {
     const char *files[] = {path, config};
     const struct jobs_given given = {.gpus = (int) workload_world (&p->config.deg),
-                                     .gpu = "h100-sxm5-80g",
+                                     .gpu = by->gpu->name,
                                      .seq = f->has_seq ? 0 : p->job.seq};
     bool beside = !f->has_model || p->model.pattern[0];
     struct jobs jobs;
@@ -213,6 +296,7 @@ static void read_back (const struct workload_plan *p, const struct framework *f,
     if (calibrate_runs_parse ("row", text_str (&row), row.len, &runs, &err) != ST_OK)
         fail_msg ("%s: %s\n%s", what, err.text, written);
     same_config (p, &runs.run[0], f, what, written);
+    same_facts (p, by, &runs.run[0], f, what, written);
     same_model (&p->model, f->exact || beside ? &jobs.job[0].model : &runs.run[0].model,
                 what, written);
     calibrate_runs_release (&runs);
@@ -221,11 +305,12 @@ static void read_back (const struct workload_plan *p, const struct framework *f,
     notes_free (&notes);
 }
 
-static bool there_and_back (const struct workload_plan *p, const struct framework *f)
+static bool there_and_back (const struct workload_plan *p, const struct jobs_priced *by,
+                            const struct framework *f)
 {
     struct text out = {0}, beside = {0};
     struct error err = {""};
-    enum status st = f->write (p, &out, &beside, &err);
+    enum status st = f->write (p, by, &out, &beside, &err);
     char path[FOLDER_PATH], config[FOLDER_PATH];
 
     if (st == ST_NOFIT) {
@@ -241,7 +326,7 @@ static bool there_and_back (const struct workload_plan *p, const struct framewor
         snprintf (path, sizeof path, "%s", in_folder (f->file));
         write_in_folder ("config.json", model, strlen (model));
         snprintf (config, sizeof config, "%s", in_folder ("config.json"));
-        read_back (p, f, path, config, text_str (&out));
+        read_back (p, by, f, path, config, text_str (&out));
         free (model);
         json_decref (doc);
     }
@@ -257,13 +342,16 @@ static void reads_what_was_written (void **state)
     (void) state;
 
     for (int n = 0; n < PLANS;) {
+        struct workload_profile profile;
+        struct jobs_priced by;
         struct workload_plan p;
 
         if (!draw_plan (&r, &p, layers))
             continue;
         n++;
+        draw_priced (&r, &profile, &by);
         for (int i = 0; i < COUNT_OF (frameworks); i++)
-            written[i] += there_and_back (&p, &frameworks[i]);
+            written[i] += there_and_back (&p, &by, &frameworks[i]);
     }
     for (int i = 0; i < COUNT_OF (frameworks); i++) {
         print_message ("# %s: %d of %d\n", frameworks[i].file, written[i], PLANS);

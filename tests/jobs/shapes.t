@@ -8,7 +8,8 @@
 row $F/args.yaml --gpus 128 --gpu h100
 has tp=2 pp=8 ep=8 layers=56 kv_heads=8 precision=bf16 zero=1 framework=megatron-lm
 is "all(w in d['row']['notes'] for w in ('moe-token-dispatcher-type=alltoall', 'moe-expert-capacity-factor=2.0', 'moe-pad-expert-input-to-capacity=true'))"
-is "[u['option'] for u in d['unknown']] == ['MODEL_ARGS.--cuda-graph-impl']"
+is "d['unknown'] == [] and 'cuda-graph-impl=transformer_engine' in d['row']['notes']"
+is "'overlap-grad-reduce=false' in d['row']['notes'] and 'fp8-param-gather' not in d['row']['notes']"
 is "abs(sum(d['estimate']['breakdown_s'].values()) / d['estimate']['step_s'] - 1) < 1e-6" # parts are of the same job
 cp "$T/doc.json" "$T/padded.json"
 sed '/pad-expert/d' $F/args.yaml >"$T/ragged.yaml"

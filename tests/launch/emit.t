@@ -73,26 +73,30 @@ arguments() { # NAME EXPECTED ACTUAL
     { result $? "megatron: $1" /dev/fd/3; } 3<<<"$3"
 }
 common="--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --context-parallel-size 1 --micro-batch-size 1 --global-batch-size 64"
-arguments "degrees, sequence parallelism, ZeRO 1" "$common --sequence-parallel --use-distributed-optimizer --bf16" \
+arguments "degrees, sequence parallelism, ZeRO 1" "$common --sequence-parallel --use-distributed-optimizer --bf16 --overlap-grad-reduce --overlap-param-gather" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel on --recompute none)"
-arguments "full recomputation, fp16, ZeRO 0" "$common --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --fp16" \
+arguments "full recomputation, fp16, ZeRO 0" "$common --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 --fp16 --overlap-grad-reduce" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute full --precision fp16)"
-arguments "recomputation by modules, short optimizer states" "$common --recompute-granularity selective --recompute-modules core_attn mlp --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --no-store-param-remainders --bf16" \
+arguments "recomputation by modules, short optimizer states" "$common --recompute-granularity selective --recompute-modules core_attn mlp --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype bf16 --no-store-param-remainders --bf16 --overlap-grad-reduce --overlap-param-gather" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute mlp,core_attn --optimizer-bytes 8)"
+megatron --tp 4 --pp 4 --dp 2 --profile nemo --optimizer-bytes 8 | grep -q -- "--grad-reduce-in-bf16 --main-grads-dtype bf16" &&
+    ! megatron --tp 4 --pp 4 --dp 2 --profile nemo --optimizer-bytes 12 | grep -- "--main-grads-dtype" # of short states alone
+result $? "megatron: gradients of the precision-aware optimizer"
+megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute mlp,core_attn --optimizer-bytes 8 >/dev/null
 $L check "$T/m.json" >"$T/out" && ! grep -q "NO" "$T/out" && $L eval "$T/m.json" >/dev/null
 result $? "... check and eval take the plan" "$T/out"
-arguments "fp8 moments, fp8" "$common --recompute-granularity selective --recompute-modules layernorm --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8 --bf16 --fp8-format hybrid --fp8-recipe tensorwise" \
+arguments "fp8 moments, fp8" "$common --recompute-granularity selective --recompute-modules layernorm --use-distributed-optimizer --use-precision-aware-optimizer --exp-avg-dtype fp8 --exp-avg-sq-dtype fp8 --bf16 --fp8-format hybrid --fp8-recipe tensorwise --overlap-grad-reduce --overlap-param-gather" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute layernorm --optimizer-bytes 4 --precision fp8)"
 $L plan "1x8 b200-192g intra:800" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 2 --dp 1 --precision nvfp4 --schedule 1f1b -o "$T/m4.json" >/dev/null &&
-    $L emit "$T/m4.json" --to megatron -d "$T/m" >/dev/null && [ "$(grep -A1 fp4 "$T/m/megatron/args" | paste -sd' ')" = "--fp4-format e2m1 --fp4-recipe nvfp4" ]
+    $L emit "$T/m4.json" --to megatron -d "$T/m" >/dev/null && [ "$(grep fp4 "$T/m/megatron/args" | paste -sd' ')" = "--fp4-format e2m1 --fp4-recipe nvfp4" ]
 result $? "megatron: nvfp4 is fp4" "$T/m/megatron/args"
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 4096 --global-batch 64 --tp 1 --pp 4 --dp 8 --ep 8 --recompute moe_act -o "$T/moe.json" >/dev/null &&
     $L emit "$T/moe.json" --to megatron -d "$T/m" >/dev/null && grep -qx -- "--recompute-modules moe_act" "$T/m/megatron/args" && grep -qx -- "--moe-grouped-gemm" "$T/m/megatron/args" && grep -qx -- "--moe-token-dispatcher-type alltoall" "$T/m/megatron/args"
 result $? "megatron: moe_act with grouped products" "$T/m/megatron/args"
-arguments "tf32" "$common" "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --precision tf32)"
-grep -q "^TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1" "$T/m/megatron/README"
+arguments "tf32" "$common --overlap-grad-reduce" "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --precision tf32)"
+grep -q "set TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1" "$T/m/megatron/README"
 result $? "megatron: TF32 is PyTorch's switch" "$T/m/megatron/README"
-arguments "chunks, recomputation by layers of a chunk" "$common --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full --recompute-method block --recompute-num-layers 1 --use-distributed-optimizer --bf16" \
+arguments "chunks, recomputation by layers of a chunk" "$common --num-layers-per-virtual-pipeline-stage 2 --recompute-granularity full --recompute-method block --recompute-num-layers 1 --use-distributed-optimizer --bf16 --overlap-grad-reduce --overlap-param-gather" \
     "$(megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 1 --sequence-parallel off --recompute full:4 --schedule interleaved --vpp 4)"
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --recompute full:3 -o "$T/free.json" >/dev/null
 expect 0 "megatron: a free search takes chunks that it can run" "8 x|32 ranks" $L emit "$T/free.json" --to megatron -d "$T/m"
@@ -100,7 +104,7 @@ expect_chunks() { # NAME LAYERS EXPECTED: --schedule interleaved with two chunks
     megatron --tp 4 --pp 4 --dp 2 --micro-batch 1 --zero 0 --sequence-parallel off --recompute none --schedule interleaved --vpp 2 >/dev/null
     edit "$T/m.json" "d['layers_per_stage'] = [$2]"
     $L emit "$T/m.json" --to megatron -d "$T/m" >/dev/null
-    arguments "$1" "$common $3 --bf16" "$(paste -sd' ' "$T/m/megatron/args")"
+    arguments "$1" "$common $3 --bf16 --overlap-grad-reduce" "$(paste -sd' ' "$T/m/megatron/args")"
 }
 expect_chunks "uneven chunks, round after round" 10,8,8,6 "--pipeline-model-parallel-layout Ettttt|tttt|tttt|ttt|ttttt|tttt|tttt|tttL"
 

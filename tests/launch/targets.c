@@ -13,12 +13,13 @@
 #define FSDP(WHAT)                                       \
     "--use-distributed-optimizer\n--use-megatron-fsdp\n" \
     "--data-parallel-sharding-strategy " WHAT            \
-    "\n--no-gradient-accumulation-fusion\n--ckpt-format fsdp_dtensor\n"
+    "\n--ckpt-format fsdp_dtensor\n"
 
 /* A plan's ranks on GPUs of a cluster. */
 struct made {
     struct topology_cluster *cluster;
     struct workload_plan plan;
+    struct workload_profile profile; /* the default */
     struct workload_place place[RANKS];
     int on_node[RANKS];
     int layers[STAGES_MAX];
@@ -27,8 +28,11 @@ struct made {
 
 static void make (struct made *m, const char *cluster, int n, const int *gpu)
 {
-    *m = (struct made){.cluster = cluster_of (cluster), .plan.n_ranks = n};
+    *m = (struct made){.cluster = cluster_of (cluster),
+                       .plan.n_ranks = n,
+                       .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     m->in = (struct launch_input){.plan = &m->plan,
+                                  .profile = &m->profile,
                                   .cluster = m->cluster,
                                   .gpu = gpu,
                                   .ranks_on_node = m->on_node,
@@ -67,6 +71,8 @@ static void says (const struct launcher *l, const struct made *m, const char *pa
     said->len = 0;
     if (l->write (&m->in, &f, &readme, &err) != ST_OK)
         text_add (said, "%s", err.text);
+    if (strcmp (path, l->readme) == 0)
+        text_add (said, "%s", text_str (&readme));
     for (int i = 0; i < f.n; i++) {
         if (err.text[0] == '\0' && strcmp (f.file[i].path, path) == 0)
             text_add (said, "%s", text_str (&f.file[i].text));
@@ -197,11 +203,91 @@ static void takes_megatron_s_words (void **state)
     topology_cluster_destroy (m.cluster);
 }
 
-/* ---- other frameworks' files ---- */
+/* ---- the facts of profiles ---- */
 
 #define TITAN &launch_torchtitan, "torchtitan/job.toml"
 #define SPEED &launch_deepspeed_config, "deepspeed-config/ds_config.json"
 #define NEMO &launch_nemo, "nemo/overrides.yaml"
+#define MEGATRON &launch_megatron, "megatron/args"
+#define ABOUT &launch_megatron, "megatron/README"
+
+/* What of a profile's facts is told on a GPU type, and what the README says of them. */
+static const struct fact {
+    const char *profile, *gpu;
+    const struct launcher *l;
+    const char *path;
+    enum workload_precision precision;
+    int experts; /* ep; 0: the model has none */
+    const char *expected;
+} facts[] = {
+    {"megatron-bridge", "h100-sxm5-80g", MEGATRON, PREC_BF16, 8,
+     "--moe-token-dispatcher-type flex\n--moe-flex-dispatcher-backend deepep\n"
+     "--overlap-grad-reduce\n--overlap-param-gather\n--tp-comm-overlap\n"
+     "--overlap-moe-expert-parallel-comm\n--grad-reduce-in-bf16\n"},
+    {"megatron-bridge@26.04", "h100-sxm5-80g", MEGATRON, PREC_BF16, 8,
+     "--tp-comm-overlap\n--grad-reduce-in-bf16\n"},
+    {"megatron-bridge", "b200-192g", MEGATRON, PREC_FP8, 8,
+     "--fp8-param-gather\n--reuse-grad-buf-for-mxfp8-param-ag\n"
+     "--cuda-graph-impl full_iteration\n--moe-expert-rank-capacity-factor 1.5\n"
+     "--moe-paged-stash\n--moe-pad-experts-for-cuda-graph-inference\n"
+     "--no-check-for-nan-in-loss-and-grad\n--te-rng-tracker\n"
+     "--use-transformer-engine-op-fuser\n"},
+    {"megatron-bridge", "b200-192g", MEGATRON, PREC_FP8, 8, "hybridep"},
+    {"megatron-bridge", "b200-192g", MEGATRON, PREC_FP8, 8,
+     "--fp8-format e4m3\n--fp8-recipe mxfp8\n"},
+    {"megatron-bridge", "h100-sxm5-80g", MEGATRON, PREC_FP8, 8, "--fp8-param-gather\n"},
+    {"megatron-bridge", "gb200-192g", MEGATRON, PREC_BF16, 8,
+     "--cuda-graph-impl transformer_engine\n"
+     "--cuda-graph-modules attn moe_router moe_preprocess\n"},
+    {"megatron-bridge", "h100-sxm5-80g", ABOUT, PREC_BF16, 8, "install DeepEP.\n"},
+    {"nemo", "h100-sxm5-80g", MEGATRON, PREC_BF16, 8,
+     "--moe-token-dispatcher-type alltoall\n"},
+    {"nanotron", "h100-sxm5-80g", MEGATRON, PREC_BF16, 0,
+     "--overlap-param-gather\n--attention-backend flash\n--no-bias-swiglu-fusion\n"
+     "--no-gradient-accumulation-fusion\n"},
+    {"nanotron", "h100-sxm5-80g", ABOUT, PREC_BF16, 0, "    sends that block a stage\n"},
+    {"torchtitan", "h100-sxm5-80g", ABOUT, PREC_BF16, 0,
+     "profile torchtitan, which has these; Megatron has not"},
+    {"torchtitan", "h100-sxm5-80g", ABOUT, PREC_BF16, 0,
+     "optimizer states of 10 bytes a parameter"},
+    {"megatron-bridge", "h100-sxm5-80g", NEMO, PREC_BF16, 8,
+     "ddp:\n  use_distributed_optimizer: true\n  grad_reduce_in_fp32: false\n"},
+    {"megatron-bridge", "h100-sxm5-80g", NEMO, PREC_BF16, 8,
+     "CommOverlapConfig\n  overlap_grad_reduce: true\n  overlap_param_gather: true\n"
+     "  tp_comm_overlap: true\n  overlap_moe_expert_parallel_comm: true\n"},
+    {"megatron-core", "h100-sxm5-80g", NEMO, PREC_BF16, 8, "  tp_comm_overlap: false\n"},
+    {"megatron-bridge", "b200-192g", NEMO, PREC_FP8, 8,
+     "mixed_precision: bf16_with_mxfp8_mixed\n"},
+    {"torchtitan", "h100-sxm5-80g", TITAN, PREC_BF16, 0, "[compile]\nenable = true\n"},
+    {"deepspeed", "h100-sxm5-80g", SPEED, PREC_BF16, 0, "\"grad_accum_dtype\": \"bf16\""},
+};
+
+static void tells_facts (void **state)
+{
+    (void) state;
+
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        const struct fact *x = &facts[i];
+        int tp = x->experts ? 2 : 1;
+        struct workload_config c = {
+            .deg = {tp, 1, 8 / tp, 1, 1, 1, 1}, .zero = 1, .sequence_parallel = tp > 1};
+        struct made m;
+        char line[64], what[32];
+
+        c.zero = x->l == &launch_torchtitan ? 3 : 1;
+        c.deg.ep = x->experts ? x->experts : 1;
+        snprintf (line, sizeof line, "1x8 %s intra:370", x->gpu);
+        make (&m, line, 8, (const int[]){0, 1, 2, 3, 4, 5, 6, 7});
+        m.plan.model = model_of (x->experts ? "mixtral-8x7b" : "llama-3-8b");
+        m.profile = profile_of (x->profile);
+        configure (&m, &c, (const int[STAGES_MAX]){m.plan.model.layers}, x->precision);
+        snprintf (what, sizeof what, "fact %zu", i);
+        expect_says (x->l, &m, x->path, x->expected, what);
+        topology_cluster_destroy (m.cluster);
+    }
+}
+
+/* ---- other frameworks' files ---- */
 
 static const struct configured {
     const struct launcher *l;
@@ -615,6 +701,7 @@ static enum status emit (const char *dir, const char *to, const int *gpu,
     m.plan.config.schedule = SCHEDULE_GPIPE;
     m.plan.layers_per_stage = layers;
     r.plan = &m.plan;
+    r.profile = &m.profile;
     r.cluster = m.cluster;
     st = launch_emit (&r, dir, NULL, err);
     topology_cluster_destroy (m.cluster);
@@ -667,10 +754,12 @@ static void keeps_what_is_of_the_plan (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (takes_megatron_s_words),
-        cmocka_unit_test (takes_other_frameworks_words), cmocka_unit_test (takes_names),
-        cmocka_unit_test (takes_blocks), cmocka_unit_test (keeps_what_is_of_the_plan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (takes_megatron_s_words),
+                                       cmocka_unit_test (tells_facts),
+                                       cmocka_unit_test (takes_other_frameworks_words),
+                                       cmocka_unit_test (takes_names),
+                                       cmocka_unit_test (takes_blocks),
+                                       cmocka_unit_test (keeps_what_is_of_the_plan)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -33,7 +33,7 @@ static inline void draw_overlap (struct rng *r, struct workload_profile *p)
 /* The fewest layers of a stage, and what more it may have comes in multiples of. */
 static inline void layer_units (const struct setting *s, int *least, int *unit)
 {
-    *unit = workload_layers_unit (&s->model, &s->config, &s->profile);
+    *unit = workload_layers_unit (&s->config, &s->profile);
     *least = *unit == s->config.deg.vpp ? *unit
                                         : workload_layers_least (&s->model, &s->config);
 }

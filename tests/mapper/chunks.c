@@ -32,7 +32,7 @@ static bool draw_uneven (struct rng *r, struct setting *s)
     s->config.recompute = (enum workload_recompute) rng_below (r, 3);
     s->config.sequence_parallel = d->tp > 1 && rng_below (r, 2);
     return possible (s) &&
-           workload_layers_unit (&s->model, &s->config, &s->profile) < d->vpp;
+           workload_layers_unit (&s->config, &s->profile) < d->vpp;
 }
 
 struct attack {

@@ -388,7 +388,7 @@ static void most_layers (void **state)
         n = v * (1 + rng_below (&r, chunks));
         limit = least_of (&t, stage, n).peak_bytes *
                 (rng_below (&r, 4) ? 0.5 + rng_unit (&r) : 1.0);
-        unit = workload_layers_unit (&t.model, &t.config, t.profile);
+        unit = workload_layers_unit (&t.config, t.profile);
         for (int k = unit; k <= t.model.layers; k += unit)
             most = least_of (&t, stage, k).peak_bytes <= limit ? k : most;
         assert_int_equal (memest_max_layers (&p, stage, t.model.layers, limit), most);

@@ -77,6 +77,39 @@ static void nominal (void **state)
 }
 
 /* Short and other spellings of GPU types, and what is none. */
+/* Trays of an NVL72 rack reach each other as GPUs of one node do; racks by the network. */
+static void racks (void **state)
+{
+    static const struct {
+        const char *line;
+        int domain; /* nodes of the first rack */
+    } t[] = {{"64x4 gb200", 16},        {"36x4 gb300", 18}, {"18x4 gb200", 18},
+             {"2x4 gb200", 2},          {"4x64 gb200", 1},  {"4x4 gb200 inter:48", 1},
+             {"4x4 gb200 node:192", 1}, {"4x8 b200", 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct topology_cluster *c = cluster_of (t[i].line);
+        double inside = topology_link (c, 0, 1).bytes_per_s;
+        int g = c->node[0].gpus, a = t[i].domain;
+
+        for (int n = 1; n < c->n_nodes && n <= a; n++) {
+            struct topology_link l = topology_link (c, 0, n * g);
+
+            assert_true (n < a ? l.bytes_per_s == inside : l.bytes_per_s < inside / 4);
+            if (n < a)
+                assert_true (l.latency_s == topology_link (c, 0, 1).latency_s);
+        }
+        /* What leaves a rack is no more than the NICs carry. */
+        if (a > 1 && a < c->n_nodes) {
+            assert_true (topology_pair_total (c, 0, 1) == inside * g);
+            assert_true (topology_pair_total (c, 0, a) < inside * g / 4);
+        }
+        assert_int_equal (c->n_nodes == 1 || a == 1 || c->inter.nominal, 1);
+        topology_cluster_destroy (c);
+    }
+}
+
 static void spellings (void **state)
 {
     static const struct {
@@ -288,10 +321,10 @@ static void host_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (plain),     cmocka_unit_test (mixed),
-        cmocka_unit_test (bad_lines), cmocka_unit_test (nominal),
-        cmocka_unit_test (spellings), cmocka_unit_test (host_lists),
-        cmocka_unit_test (host_files)};
+        cmocka_unit_test (plain),      cmocka_unit_test (mixed),
+        cmocka_unit_test (bad_lines),  cmocka_unit_test (nominal),
+        cmocka_unit_test (racks),      cmocka_unit_test (spellings),
+        cmocka_unit_test (host_lists), cmocka_unit_test (host_files)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -354,32 +354,84 @@ static void zero_stages (void **state)
         assert_int_equal (workload_config_offered (&c, &titan, &err),
                           c.zero == 1 ? ST_INVALID : ST_OK);
     assert_non_null (strstr (err.text, "zero 1: profile torchtitan has no such stage"));
-    mapper_axes_zero (&free_one, &titan, &c);
+    mapper_axes_usual (&free_one, &titan, &c);
     assert_int_equal (c.zero, 3);
-    mapper_axes_zero (&free_one, &megatron, &c);
+    mapper_axes_usual (&free_one, &megatron, &c);
     assert_int_equal (c.zero, 1);
     titan.zero_with_pipeline = 2;
     c.deg.pp = 2;
-    mapper_axes_zero (&free_one, &titan, &c);
+    mapper_axes_usual (&free_one, &titan, &c);
     assert_int_equal (c.zero, 2);
     titan.zero_with_pipeline = 1; /* which it has not */
-    mapper_axes_zero (&free_one, &titan, &c);
+    mapper_axes_usual (&free_one, &titan, &c);
     assert_int_equal (c.zero, 0);
     two.zero = 0;
     c.zero = 0;
-    mapper_axes_zero (&two, &titan, &c);
+    mapper_axes_usual (&two, &titan, &c);
     assert_int_equal (c.zero, 0);
+}
+
+/* What frameworks split, and what a profile that says nothing does. */
+static void parallelism (void **state)
+{
+    static const struct {
+        const char *profile;
+        struct workload_degrees deg;
+        int zero;
+        bool sequence;
+        const char *says; /* NULL: offered */
+    } t[] = {
+        {"megatron-core", {2, 2, 2, 2, 1, 2, 1}, 1, true, NULL},
+        {"torchtitan", {2, 2, 2, 2, 1, 2, 1}, 3, true, NULL},
+        {"fsdp", {1, 1, 8, 1, 1, 1, 1}, 3, false, NULL},
+        {"fsdp", {1, 1, 8, 1, 1, 1, 1}, 0, false, "zero 0: profile fsdp has no such"},
+        {"fsdp", {1, 1, 1, 1, 1, 1, 1}, 0, false, NULL}, /* nothing to shard */
+        {"fsdp", {4, 1, 8, 1, 1, 4, 1}, 3, false, "tp 4: profile fsdp has no tensor"},
+        {"litgpt", {1, 8, 1, 1, 1, 1, 1}, 0, false, "pp 8: profile litgpt has no pipe"},
+        {"llm-c", {1, 1, 8, 1, 8, 1, 1}, 1, false, "ep 8: profile llm-c has no expert"},
+        {"llm-c", {1, 1, 4, 2, 1, 1, 1}, 1, false, "cp 2: profile llm-c has no context"},
+        {"torchtune", {2, 1, 4, 1, 1, 2, 1}, 3, true, NULL},
+        {"torchtune", {1, 2, 4, 1, 1, 1, 1}, 0, false, "pp 2: profile torchtune"},
+        {"nanotron", {2, 2, 2, 1, 1, 2, 1}, 1, true, NULL},
+        {"nanotron", {1, 1, 8, 1, 1, 1, 1}, 2, false, "zero 2: profile nanotron"},
+        {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 2, false, NULL},
+        {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 3, false, "zero 3 with tp 4: profile"},
+        {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 2, true, "sequence parallelism on: prof"},
+        {"deepspeed", {1, 1, 8, 1, 1, 1, 1}, 3, false, NULL}};
+    struct mapper_axes tp4 = mapper_axes_free ();
+    struct workload_profile deepspeed = profile_of ("deepspeed");
+    struct workload_config usual;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct workload_config c = {.deg = t[i].deg,
+                                    .micro_batch = 1,
+                                    .zero = t[i].zero,
+                                    .sequence_parallel = t[i].sequence};
+        struct workload_profile p = profile_of (t[i].profile);
+        struct error err = {""};
+
+        assert_int_equal (workload_config_offered (&c, &p, &err),
+                          t[i].says ? ST_INVALID : ST_OK);
+        if (t[i].says && !strstr (err.text, t[i].says))
+            fail_msg ("\"%s\" does not say \"%s\"", err.text, t[i].says);
+    }
+    tp4.tp = 4; /* what is free is as the framework has it */
+    usual = mapper_axes_config (&tp4);
+    mapper_axes_usual (&tp4, &deepspeed, &usual);
+    assert_int_equal (usual.zero, 2);
+    assert_false (usual.sequence_parallel);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (faults),          cmocka_unit_test (mixers),
-        cmocka_unit_test (too_many_gpus),   cmocka_unit_test (coordinates),
-        cmocka_unit_test (even_layers),     cmocka_unit_test (partitions),
-        cmocka_unit_test (words),           cmocka_unit_test (memory_options),
-        cmocka_unit_test (profile_options), cmocka_unit_test (zero_stages),
-        cmocka_unit_test (offloads)};
+        cmocka_unit_test (faults),         cmocka_unit_test (mixers),
+        cmocka_unit_test (too_many_gpus),  cmocka_unit_test (coordinates),
+        cmocka_unit_test (even_layers),    cmocka_unit_test (partitions),
+        cmocka_unit_test (parallelism),    cmocka_unit_test (words),
+        cmocka_unit_test (memory_options), cmocka_unit_test (profile_options),
+        cmocka_unit_test (zero_stages),    cmocka_unit_test (offloads)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -31,6 +31,8 @@ struct group {
 
 /* ---- one option ---- */
 
+#define TYPE_PLACE "; the GPU's type stands in the cluster, as in \"4x8 h100\""
+
 static bool is_whole (const char *given, long *n)
 {
     char *end;
@@ -73,6 +75,12 @@ static const char *number_option (const struct cli_option *o, const struct group
             strncmp (o->name, line->name, strlen (line->name)) == 0)
             return line->name;
     return NULL;
+}
+
+/* "; ..." for what is no number but a GPU's name: --gpu is a beginning of --gpu-mtbf. */
+static const char *hint_number (const char *given)
+{
+    return topology_gpu_type_meant (given) ? TYPE_PLACE : "";
 }
 
 /* --name: expected a, b or c, found "x" */
@@ -120,8 +128,8 @@ static void take (const struct cli_option *o, const char *given, void *value,
     case CLI_KIND_ABOVE:
         if (!is_number (given, &x) || x <= o->lo || x > o->hi)
             usage_error (state,
-                         "--%s: expected a number above %g, at most %g, found \"%s\"",
-                         o->name, o->lo, o->hi, given);
+                         "--%s: expected a number above %g, at most %g, found \"%s\"%s",
+                         o->name, o->lo, o->hi, given, hint_number (given));
         *(double *) value = x;
         return;
     case CLI_KIND_FROM_0:
@@ -181,7 +189,8 @@ static void list_options (const struct group *g, struct option *all, char *lette
 
 /* What other programs call an option, by a word of its name; GPUs are counted by nodes here. */
 static const char *const other_words[][2] = {
-    {"gpus", "nodes"},       {"tensor", "tp"},
+    {"gpus", "nodes"},       {"ngpus", "nodes"},
+    {"world-size", "nodes"}, {"tensor", "tp"},
     {"pipeline", "pp"},      {"data", "dp"},
     {"context", "cp"},       {"expert", "ep"},
     {"gbs", "global-batch"}, {"batch-size", "global-batch"},
@@ -223,6 +232,17 @@ static void guess_option (const struct option *all, struct text_near *near)
         snprintf (near->word, sizeof near->word, "%s", found);
 }
 
+/* What says an option that is none, where the answer is no option but the cluster. */
+static const char *hint_cluster (const char *name)
+{
+    static const char *const counts[] = {"gpus", "ngpus", "world-size"};
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (has_words (name, counts[i]))
+            return "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"";
+    return has_words (name, "gpu-type") || has_words (name, "gpu") ? TYPE_PLACE : "";
+}
+
 /* An option that is none, or the beginning of several. */
 static void refuse_option (const struct option *all, const char *program,
                            const char *name)
@@ -242,9 +262,7 @@ static void refuse_option (const struct option *all, const char *program,
     if (!near.word[0] && n == 0)
         guess_option (all, &near);
     text_add (&line, "%s", text_near_hint (&near, "--", hint));
-    if (has_words (name, "gpus"))
-        text_add (&line,
-                  "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"");
+    text_add (&line, "%s", hint_cluster (name));
     if (n == 0 && !near.word[0])
         text_add (&line, " (`%s --help` lists them)", program);
     text_clean (&line);

@@ -73,7 +73,9 @@ static void check (void *input, struct argp_state *state)
     if (!from && (!in->cluster || !in->model))
         usage_error (state,
                      "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
-                     "llama-3-8b");
+                     "%s",
+                     in->cluster && workload_preset_meant (in->cluster) ? in->cluster
+                                                                        : "llama-3-8b");
     if (!from && plan_from_asked (&in->from))
         usage_error (state,
                      "--move-cost, --remaining-steps and --degrees need --from PLAN");

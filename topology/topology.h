@@ -47,7 +47,7 @@ struct topology_gpu_type {
     double copy_bytes_per_s; /* read and written by copies of its own memory */
     const json_t *measured;  /* by key of the cluster file's type: what measured it; NULL:
                                 nothing; the cluster's */
-    const char *source;      /* of a cluster file's type as it says; NULL: it does not; the
+    const char *source; /* of a cluster file's type as it says; NULL: it does not; the
                                 cluster's */
 };
 

@@ -331,7 +331,7 @@ static int run_kept (const struct target *t, const char *seeds, FILE *tap)
         size_t len;
 
         snprintf (path, sizeof path, "%s/%s/%s", seeds, t->kind, entry[i]->d_name);
-        if (file_read (path, &data, &len, NULL) == ST_OK) {
+        if (file_read_bytes (path, &data, &len, NULL) == ST_OK) {
             fprintf (tap, "# %s: %s/%s\n", t->name, t->kind, entry[i]->d_name);
             fflush (tap);
             read_input (t, data, len);
@@ -356,8 +356,8 @@ int main (int argc, char **argv)
     size_t len;
 
     if (!tap || !realpath ("tests/fuzz/seeds", seeds) ||
-        (one && file_read (argv[2], &data, &len, NULL) != ST_OK) || !mkdtemp (folder) ||
-        chdir (folder) != 0) {
+        (one && file_read_bytes (argv[2], &data, &len, NULL) != ST_OK) ||
+        !mkdtemp (folder) || chdir (folder) != 0) {
         perror (argv[0]);
         return 1;
     }

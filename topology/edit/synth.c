@@ -342,16 +342,23 @@ static enum status check (const struct topology_synth *s, struct drawing *d,
                           struct error *err)
 {
     struct text names = {0};
+    struct text_near near = {.asked = s->preset};
+    char hint[TEXT_HINT];
 
     d->preset = N_PRESETS;
     for (int i = 0; i < N_PRESETS; i++) {
-        text_add (&names, "%s%s", i ? ", " : "", presets[i].name);
+        text_add (&names, "%s%s",
+                  i == 0              ? ""
+                  : i < N_PRESETS - 1 ? ", "
+                                      : " or ",
+                  presets[i].name);
+        text_near_try (&near, presets[i].name, strlen (presets[i].name));
         if (strcmp (presets[i].name, s->preset) == 0)
             d->preset = (enum preset) i;
     }
     if ((int) d->preset == N_PRESETS) {
-        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s", s->preset,
-                 text_str (&names));
+        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s%s", s->preset,
+                 text_str (&names), text_near_hint (&near, "", hint));
         text_free (&names);
         return ST_USAGE;
     }

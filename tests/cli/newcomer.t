@@ -129,6 +129,6 @@ for command in "cluster show examples/clusters/h100-17.json" \
     result $? "${command%% *} of measured links: none" "$T/out"
 done
 $L compare --json "2x8 h100 intra:370" examples/clusters/h100-17.json >"$T/two.json" 2>"$T/err"
-[ "$(json "$T/two.json" '[c["nominal_links"] for c in d["clusters"]]')" = "[['inter'], []]" ]
+[ "$(grep -o '"nominal_links": *\[[^]]*\]' <(tr -d '\n' <"$T/two.json") | tr -d ' ' | cut -d: -f2 | paste -sd' ')" = '["inter"] []' ]
 result $? "and in JSON" "$T/err"
 done_testing

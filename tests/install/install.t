@@ -37,7 +37,7 @@ try() {
     name=$1 compiler=$2 source=$3
     shift 3
     if ! command -v "$compiler" >/dev/null; then
-        echo "ok $((tap_n += 1)) - $name # SKIP $compiler is not installed"
+        skip "$name" "$compiler is not installed"
         return
     fi
     # Words of pkg-config are meant to be split.

@@ -107,7 +107,7 @@ offers "--worst" linkwise cluster show --wor
 offers "slurm-topology svg" linkwise cluster export --to s
 offers "openmpi,mpich" linkwise emit plan.json --to openmpi,mp
 offers "mpich" linkwise emit -t mp
-offers "h200-sxm-141g" linkwise mem llama-3-8b --gpu h200
+offers "h200-sxm-141g" linkwise mem llama-3-8b --gpu h200-s
 offers "torchtitan" linkwise plan --profile = torchti
 offers "hwloc" linkwise topo --format hw
 offers "docs/search.md" linkwise eval docs/sea

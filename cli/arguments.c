@@ -479,7 +479,7 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
 
     if (c->counted && (n < p->needed || n > p->most)) {
         fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], c->counted, n,
-                 n == 1 ? "" : "s");
+                 TEXT_S (n));
         exit (2);
     }
 }

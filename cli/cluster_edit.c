@@ -46,11 +46,10 @@ static void tell_contents (const json_t *doc)
     json_array_foreach ((json_t *) nodes, i, node) gpus +=
         json_integer_value (json_object_get (node, "gpus"));
     if (n == 0 && places > 0)
-        cli_print ("counters of %zu port%s or GPU%s", places, places == 1 ? "" : "s",
-                   places == 1 ? "" : "s");
+        cli_print ("counters of %zu port%s or GPU%s", places, TEXT_S (places),
+                   TEXT_S (places));
     else
-        cli_print ("%zu node%s, %lld GPU%s", n, n == 1 ? "" : "s", gpus,
-                   gpus == 1 ? "" : "s");
+        cli_print ("%zu node%s, %lld GPU%s", n, TEXT_S (n), gpus, TEXT_S (gpus));
 }
 
 /* Write what came out well, and say so unless it went to standard output. */

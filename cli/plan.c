@@ -176,8 +176,8 @@ static void print_miss (const struct planning *x, const char *why)
 {
     struct text words = {0};
 
-    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s", why, x->p.model->name,
-              x->p.cluster->n_gpus, x->p.cluster->name);
+    text_add (&words, "linkwise plan: %s: %s on %d GPU%s of %s", why, x->p.model->name,
+              x->p.cluster->n_gpus, TEXT_S (x->p.cluster->n_gpus), x->p.cluster->name);
     if (words.s)
         text_clean_line (words.s);
     text_add (&words, "\n");

@@ -15,6 +15,8 @@ is "[(u['line'], u['option']) for u in d['unknown']] == [(40, 'optimizer-cpu-off
 is "d['model']['num_hidden_layers'] == 32 and not d['model']['tie_word_embeddings']"
 grep -q 'llama-8b.sh:[0-9]* says micro_batch 1, .*llama-8b.log:[0-9]* says 2: what the log printed' "$T/err"
 result $? "a contradiction names both places; the log holds" "$T/err"
+! grep -q "step's time" "$T/err"
+result $? "... and its times are enough" "$T/err"
 row $F/llama-8b.sh --gpu h100
 has micro_batch=1 iter_time_s= peak_mem_gb= oom=
 is "d['measured']['step_s'] is None and d['estimate']['step_s'] > 0"
@@ -100,6 +102,8 @@ has model=llama-3-8b gpus=8 zero=3 dp=8 precision=fp8 recompute=selective micro_
     global_batch=16 seq=8192 gpu="NVIDIA H100" framework=torchtitan peak_mem_gb=57.02 mfu=0.4749
 is "abs(d['measured']['step_s'] - 8192 * 16 / 8 / 8110) < 1e-4"
 is "[u['option'] for u in d['unknown']] == ['parallelism.enable_cpu_fsdp']"
+! grep -q "no line with a step's time" "$T/err"
+result $? "tokens a second are its time" "$T/err"
 row $F/nanotron-1b.yaml $F/nanotron-1b.log
 has layers=16 hidden=2048 kv_heads=32 vocab=131072 gpus=8 tp=2 dp=4 sp=1 zero=1 micro_batch=4 \
     global_batch=256 recompute=none framework=nanotron iter_time_s=3.91

@@ -180,7 +180,7 @@ has "failing: some links are bad" "$T/show" '[1-9][0-9]* links are under 80 %'
 has "three tiers of distance" "$T/show" 'between nodes, 2 levels up'
 $L cluster show "$T/mixed.json" >"$T/show"
 has "mixed: two generations" "$T/show" '^n39 .*a100-sxm4-80g'
-expect 2 "unknown preset" "expected calm, busy, failing, mixed" $L cluster synth wild -o "$T/no.json"
+expect 2 "unknown preset" "expected calm, busy, failing or mixed" $L cluster synth wild -o "$T/no.json"
 
 # ---- matrices beside the file ----
 (cd "$T" && mkdir -p side && $L cluster synth calm --nodes 5 --npy -o side/s.json >/dev/null)

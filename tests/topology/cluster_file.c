@@ -192,6 +192,9 @@ static void breaches (void **state)
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,1e-10],[2,null]],"
                            "\"latency_us\":1}"),
          "[0][1]: expected a number >= 1e-9 or null, found 1e-10"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,2e9],[2,null]],"
+                           "\"latency_us\":1}"),
+         "[0][1]: expected a number <= 1e9 or null, found 2"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,\"3\"],[2,null]],"
                            "\"latency_us\":1}"),
          "[0][1]: expected a number > 0 or null, found \"3\""},

@@ -88,7 +88,8 @@ ROOMS := base workload workload/schedule topology topology/machine topology/meas
 LIB_SRC := $(sort $(wildcard $(ROOMS:%=%/*.c)))
 CLI_SRC := $(sort $(wildcard cli/*.c))
 PROBE_SRC := $(sort $(wildcard bwprobe/*.c))
-PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md \
+PAGES := README.md NEWS LICENSE LICENSES/GPL-3.0-or-later.txt CONTRIBUTING.md CITATION.cff \
+         linkwise.h examples/README.md tests/install/plan_job.c \
          $(wildcard docs/*.md docs/notes/*.md docs/pictures/*.svg) bench/RESULTS.md
 PYTHON := $(sort $(wildcard python/linkwise/*.py)) python/linkwise/py.typed
 SCHEMAS := $(wildcard docs/schema/*.json)
@@ -304,6 +305,7 @@ install: all $B/obj/install/liblinkwise.a
 	install -d "$(DESTDIR)$(pythondir)/linkwise"
 	install -m 644 $(PYTHON) "$(DESTDIR)$(pythondir)/linkwise/"
 	for f in $(PAGES); do install -D -m 644 $$f "$(DESTDIR)$(docdir)/$$f" || exit; done
+	ln -sfnr "$(DESTDIR)$(datadir)/linkwise/schema" "$(DESTDIR)$(docdir)/docs/schema"
 	$(foreach k,$(MADE),for f in $B/pages/$k/*; do install -D -m 644 $$f "$(DESTDIR)$($(k)dir)/$${f##*/}" || exit; done;)
 
 uninstall: $B/pages/table
@@ -312,9 +314,10 @@ uninstall: $B/pages/table
 	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
 	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
 	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
-	rm -rf "$(DESTDIR)$(pythondir)/linkwise"
+	rm -rf "$(DESTDIR)$(pythondir)/linkwise" "$(DESTDIR)$(docdir)/docs/schema"
 	$(foreach k,$(MADE),for f in $B/pages/$k/*; do rm -f "$(DESTDIR)$($(k)dir)/$${f##*/}"; done;)
-	for d in "$(docdir)/docs/notes" "$(docdir)/docs/pictures" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)" \
+	for d in "$(docdir)/docs/notes" "$(docdir)/docs/pictures" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)/examples" \
+	    "$(docdir)/tests/install" "$(docdir)/tests" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 

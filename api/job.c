@@ -319,7 +319,6 @@ linkwise_memory (const struct linkwise_model *model,
     struct linkwise_plan x = {.cluster = NULL};
     struct mapper_problem p;
     struct memest_stage *s = NULL;
-    char hint[TEXT_HINT];
     int pp, fullest;
     enum status st;
 
@@ -329,12 +328,9 @@ linkwise_memory (const struct linkwise_model *model,
         API_SIZED (config);
     API_NEED (gpu);
     API_SIZED (out);
-    if (!(type = topology_gpu_type_meant (gpu)))
-        return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
-                                               "gpu: unknown type \"%s\"%s", gpu,
-                                               topology_gpu_type_hint (gpu, hint));
-    if (strcmp (type->name, gpu) != 0)
-        notes_add (api_notes (notes), "%s: taken as %s", gpu, type->name);
+    st = topology_gpu_type_take ("gpu", gpu, &type, api_notes (notes), api_error (err));
+    if (st != ST_OK)
+        return (enum linkwise_status) st;
     st = describe (model, profile, job, config, type, NULL, &x, api_notes (notes),
                    api_error (err));
     if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))

@@ -175,12 +175,16 @@ int text_distance (const char *a, const char *b)
 bool text_near_try (struct text_near *near, const char *word, size_t n)
 {
     char copy[TEXT_FAR];
-    int d;
-    int most = near->word[0] ? near->distance - 1 : (int) (strlen (near->asked) + 1) / 3;
+    size_t asked = strlen (near->asked);
+    int d, most = near->word[0] ? near->distance - 1 : (int) (asked + 1) / 3;
 
     if (n == 0 || n >= TEXT_FAR)
         return false;
     snprintf (copy, sizeof copy, "%.*s", (int) n, word);
+    /* Of two that are as near, one that was begun: h100 for h10, not a10. */
+    if (near->word[0] && strncmp (copy, near->asked, asked) == 0 &&
+        strncmp (near->word, near->asked, asked) != 0)
+        most++;
     d = text_distance (near->asked, copy);
     if (d == TEXT_FAR || d > most)
         return false;

@@ -42,6 +42,9 @@ bool text_has_word (const char *words, const char *word);
 #define TEXT_FAR 64
 int text_distance (const char *a, const char *b);
 
+/** The end of a noun behind a count: "1 node", "2 nodes". */
+#define TEXT_S(n) ((n) == 1 ? "" : "s")
+
 /** Looks for the word that was meant: start with {asked}, try words. */
 struct text_near {
     const char *asked;

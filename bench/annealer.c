@@ -93,7 +93,7 @@ static struct instance *drawn (const char *preset, int nodes, int rows)
         exit (1);
     s.preset = preset;
     s.nodes = nodes;
-    if (topology_synthesize (&s, &d, &err) != ST_OK)
+    if (topology_synthesize (&s, &d, NULL, &err) != ST_OK)
         die (&err);
     /* Pipette knows no slow GPUs; here they would be a reason to accept slow sends. */
     for (int i = 0; i < nodes; i++)

@@ -92,7 +92,7 @@ static void draw (const char *path, int nodes)
 
     s.preset = "busy";
     s.nodes = nodes;
-    if (topology_synthesize (&s, &d, &err) != ST_OK ||
+    if (topology_synthesize (&s, &d, NULL, &err) != ST_OK ||
         topology_document_write (&d, path, &err) != ST_OK)
         die (&err);
     topology_document_release (&d);

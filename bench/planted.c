@@ -44,7 +44,7 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
     s.nodes = nodes;
     s.seed = seed;
     s.plant = stages;
-    if (!gpu || topology_synthesize (&s, &d, &err) != ST_OK ||
+    if (!gpu || topology_synthesize (&s, &d, NULL, &err) != ST_OK ||
         topology_cluster_from_json (d.doc, preset, NULL, &c, NULL, &err) != ST_OK ||
         workload_model_read ("llama-2-70b", &model, NULL, &err) != ST_OK ||
         workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &profile, NULL, &err) != ST_OK)

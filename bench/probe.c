@@ -176,7 +176,7 @@ static void draw (const char *preset, int nodes, int seed, struct rates *r)
     s.nodes = nodes;
     s.gpus = GPUS;
     s.seed = (uint64_t) seed;
-    if (topology_synthesize (&s, &d, &err) != ST_OK ||
+    if (topology_synthesize (&s, &d, NULL, &err) != ST_OK ||
         topology_document_write (&d, path, &err) != ST_OK ||
         topology_cluster_read (path, &c, NULL, &err) != ST_OK)
         die (&err);

@@ -111,7 +111,7 @@ static struct topology_cluster *drawn (const char *preset, int nodes)
 
     s.preset = preset;
     s.nodes = nodes;
-    if (topology_synthesize (&s, &d, &err) != ST_OK)
+    if (topology_synthesize (&s, &d, NULL, &err) != ST_OK)
         die (&err);
     json_object_set_new (json_object_get (json_object_get (d.doc, "links"), "inter"),
                          "node_gb_per_s", json_real (380));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "base/usage.h"
 #include "base/version.h"
 #include "bwprobe/coordinator.h"
 #include "bwprobe/cuda.h"
@@ -109,8 +110,8 @@ static double number_option (const char *arg, const char *name, double lo, doubl
     double x = strtod (arg, &end);
 
     if (end == arg || *end || !(x >= lo && x <= hi))
-        argp_error (state, "--%s: expected a number from %g to %g, found \"%s\"", name,
-                    lo, hi, arg);
+        usage_error (state, "--%s: expected a number from %g to %g, found \"%s\"", name,
+                     lo, hi, arg);
     return x;
 }
 
@@ -120,7 +121,7 @@ static double whole_option (const char *arg, const char *name, double lo, double
     double x = number_option (arg, name, lo, hi, state);
 
     if (x != floor (x))
-        argp_error (state, "--%s: expected a whole number, found \"%s\"", name, arg);
+        usage_error (state, "--%s: expected a whole number, found \"%s\"", name, arg);
     return x;
 }
 
@@ -130,7 +131,7 @@ static void word_option (const char *arg, const char *name, const char *const *w
     for (int i = 0; words[i]; i++)
         if (strcmp (arg, words[i]) == 0)
             return;
-    argp_error (state, "--%s: unknown word \"%s\"", name, arg);
+    usage_error (state, "--%s: unknown word \"%s\"", name, arg);
 }
 
 static error_t parse_option (int key, char *arg, struct argp_state *state)
@@ -144,7 +145,7 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
     case 'o':
         s->output = arg;
         if (!arg[0])
-            argp_error (state, "--output: expected a file's name");
+            usage_error (state, "--output: expected a file's name");
         break;
     case OPT_TRANSPORT:
         word_option (arg, "transport", transports, state);
@@ -201,13 +202,13 @@ static error_t parse_option (int key, char *arg, struct argp_state *state)
         o->color = arg;
         break;
     case ARGP_KEY_ARG:
-        argp_error (state, "unexpected argument \"%s\"", arg);
+        usage_error (state, "unexpected argument \"%s\"", arg);
         break;
     case ARGP_KEY_END:
         if (s->resume && strcmp (s->output, "-") == 0)
-            argp_error (state, "--resume needs --output FILE");
+            usage_error (state, "--resume needs --output FILE");
         if (s->resume && s->plan)
-            argp_error (state, "--plan is measured anew: expected no --resume");
+            usage_error (state, "--plan is measured anew: expected no --resume");
         if (s->budget_s == 0)
             s->budget_s = s->plan ? PLAN_BUDGET_S : BUDGET_S;
         break;

@@ -107,8 +107,8 @@ static void check_gpus (const struct workload_plan *p, const struct topology_clu
         check_say (r, "GPUs", CHECK_FAILED, "rank %d is on node %s, which is drained",
                    drained, p->place[drained].node);
     else
-        check_say (r, "GPUs", CHECK_OK, "%d ranks on %d different GPUs", p->n_ranks,
-                   p->n_ranks);
+        check_say (r, "GPUs", CHECK_OK, "%d rank%s on %d different GPU%s", p->n_ranks,
+                   TEXT_S (p->n_ranks), p->n_ranks, TEXT_S (p->n_ranks));
 }
 
 static void check_degrees (const struct workload_plan *p, struct check_report *r)
@@ -127,15 +127,17 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
                d->pp, product, p->n_ranks);
     if (isnan (said) || same (said, microbatches))
         check_say (r, "batch", verdict_of (batch == p->job.global_batch),
-                   "%d replicas x %d micro-batches x %d = %lld of %d sequences", d->dp,
-                   microbatches, p->config.micro_batch, batch, p->job.global_batch);
+                   "%d replica%s x %d micro-batch%s x %d = %lld of %d sequences", d->dp,
+                   TEXT_S (d->dp), microbatches, microbatches == 1 ? "" : "es",
+                   p->config.micro_batch, batch, p->job.global_batch);
     else
         check_say (r, "batch", CHECK_FAILED,
                    "%d sequences make %d micro-batches of %d on each of %d replicas, the "
                    "file says %g",
                    p->job.global_batch, microbatches, p->config.micro_batch, d->dp, said);
     check_say (r, "layers", verdict_of (layers == p->model.layers),
-               "%d stages hold %d of %d layers", d->pp, layers, p->model.layers);
+               "%d stage%s %d of %d layers", d->pp, d->pp == 1 ? " holds" : "s hold",
+               layers, p->model.layers);
 }
 
 /* Can the framework run chunks of unlike numbers of layers, where a stage has such? */

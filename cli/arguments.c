@@ -14,7 +14,24 @@
 #include "base/version.h"
 #include "cli/cli.h"
 
+/* ---- tables ---- */
+
+#define OPTIONS_MAX 32
+#define GROUPS_MAX (CLI_PARTS_MAX + 1)
+
+/* One table as argp wants it: the command's own, or a part's. */
+struct group {
+    const struct cli_command *command; /* NULL: a part's */
+    const struct cli_options *options;
+    char *input;
+    int arguments; /* that were given */
+    struct argp argp;
+    struct argp_option option[OPTIONS_MAX + 1];
+};
+
 /* ---- one option ---- */
+
+#define TYPE_PLACE "; the GPU's type stands in the cluster, as in \"4x8 h100\""
 
 static bool is_whole (const char *given, long *n)
 {
@@ -49,14 +66,32 @@ static int find_word (const char *words, const char *given)
     }
 }
 
+/* The option of the same table that a number was meant for: argp takes --sequence for the only
+ * option that begins so, --sequence-parallel, and that is no number.  NULL: none */
+static const char *number_option (const struct cli_option *o, const struct group *g)
+{
+    for (const struct cli_option *line = g->options->line; line->name; line++)
+        if (line->kind == CLI_KIND_INT &&
+            strncmp (o->name, line->name, strlen (line->name)) == 0)
+            return line->name;
+    return NULL;
+}
+
+/* "; ..." for what is no number but a GPU's name: --gpu is a beginning of --gpu-mtbf. */
+static const char *hint_number (const char *given)
+{
+    return topology_gpu_type_meant (given) ? TYPE_PLACE : "";
+}
+
 /* --name: expected a, b or c, found "x" */
 static void refuse_word (const struct cli_option *o, const char *given,
                          struct argp_state *state)
 {
     struct text words = {0};
     struct text_near near = {.asked = given};
-    const char *word = o->argument, *end;
+    const char *word = o->argument, *end, *other;
     char hint[TEXT_HINT];
+    long n;
 
     for (; (end = strchr (word, '|')); word = end + 1) {
         text_add (&words, "%s%.*s", word == o->argument ? "" : ", ", (int) (end - word),
@@ -64,8 +99,10 @@ static void refuse_word (const struct cli_option *o, const char *given,
         text_near_try (&near, word, (size_t) (end - word));
     }
     text_near_try (&near, word, strlen (word));
-    argp_error (state, "--%s: expected %s or %s, found \"%s\"%s", o->name,
-                text_str (&words), word, given, text_near_hint (&near, "", hint));
+    if (is_whole (given, &n) && (other = number_option (o, state->input)))
+        snprintf (near.word, sizeof near.word, "--%s", other);
+    usage_error (state, "--%s: expected %s or %s, found \"%s\"%s", o->name,
+                 text_str (&words), word, given, text_near_hint (&near, "", hint));
 }
 
 static void take (const struct cli_option *o, const char *given, void *value,
@@ -83,22 +120,22 @@ static void take (const struct cli_option *o, const char *given, void *value,
         return;
     case CLI_KIND_INT:
         if (!is_whole (given, &n) || n < o->lo || n > o->hi)
-            argp_error (state,
-                        "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
-                        o->name, o->lo, o->hi, given);
+            usage_error (state,
+                         "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
+                         o->name, o->lo, o->hi, given);
         *(int *) value = (int) n;
         return;
     case CLI_KIND_ABOVE:
         if (!is_number (given, &x) || x <= o->lo || x > o->hi)
-            argp_error (state,
-                        "--%s: expected a number above %g, at most %g, found \"%s\"",
-                        o->name, o->lo, o->hi, given);
+            usage_error (state,
+                         "--%s: expected a number above %g, at most %g, found \"%s\"%s",
+                         o->name, o->lo, o->hi, given, hint_number (given));
         *(double *) value = x;
         return;
     case CLI_KIND_FROM_0:
         if (!is_number (given, &x) || x < 0 || x > o->hi)
-            argp_error (state, "--%s: expected a number from 0 to %g, found \"%s\"",
-                        o->name, o->hi, given);
+            usage_error (state, "--%s: expected a number from 0 to %g, found \"%s\"",
+                         o->name, o->hi, given);
         *(double *) value = x;
         return;
     case CLI_KIND_WORD:
@@ -118,57 +155,47 @@ static void take (const struct cli_option *o, const char *given, void *value,
 
 /* ---- unknown options ---- */
 
-#define OPTIONS_MAX 32
-#define GROUPS_MAX (CLI_PARTS_MAX + 1)
-
-/* One table as argp wants it: the command's own, or a part's. */
-struct group {
-    const struct cli_command *command; /* NULL: a part's */
-    const struct cli_options *options;
-    char *input;
-    int arguments; /* that were given */
-    struct argp argp;
-    struct argp_option option[OPTIONS_MAX + 1];
-};
-
 /* Beside argp's own. */
-static const struct option argp_own[] = {{"quiet", no_argument, NULL, 1},
-                                         {"help", no_argument, NULL, 1},
-                                         {"usage", no_argument, NULL, 1},
-                                         {"version", no_argument, NULL, 1}};
+static const struct option argp_own[] = {{"quiet", no_argument, NULL, 0},
+                                         {"help", no_argument, NULL, 0},
+                                         {"usage", no_argument, NULL, 0},
+                                         {"version", no_argument, NULL, 0}};
 #define OWN (sizeof argp_own / sizeof *argp_own)
 
-/* What getopt wants: long options, and letters ("o:j").
+/* What getopt wants: long options, each with a number of its own, by which it tells abbreviations
+ * of several; and letters ("o:j").
  * @param[out] all  [GROUPS_MAX * OPTIONS_MAX + OWN + 1]; @param[out] letters  [2 * that] */
+#define LONG_OPTION 256 /* their numbers, above all letters */
 static void list_options (const struct group *g, struct option *all, char *letters)
 {
+    struct option *next = all;
+
     for (int i = 0; i < GROUPS_MAX; i++)
         for (const struct argp_option *o = g[i].option; o->name; o++) {
-            *all++ = (struct option){o->name, o->arg ? required_argument : no_argument,
-                                     NULL, 1};
+            *next++ = (struct option){o->name, o->arg ? required_argument : no_argument,
+                                      NULL, 0};
             if (o->key < 256) {
                 *letters++ = (char) o->key;
                 if (o->arg)
                     *letters++ = ':';
             }
         }
-    memcpy (all, argp_own, sizeof argp_own);
-    all[OWN] = (struct option){0};
+    memcpy (next, argp_own, sizeof argp_own);
+    next[OWN] = (struct option){0};
+    for (struct option *o = all; o->name; o++)
+        o->val = LONG_OPTION + (int) (o - all);
     strcpy (letters, "?Vq");
 }
 
-/* What other programs call an option, by a word of its name. */
-static const char *const other_words[][2] = {{"tensor", "tp"},
-                                             {"pipeline", "pp"},
-                                             {"data", "dp"},
-                                             {"context", "cp"},
-                                             {"expert", "ep"},
-                                             {"gbs", "global-batch"},
-                                             {"batch-size", "global-batch"},
-                                             {"mbs", "micro-batch"},
-                                             {"dtype", "precision"},
-                                             {"bf16", "precision"},
-                                             {"fp8", "precision"}};
+/* What other programs call an option, by a word of its name; GPUs are counted by nodes here. */
+static const char *const other_words[][2] = {
+    {"gpus", "nodes"},       {"ngpus", "nodes"},
+    {"world-size", "nodes"}, {"tensor", "tp"},
+    {"pipeline", "pp"},      {"data", "dp"},
+    {"context", "cp"},       {"expert", "ep"},
+    {"gbs", "global-batch"}, {"batch-size", "global-batch"},
+    {"mbs", "micro-batch"},  {"dtype", "precision"},
+    {"bf16", "precision"},   {"fp8", "precision"}};
 
 /* Has a name of words between dashes this one, or these? */
 static bool has_words (const char *name, const char *words)
@@ -205,12 +232,50 @@ static void guess_option (const struct option *all, struct text_near *near)
         snprintf (near->word, sizeof near->word, "%s", found);
 }
 
-/* The long option that nobody knows, and one that may have been meant: argp's own message has no
- * room for it.  Goes through a copy of the line, since getopt sorts it. */
+/* What says an option that is none, where the answer is no option but the cluster. */
+static const char *hint_cluster (const char *name)
+{
+    static const char *const counts[] = {"gpus", "ngpus", "world-size"};
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (has_words (name, counts[i]))
+            return "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"";
+    return has_words (name, "gpu-type") || has_words (name, "gpu") ? TYPE_PLACE : "";
+}
+
+/* An option that is none, or the beginning of several. */
+static void refuse_option (const struct option *all, const char *program,
+                           const char *name)
+{
+    struct text_near near = {.asked = name};
+    struct text line = {0};
+    char hint[TEXT_HINT];
+    int n = 0;
+
+    text_add (&line, "unrecognized option '--%s'", name);
+    for (const struct option *o = all; o->name; o++)
+        if (strncmp (o->name, name, strlen (name)) == 0)
+            text_add (&line, "%s--%s",
+                      n++ > 0 ? ", " : ": more than one option begins so, ", o->name);
+    for (const struct option *o = all; o->name && n == 0; o++)
+        text_near_try (&near, o->name, strlen (o->name));
+    if (!near.word[0] && n == 0)
+        guess_option (all, &near);
+    text_add (&line, "%s", text_near_hint (&near, "--", hint));
+    text_add (&line, "%s", hint_cluster (name));
+    if (n == 0 && !near.word[0])
+        text_add (&line, " (`%s --help` lists them)", program);
+    text_clean (&line);
+    fprintf (stderr, "%s: %s\n", program, text_str (&line));
+    exit (2);
+}
+
+/* Options that nobody knows, which getopt's own messages show as they were given.  Goes through a
+ * copy of the line, since getopt sorts it. */
 static void refuse_unknown (const struct group *g, int argc, char **argv)
 {
     struct option all[GROUPS_MAX * OPTIONS_MAX + OWN + 1];
-    char letters[2 * GROUPS_MAX * OPTIONS_MAX + 5], hint[TEXT_HINT];
+    char letters[2 * GROUPS_MAX * OPTIONS_MAX + 5];
     char **copy = malloc (((size_t) argc + 1) * sizeof *copy);
     int key = 0;
 
@@ -219,22 +284,20 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
     memcpy (copy, argv, ((size_t) argc + 1) * sizeof *copy);
     list_options (g, all, letters);
     opterr = optind = optopt = 0;
-    while (key != -1 && (key != '?' || optopt != 0))
+    while (key != -1 && (key != '?' || (optopt != 0 && (optopt >= LONG_OPTION ||
+                                                        strchr (letters, optopt)))))
         key = getopt_long (argc, copy, letters, all, NULL);
+    if (key == '?' && optopt != 0) {
+        fprintf (stderr, "%s: invalid option -- '%c' (`%s --help` lists them)\n", argv[0],
+                 optopt < ' ' || optopt > '~' ? '?' : optopt, argv[0]);
+        exit (2);
+    }
     if (key == '?') {
         const char *given = copy[optind - 1] + strspn (copy[optind - 1], "-");
         char *name = strndup (given, strcspn (given, "="));
-        struct text_near near = {.asked = name ? name : ""};
 
-        for (const struct option *o = all; o->name; o++)
-            text_near_try (&near, o->name, strlen (o->name));
-        if (!near.word[0])
-            guess_option (all, &near);
-        if (near.word[0]) {
-            fprintf (stderr, "%s: unrecognized option '--%s'%s\n", argv[0], near.asked,
-                     text_near_hint (&near, "--", hint));
-            exit (2);
-        }
+        if (name)
+            refuse_option (all, argv[0], name);
         free (name);
     }
     free (copy);
@@ -254,14 +317,14 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
         return;
     }
     if (p->most == 0)
-        argp_error (state, "no argument expected, found \"%s\"%s", arg[0],
-                    p->expected ? p->expected : "");
+        usage_error (state, "no argument expected, found \"%s\"%s", arg[0],
+                     p->expected ? p->expected : "");
     if (n > p->most) {
         struct text hint = {0};
 
         cli_hint_quotes (arg, n, &hint);
-        argp_error (state, "%s expected, found \"%s\" too%s", p->expected, arg[p->most],
-                    text_str (&hint));
+        usage_error (state, "%s expected, found \"%s\" too%s", p->expected, arg[p->most],
+                     text_str (&hint));
     }
     for (int i = 0; i < n; i++)
         *(const char **) (g->input + at[i]) = arg[i];
@@ -296,9 +359,9 @@ static void refuse_contradictions (const struct group *g, struct argp_state *sta
             verbose = *(bool *) (g->input + line->at);
     }
     if (json && alone)
-        argp_error (state, "--json and %s - both want standard output", alone);
+        usage_error (state, "--json and %s - both want standard output", alone);
     if (verbose && cli_is_quiet ())
-        argp_error (state, "--verbose and --quiet contradict each other");
+        usage_error (state, "--verbose and --quiet contradict each other");
 }
 
 static error_t parse (int key, char *given, struct argp_state *state)
@@ -316,7 +379,7 @@ static error_t parse (int key, char *given, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (c && !is_complete (g))
-            argp_error (state, "%s", c->places.required);
+            usage_error (state, "%s", c->places.required);
         if (g->options->check)
             g->options->check (g->input, state);
         refuse_contradictions (g, state);
@@ -416,7 +479,7 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
 
     if (c->counted && (n < p->needed || n > p->most)) {
         fprintf (stderr, "%s: expected %s, found %d argument%s\n", argv[0], c->counted, n,
-                 n == 1 ? "" : "s");
+                 TEXT_S (n));
         exit (2);
     }
 }

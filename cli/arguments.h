@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/usage.h"
 
 /* ---- options ---- */
 
@@ -60,7 +61,7 @@ struct cli_options {
     const struct cli_option *line;
     int group;                  /* of argp: lower ones come first in --help */
     void (*init) (void *input); /* set defaults in what is zeros; or NULL */
-    /* After all of them: refuse what contradicts, by argp_error; or NULL. */
+    /* After all of them: refuse what contradicts, by usage_error; or NULL. */
     void (*check) (void *input, struct argp_state *state);
 };
 

@@ -46,11 +46,10 @@ static void tell_contents (const json_t *doc)
     json_array_foreach ((json_t *) nodes, i, node) gpus +=
         json_integer_value (json_object_get (node, "gpus"));
     if (n == 0 && places > 0)
-        cli_print ("counters of %zu port%s or GPU%s", places, places == 1 ? "" : "s",
-                   places == 1 ? "" : "s");
+        cli_print ("counters of %zu port%s or GPU%s", places, TEXT_S (places),
+                   TEXT_S (places));
     else
-        cli_print ("%zu node%s, %lld GPU%s", n, n == 1 ? "" : "s", gpus,
-                   gpus == 1 ? "" : "s");
+        cli_print ("%zu node%s, %lld GPU%s", n, TEXT_S (n), gpus, TEXT_S (gpus));
 }
 
 /* Write what came out well, and say so unless it went to standard output. */
@@ -138,7 +137,7 @@ static void take_name (const struct cli_option *o, const char *given, void *valu
 {
     (void) o;
     if (!topology_name_ok (given))
-        argp_error (state, "--name: expected a node's name, found \"%s\"", given);
+        usage_error (state, "--name: expected a node's name, found \"%s\"", given);
     *(const char **) value = given;
 }
 
@@ -151,7 +150,7 @@ static void take_when (const struct cli_option *o, const char *given, void *valu
     (void) o;
     json_decref (text);
     if (!(seconds > 0))
-        argp_error (
+        usage_error (
             state, "--when: expected a time in UTC as 2025-01-31T12:00:00Z, found \"%s\"",
             given);
     *(double *) value = seconds;
@@ -185,7 +184,7 @@ static enum status import (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK)
         topology_set_measured (d.doc, in->when_s, in->busy);
     if (st == ST_OK && in->gpu_type)
-        st = topology_name_type (d.doc, in->gpu_type, err);
+        st = topology_name_type (d.doc, in->gpu_type, notes, err);
     return end (in, st, &d, err);
 }
 
@@ -285,14 +284,13 @@ static enum status synth (void *input, struct notes *notes, struct error *err)
     struct progress progress;
     enum status st;
 
-    (void) notes;
     cli_progress_start (&progress);
     in->synth.preset = in->list.arg[0];
     in->synth.seed = (unsigned long) in->seed;
     in->synth.epoch = (unsigned long) in->epoch;
     in->synth.progress = on_progress;
     in->synth.context = &progress;
-    st = topology_synthesize (&in->synth, &d, err);
+    st = topology_synthesize (&in->synth, &d, notes, err);
     progress_end (&progress);
     return end (in, st, &d, err);
 }
@@ -311,5 +309,9 @@ const struct cli_command cli_cluster_synth = {
             "Presets:\n",
     .add_help = list_presets,
     .options = {.line = synth_options, .init = init_synth},
-    EDITING (1, 1, "PRESET"),
+    .places = {1, 1, NULL,
+               "PRESET (calm, busy, failing or mixed) and -o FILE are required, as in: "
+               "linkwise cluster synth busy -o busy.json"},
+    .list = true,
+    .at = {CLI_LIST (list)},
     CLI_RUN (synth)};

@@ -75,16 +75,14 @@ static enum status fit_times (struct layers_input *in,
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     struct layers_input *in = input;
-    const struct topology_gpu_type *type = topology_gpu_type_builtin (in->gpu);
+    const struct topology_gpu_type *type;
     enum workload_precision precision = in->job.job.precision;
     struct calibrate_layer_times t = {0};
     struct linkwise_plan work = {0};
     enum status st;
 
-    if (!type)
-        return err_set (err, ST_USAGE,
-                        "--gpu: unknown type \"%s\" (`linkwise gpus` lists them)",
-                        in->gpu);
+    TRY (topology_gpu_type_take ("--gpu", in->gpu, &type, notes, err));
+    in->gpu = type->name;
     if (!(costmodel_matrix_rate (type, precision) > 0))
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", type->name,
                         workload_precision_name (precision));

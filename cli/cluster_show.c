@@ -334,7 +334,7 @@ static enum status show (void *input, struct notes *notes, struct error *err)
         for (int i = 0; i < c->n_nodes; i++)
             gpus += c->node[i].gpus_listed;
         cli_print_inline ("%s: %d node%s, %d GPU%s", c->name, c->n_nodes,
-                          c->n_nodes == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s");
+                          TEXT_S (c->n_nodes), gpus, TEXT_S (gpus));
         cli_print ("\n\n");
         print_nodes (c, &s);
         if (s.n_tiers > 0) {

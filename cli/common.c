@@ -24,7 +24,7 @@ const char *cli_input_name (const char *arg)
 void cli_one_stdin (int n, struct argp_state *state)
 {
     if (n > 1)
-        argp_error (state, "only one input can be standard input (-)");
+        usage_error (state, "only one input can be standard input (-)");
 }
 
 /* Of the program, which runs one command. */

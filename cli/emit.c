@@ -26,7 +26,7 @@ static void check (void *input, struct argp_state *state)
     const struct emit_input *in = input;
 
     if (in->dir[0] == '\0')
-        argp_error (state, "-d: expected a folder, found \"\"");
+        usage_error (state, "-d: expected a folder, found \"\"");
 }
 
 /* This program's own path, for scripts that call it; its name where that is not known. */

@@ -30,7 +30,7 @@ static enum thing thing_at (const char *arg)
         return FOLDER;
     if (!S_ISREG (st.st_mode))
         return NOTHING;
-    if (json_read (arg, &doc, &why) == ST_OK)
+    if (json_read_config (arg, &doc, &why) == ST_OK)
         for (size_t i = 0; i < sizeof marks / sizeof *marks && is == OTHER_FILE; i++)
             if (json_object_get (doc, marks[i].key))
                 is = marks[i].is;
@@ -40,6 +40,9 @@ static enum thing thing_at (const char *arg)
 
 #define PLAN_USE \
     ": `linkwise plan --from PLAN` replans it, `linkwise eval PLAN` prices it"
+#define CLUSTER_IS                                                                    \
+    "CLUSTER is a JSON file, as `linkwise cluster merge` writes it, or one line, as " \
+    "\"4x8 h100\""
 #define PLAN_MAKE "PLAN is a file that `linkwise plan CLUSTER MODEL -o PLAN` writes, "
 
 static const struct {
@@ -49,7 +52,8 @@ static const struct {
 } hints[] = {
     {CLI_CLUSTER, MODEL, "CLUSTER comes first, then MODEL, and this is a model"},
     {CLI_CLUSTER, PLAN, "CLUSTER is expected, and this is a plan" PLAN_USE},
-    {CLI_CLUSTER, FOLDER, "CLUSTER is a file, as `linkwise cluster merge` writes it"},
+    {CLI_CLUSTER, FOLDER, CLUSTER_IS},
+    {CLI_CLUSTER, OTHER_FILE, CLUSTER_IS},
     {CLI_MODEL, CLUSTER, "CLUSTER comes first, then MODEL, and this is a cluster"},
     {CLI_MODEL, PLAN, "MODEL is expected, and this is a plan" PLAN_USE},
     {CLI_MODEL, FOLDER,
@@ -71,13 +75,14 @@ static void add_hint (struct error *err, const char *hint, const char *word)
     err_set (err, ST_INVALID, "%s; %s%s", first.text, hint, word);
 }
 
-/* A cluster on one line that is none. */
+/* A cluster on one line that is none, or the name of a file. */
 static void hint_line (const char *arg, struct error *err)
 {
     bool line = strchr (arg, ' ') != NULL;
 
-    if (!cli_is_dash (arg) && !strchr (arg, '/') &&
-        (line ? !strchr (arg, 'x') || strstr (arg, " x ") : !strchr (arg, '.')))
+    if (strpbrk (arg, "./") && !line)
+        add_hint (err, CLUSTER_IS, "");
+    else if (line ? !strchr (arg, 'x') || strstr (arg, " x ") : !cli_is_dash (arg))
         add_hint (err, "a cluster on one line is NODESxGPUS TYPE, as in ",
                   "\"4x8 h100\"");
 }

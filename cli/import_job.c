@@ -43,9 +43,9 @@ static void check (void *input, struct argp_state *state)
         stdins += cli_is_dash (in->file.arg[i]);
     cli_one_stdin (stdins, state);
     if (in->out && in->append)
-        argp_error (state,
-                    "--output writes a runs file anew, --append adds to one: leave "
-                    "out one of the two");
+        usage_error (state,
+                     "--output writes a runs file anew, --append adds to one: leave "
+                     "out one of the two");
 }
 
 /* ---- reading ---- */

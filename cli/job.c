@@ -114,26 +114,28 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
     bool chunks = workload_default_vpp (schedule) > 1;
 
     if (a->sequence_parallel == 1 && a->tp == 1)
-        argp_error (state, "--sequence-parallel on splits over the tensor-parallel "
-                           "group, and --tp is 1: leave out one of the two");
+        usage_error (state, "--sequence-parallel on splits over the tensor-parallel "
+                            "group, and --tp is 1: leave out one of the two");
     if (a->tp != MAPPER_FREE && a->etp > a->tp)
-        argp_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp, a->tp,
-                    a->tp);
+        usage_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp,
+                     a->tp, a->tp);
     if (a->pp == 1 && chunks && (fixed || a->vpp > 1))
-        argp_error (state, "%s needs a pipeline, and --pp is 1: leave out one of the two",
-                    fixed ? name : "--vpp above 1");
+        usage_error (state,
+                     "%s needs a pipeline, and --pp is 1: leave out one of the two",
+                     fixed ? name : "--vpp above 1");
     if (!fixed || a->vpp == MAPPER_FREE)
         return;
     if (!chunks && a->vpp > 1)
-        argp_error (state,
-                    "--vpp %d: the %s schedule has one chunk a stage: ask for --schedule "
-                    "interleaved, or leave out --vpp",
-                    a->vpp, name);
+        usage_error (
+            state,
+            "--vpp %d: the %s schedule has one chunk a stage: ask for --schedule "
+            "interleaved, or leave out --vpp",
+            a->vpp, name);
     if (workload_schedule_is_v (schedule) && a->vpp != 2)
-        argp_error (state, "--vpp %d: the %s schedule has two chunks a stage", a->vpp,
-                    name);
+        usage_error (state, "--vpp %d: the %s schedule has two chunks a stage", a->vpp,
+                     name);
     if (chunks && a->vpp < 2)
-        argp_error (state, "--vpp %d: the %s schedule needs 2 or more", a->vpp, name);
+        usage_error (state, "--vpp %d: the %s schedule needs 2 or more", a->vpp, name);
 }
 
 static void check (void *input, struct argp_state *state)
@@ -145,17 +147,17 @@ static void check (void *input, struct argp_state *state)
     char text[WORKLOAD_RECOMPUTE_TEXT];
 
     if (j->oom_risk > 0 && j->memory_limit_pct > 0)
-        argp_error (state, "--memory-limit and --oom-risk contradict each other");
+        usage_error (state, "--memory-limit and --oom-risk contradict each other");
     if (j->oom_risk > 0 && !own)
-        argp_error (state, "--oom-risk needs --memory-model linkwise");
+        usage_error (state, "--oom-risk needs --memory-model linkwise");
     if ((lora || j->job.wta_crs > 0) && !own)
-        argp_error (state, "%s needs --memory-model linkwise",
-                    lora ? "--lora" : "--wta-crs");
+        usage_error (state, "%s needs --memory-model linkwise",
+                     lora ? "--lora" : "--wta-crs");
     if (j->axes.recompute_modules && !own)
-        argp_error (state, "--recompute %s needs --memory-model linkwise",
-                    workload_recompute_text (&modules, text));
+        usage_error (state, "--recompute %s needs --memory-model linkwise",
+                     workload_recompute_text (&modules, text));
     if (j->axes.optimizer_bytes != MAPPER_FREE && !own)
-        argp_error (state, "--optimizer-bytes needs --memory-model linkwise");
+        usage_error (state, "--optimizer-bytes needs --memory-model linkwise");
     refuse_contradictions (&j->axes, state);
 }
 

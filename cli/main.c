@@ -137,6 +137,7 @@ static int choose (const struct menu *m, int argc, char **argv)
     text_near_try (&near, "--help", strlen ("--help"));
     if (m == &program)
         text_near_try (&near, "--version", strlen ("--version"));
+    text_clean_line (argv[1]);
     fprintf (stderr, "%s: unknown command \"%s\"%s (`%s --help` lists them)\n", m->name,
              argv[1], text_near_hint (&near, "", hint), m->name);
     return 2;

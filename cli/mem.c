@@ -36,10 +36,10 @@ static void check (void *input, struct argp_state *state)
     const struct mem_input *in = input;
 
     if (!in->model || !in->gpu)
-        argp_error (state, "MODEL and --gpu are required, as in: linkwise mem "
-                           "llama-3-8b --gpu h100");
+        usage_error (state, "MODEL and --gpu are required, as in: linkwise mem "
+                            "llama-3-8b --gpu h100");
     if (in->job.job.offload != OFFLOAD_NONE && in->job.memory_model != MEMEST_LINKWISE)
-        argp_error (state, "--offload needs --memory-model linkwise");
+        usage_error (state, "--offload needs --memory-model linkwise");
 }
 
 /* Everything that one call is about. */
@@ -158,15 +158,9 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
 {
     struct workload_plan *plan = &e->work.plan;
     const struct workload_job *job = &in->job.job;
-    char hint[TEXT_HINT];
 
     plan->config = mapper_axes_config (&in->job.axes);
-    if (!(e->gpu = topology_gpu_type_meant (in->gpu)))
-        return err_set (err, ST_USAGE,
-                        "--gpu: unknown type \"%s\"%s (`linkwise gpus` lists them)",
-                        in->gpu, topology_gpu_type_hint (in->gpu, hint));
-    if (strcmp (e->gpu->name, in->gpu) != 0)
-        notes_add (notes, "%s: taken as %s", in->gpu, e->gpu->name);
+    TRY (topology_gpu_type_take ("--gpu", in->gpu, &e->gpu, notes, err));
     TRY (api_filling_batch (&plan->config, &in->job.job.global_batch, err));
     TRY (cli_job_read (&in->job, in->model, e->gpu, &e->work, notes, err));
     mapper_axes_usual (&in->job.axes, &e->work.profile, &plan->config);

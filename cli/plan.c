@@ -71,18 +71,20 @@ static void check (void *input, struct argp_state *state)
     const char *from = in->from.file;
 
     if (!from && (!in->cluster || !in->model))
-        argp_error (state,
-                    "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
-                    "llama-3-8b");
+        usage_error (state,
+                     "CLUSTER and MODEL are required, as in: linkwise plan \"4x8 h100\" "
+                     "%s",
+                     in->cluster && workload_preset_meant (in->cluster) ? in->cluster
+                                                                        : "llama-3-8b");
     if (!from && plan_from_asked (&in->from))
-        argp_error (state,
-                    "--move-cost, --remaining-steps and --degrees need --from PLAN");
+        usage_error (state,
+                     "--move-cost, --remaining-steps and --degrees need --from PLAN");
     if (from && plan_passes_asked (&in->passes))
-        argp_error (state, "--links, --heldout-links and --robust compare with the "
-                           "default order, --from with the old plan: leave out one");
+        usage_error (state, "--links, --heldout-links and --robust compare with the "
+                            "default order, --from with the old plan: leave out one");
     if (in->what_if && (from || plan_passes_asked (&in->passes)))
-        argp_error (state, "--what-if is about a plan of its own: leave out %s",
-                    from ? "--from" : "--links, --heldout-links and --robust");
+        usage_error (state, "--what-if is about a plan of its own: leave out %s",
+                     from ? "--from" : "--links, --heldout-links and --robust");
     cli_one_stdin (
         cli_is_dash (in->cluster) + cli_is_dash (in->model) + cli_is_dash (from) +
             in->passes.n_stdins + cli_hosts_stdin (in->nodes.only) +
@@ -174,8 +176,8 @@ static void print_miss (const struct planning *x, const char *why)
 {
     struct text words = {0};
 
-    text_add (&words, "linkwise plan: %s: %s on %d GPUs of %s", why, x->p.model->name,
-              x->p.cluster->n_gpus, x->p.cluster->name);
+    text_add (&words, "linkwise plan: %s: %s on %d GPU%s of %s", why, x->p.model->name,
+              x->p.cluster->n_gpus, TEXT_S (x->p.cluster->n_gpus), x->p.cluster->name);
     if (words.s)
         text_clean_line (words.s);
     text_add (&words, "\n");

@@ -212,7 +212,8 @@ static void print_cluster (const struct topology_cluster *c)
     struct topology_link_stats s;
 
     cli_print ("\n");
-    cli_print_inline ("cluster  %s: %d nodes, %d GPUs (", c->name, c->n_nodes, c->n_gpus);
+    cli_print_inline ("cluster  %s: %d node%s, %d GPU%s (", c->name, c->n_nodes,
+                      TEXT_S (c->n_nodes), c->n_gpus, TEXT_S (c->n_gpus));
     for (int i = 0; i < c->n_nodes; i++) {
         bool seen = false;
 

@@ -55,5 +55,5 @@ void plan_goodput_print (const struct mapper_problem *p, const struct mapper_res
                g.share * p->job->seq * p->job->global_batch / r->estimate.step_s,
                g.mtbf_s / 3600, g.checkpoint_every_s / 60);
     cli_print ("         %d spare node%s; %.2f %% of the time it waits for repair\n",
-               g.spares, g.spares == 1 ? "" : "s", 100 * g.waiting);
+               g.spares, TEXT_S (g.spares), 100 * g.waiting);
 }

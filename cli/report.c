@@ -415,13 +415,13 @@ static void check (void *input, struct argp_state *state)
     const struct report_input *in = input;
 
     if (in->out[0] == '\0')
-        argp_error (state, "-o: expected a file, found \"\"");
+        usage_error (state, "-o: expected a file, found \"\"");
     if (in->compare && !in->place[1])
-        argp_error (state, "--compare takes two CLUSTERs");
+        usage_error (state, "--compare takes two CLUSTERs");
     if (in->force && (in->compare || !in->place[1]))
-        argp_error (state, "--force goes with PLAN CLUSTER");
+        usage_error (state, "--force goes with PLAN CLUSTER");
     if (in->svg && in->compare)
-        argp_error (state, "--svg draws a PLAN, --compare two CLUSTERs");
+        usage_error (state, "--svg draws a PLAN, --compare two CLUSTERs");
     cli_one_stdin (cli_is_dash (in->place[0]) + cli_is_dash (in->place[1]), state);
 }
 

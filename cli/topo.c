@@ -34,9 +34,9 @@ static void check (void *input, struct argp_state *state)
     const struct topo_input *in = input;
 
     if (strcmp (in->format, "auto") != 0 && !in->from)
-        argp_error (state, "--format goes with --from");
+        usage_error (state, "--format goes with --from");
     if (in->name && !topology_name_ok (in->name))
-        argp_error (state, "--name: expected a node's name, found \"%s\"", in->name);
+        usage_error (state, "--name: expected a node's name, found \"%s\"", in->name);
 }
 
 static enum status describe (const struct topo_input *in, json_t **doc,
@@ -110,7 +110,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK && in->name)
         st = topology_rename_node (doc, in->name, err);
     if (st == ST_OK && in->gpu_type)
-        st = topology_name_type (doc, in->gpu_type, err);
+        st = topology_name_type (doc, in->gpu_type, notes, err);
     if (st == ST_OK)
         st = json_write (in->out, doc, err);
     if (st == ST_OK && !cli_is_dash (in->out)) {

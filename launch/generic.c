@@ -119,7 +119,7 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
 
     text_add (
         readme,
-        "A placed job: %d ranks on %d nodes, tp %d x cp %d x dp %d x pp %d, in "
+        "A placed job: %d rank%s on %d node%s, tp %d x cp %d x dp %d x pp %d, in "
         "Megatron's\nrank order tp-cp-ep-dp-pp.  map.txt has lines `rank host gpu`.  "
         "exec.sh starts a program\nas one rank.  The program sees its node's planned "
         "GPUs "
@@ -128,7 +128,8 @@ enum status launch_generic (const struct launch_input *in, struct launch_files *
         "0.  exec.sh refuses to run on another host than the planned one.\n\nRun the "
         "commands below in this folder.  Every node must see it under the same\n"
         "path.  PROGRAM is your program.\n",
-        in->plan->n_ranks, in->nodes, d->tp, d->cp, d->dp, d->pp);
+        in->plan->n_ranks, TEXT_S (in->plan->n_ranks), in->nodes, TEXT_S (in->nodes),
+        d->tp, d->cp, d->dp, d->pp);
     describe_types (in, readme);
     text_add (
         readme,

@@ -235,7 +235,7 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
     write_batch (in, text_str (&gpus), f, launch_file (f, "slurm/job.sbatch", 0755));
     text_add (
         readme,
-        "Slurm, as a batch job: the script binds the plan to the %d nodes that the "
+        "Slurm, as a batch job: the script binds the plan to the %d node%s that the "
         "scheduler gives\n(-w \"$(sort -u slurm/hostfile | paste -sd, -)\" asks for the "
         "plan's own):\n\n"
         "    sbatch slurm/job.sbatch PROGRAM\n"
@@ -247,7 +247,8 @@ static enum status write_slurm (const struct launch_input *in, struct launch_fil
         "\nthe same without the wrapper; ./program is an executable of yours:\n\n"
         "    SLURM_HOSTFILE=slurm/hostfile srun -n %d -m arbitrary %s \\\n"
         "        --cpu-bind=none --multi-prog slurm/multi-prog\n",
-        in->nodes, p->n_ranks, text_str (&gpus), p->n_ranks, text_str (&gpus));
+        in->nodes, TEXT_S (in->nodes), p->n_ranks, text_str (&gpus), p->n_ranks,
+        text_str (&gpus));
     if (gpus.failed)
         readme->failed = true;
     text_free (&gpus);

@@ -323,6 +323,21 @@ const struct topology_gpu_type *topology_gpu_type_meant (const char *name)
     return r.other_memory || r.strange ? NULL : r.type;
 }
 
+enum status topology_gpu_type_take (const char *option, const char *name,
+                                    const struct topology_gpu_type **out,
+                                    struct notes *notes, struct error *err)
+{
+    char hint[TEXT_HINT];
+
+    if (!(*out = topology_gpu_type_meant (name)))
+        return err_set (err, ST_USAGE,
+                        "%s: unknown GPU type \"%.60s\"%s (`linkwise gpus` lists them)",
+                        option, name, topology_gpu_type_hint (name, hint));
+    if (strcmp ((*out)->name, name) != 0)
+        notes_add (notes, "%s: taken as %s", name, (*out)->name);
+    return ST_OK;
+}
+
 const char *topology_gpu_type_of_product (const char *product, double memory_bytes)
 {
     struct topology_gpu_reading r;

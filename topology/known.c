@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "topology/gpu_names.h"
 #include "topology/links_doc.h"
+#include "topology/topology.h"
 
 struct known {
     const char *type;
@@ -58,8 +59,10 @@ static const struct known table[] = {
 
 static const struct known *find (const char *type)
 {
-    for (size_t i = 0; type && i < sizeof table / sizeof *table; i++)
-        if (strcmp (table[i].type, type) == 0)
+    const struct topology_gpu_type *t = type ? topology_gpu_type_meant (type) : NULL;
+
+    for (size_t i = 0; t && i < sizeof table / sizeof *table; i++)
+        if (strcmp (table[i].type, t->name) == 0)
             return &table[i];
     return NULL;
 }

@@ -30,7 +30,9 @@ static bool entry_ok (const struct entry_rule *rule, double x)
 /* What is expected in place of an entry. */
 static const char *wanted (const struct entry_rule *rule, double x)
 {
-    return x > 0 && x < GB_PER_S_LEAST ? "a number >= 1e-9 or null" : rule->what;
+    return x > 0 && x < GB_PER_S_LEAST ? "a number >= 1e-9 or null"
+           : x > rule->max             ? "a number <= 1e9 or null"
+                                       : rule->what;
 }
 
 /* A number or null (NaN). */

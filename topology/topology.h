@@ -47,7 +47,7 @@ struct topology_gpu_type {
     double copy_bytes_per_s; /* read and written by copies of its own memory */
     const json_t *measured;  /* by key of the cluster file's type: what measured it; NULL:
                                 nothing; the cluster's */
-    const char *source;      /* of a cluster file's type as it says; NULL: it does not; the
+    const char *source; /* of a cluster file's type as it says; NULL: it does not; the
                                 cluster's */
 };
 
@@ -75,6 +75,12 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
 /** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
  *  "". */
 const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);
+/** The type that an option names, with a note where that is not its own name.
+ *  @param[in] option  begins messages: "--gpu"
+ *  @return ST_OK, or ST_USAGE with what may have been meant */
+enum status topology_gpu_type_take (const char *option, const char *name,
+                                    const struct topology_gpu_type **out,
+                                    struct notes *notes, struct error *err);
 /** All built-in types. @param[out] n how many */
 const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
 

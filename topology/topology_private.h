@@ -17,7 +17,8 @@ struct reader {
     struct topology_cluster *c;
     struct notes *notes;
     struct error *err;
-    bool partial; /* what planning needs may be missing */
+    bool partial;      /* what planning needs may be missing */
+    const char *meant; /* the GPU type last read, as the file spells it; NULL: none */
 };
 
 /** Read `nodes`. */

@@ -106,7 +106,8 @@ enum status topology_type_in (const json_t *doc, const char *name,
     struct reader r = {.err = err};
     struct json_at root = json_root ((json_t *) doc, "gpu_types"),
                    types = json_key (&root, "gpu_types"), one = json_key (&types, name);
-    const struct topology_gpu_type *builtin = topology_gpu_type_builtin (name);
+    const struct topology_gpu_type *builtin =
+        name ? topology_gpu_type_meant (name) : NULL;
 
     if (json_object_get (types.v, name))
         return read_gpu_type (&r, &one, name, t);
@@ -153,8 +154,13 @@ enum status topology_type_find (struct reader *r, const struct json_at *at,
             *out = &r->c->type[i];
             return ST_OK;
         }
-    if ((*out = topology_gpu_type_builtin (name)))
+    if ((*out = topology_gpu_type_meant (name))) {
+        if (strcmp ((*out)->name, name) != 0 &&
+            (!r->meant || strcmp (r->meant, name) != 0)) /* of its nodes the first */
+            notes_add (r->notes, "%s: taken as %s", name, (*out)->name);
+        r->meant = name;
         return ST_OK;
+    }
     return json_fail_text (at, r->err,
                            "unknown GPU type \"%.60s\"%s (`linkwise gpus` lists the "
                            "built-in ones, gpu_types adds others)",

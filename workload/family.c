@@ -140,7 +140,7 @@ static const struct workload_field hunyuan_moe[] = {
     FIELD ("attention_bias", FLAG, out_bias, 0),
     FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
     FIELD ("moe_topk", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    FIELD ("moe_intermediate_size", COUNT, expert_ffn, VOCAB_MAX),
     FIELD ("num_shared_expert", SIZE, shared_experts, SHARED_MAX),
     {0}};
 
@@ -391,6 +391,8 @@ static enum status finish_hunyuan_moe (const struct workload_reading *r,
     if (json_is_true (across.v))
         return json_fail_text (&across, r->err,
                                "layers that share keys and values are not supported");
+    if (m->expert_ffn == 0)
+        m->expert_ffn = m->ffn;
     m->shared_ffn = m->shared_experts * m->ffn;
     return finish_llama (r, m);
 }

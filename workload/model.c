@@ -264,14 +264,29 @@ json_t *workload_model_to_json (const struct workload_model *m)
     return doc;
 }
 
+/* How the Hugging Face cache names the folder of a model: models--OWNER--NAME, with a config.json
+ * in snapshots/REVISION. */
+#define CACHED "models--"
+
 /* "x/llama-2-70b.json", "x/llama-2-70b/config.json" and "x/llama-2-70b/" are all
- * llama-2-70b. */
+ * llama-2-70b, and so is all below "x/models--meta-llama--llama-2-70b". */
 static void name_from_path (const char *path, char *name, size_t size)
 {
-    char copy[4096];
+    char copy[4096], *cached;
     const char *base;
 
     snprintf (copy, sizeof copy, "%s", path);
+    if ((cached = strstr (copy, "/" CACHED)))
+        cached++;
+    else if (strncmp (copy, CACHED, strlen (CACHED)) == 0)
+        cached = copy;
+    if (cached) {
+        cached[strcspn (cached, "/")] = '\0';
+        for (char *s = cached; (s = strstr (s, "--")); cached = s)
+            s += 2;
+        snprintf (name, size, "%s", cached);
+        return;
+    }
     for (size_t n = strlen (copy); n > 1 && copy[n - 1] == '/'; n--)
         copy[n - 1] = '\0';
     base = file_name (copy);
@@ -317,6 +332,24 @@ static enum status no_such_model (const char *arg, const char *why, struct error
     return ST_IO;
 }
 
+/* Append the config.json of a folder: its own, or that of the revision which the Hugging Face
+ * cache has as main. */
+static void add_config (const char *folder, struct text *path)
+{
+    struct text main = {0};
+    char *revision;
+    size_t len;
+
+    text_add (&main, "%s/refs/main", folder);
+    if (!main.failed &&
+        file_read_small (text_str (&main), &revision, &len, NULL) == ST_OK) {
+        text_add (path, "/snapshots/%.*s", (int) strcspn (revision, "/\r\n"), revision);
+        free (revision);
+    }
+    text_add (path, "/config.json");
+    text_free (&main);
+}
+
 /* A file, or the config.json of a folder. */
 static enum status read_document (const char *arg, const char *name,
                                   struct workload_model *m, struct notes *notes,
@@ -329,7 +362,7 @@ static enum status read_document (const char *arg, const char *name,
 
     text_add (&path, "%s", arg);
     if (stat (arg, &st) == 0 && S_ISDIR (st.st_mode))
-        text_add (&path, "/config.json");
+        add_config (arg, &path);
     status =
         path.failed ? err_nomem (err) : json_read_config (text_str (&path), &doc, err);
     if (status == ST_OK)

@@ -58,6 +58,14 @@ static void near_words (void **state)
         text_near_try (&near, many, strlen (many));
         assert_string_equal (text_near_hint (&near, "--", hint), expected[k]);
     }
+    /* Of two that are as near, the one that was begun, in either order. */
+    for (int k = 0; k < 2; k++) {
+        struct text_near near = {.asked = "h10"};
+
+        text_near_try (&near, k ? "h100" : "a10", k ? 4 : 3);
+        text_near_try (&near, k ? "a10" : "h100", k ? 3 : 4);
+        assert_string_equal (near.word, "h100");
+    }
 }
 
 static void table (void **state)

@@ -4,7 +4,7 @@
 # and no rank behind.
 . tests/lib/tap.sh
 . tests/lib/ranks.sh
-has_python jsonschema || valid() { echo "ok $((tap_n += 1)) - $3 # SKIP package python3-jsonschema is not installed"; }
+has_python jsonschema || valid() { skip "$3" "package python3-jsonschema is not installed"; }
 # Short measurements of small messages; $OPTIONS go to every rank.  Runs that something happens to
 # are $SLOW, so that it happens in their middle.
 OPTIONS="--transport socket --measure 0.002 --passes 2 --pause 0 --timeout 1 --max-size 1"

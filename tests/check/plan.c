@@ -452,6 +452,7 @@ static void running (void **state)
 {
     enum {
         AS_PLANNED,
+        BY_UUID,
         NO_INDEX,
         SILENT,
         STRANGER,
@@ -467,6 +468,7 @@ static void running (void **state)
         const char *says;
         bool priced;
     } want[CASES] = {
+        {4, 0, CHECK_OK, CHECK_OK, CHECK_OK, "as planned: +0.00 %", true},
         {4, 0, CHECK_OK, CHECK_OK, CHECK_OK, "as planned: +0.00 %", true},
         {4, 0, CHECK_OK, CHECK_OK, CHECK_NOTE, "4 ranks have an unknown GPU", true},
         {3, 1, CHECK_FAILED, CHECK_OK, CHECK_OK, "some ranks did not report", false},
@@ -488,6 +490,15 @@ static void running (void **state)
     ok (topology_cluster_from_json (json_object_get (good, "cluster"), "c", NULL, &c,
                                     NULL, &err),
         &err);
+    for (int n = 0; n < c->n_nodes; n++) {
+        c->node[n].gpu_uuid = calloc ((size_t) c->node[n].gpus, sizeof (char *));
+        for (int k = 0; k < c->node[n].gpus; k++) {
+            char uuid[32];
+
+            snprintf (uuid, sizeof uuid, "GPU-%d-%d", n, k);
+            c->node[n].gpu_uuid[k] = strdup (uuid);
+        }
+    }
     /* Ranks 0 and 1 on one node, 2 and 3 on another. */
     assert_string_equal (plan.place[0].node, plan.place[1].node);
     assert_string_not_equal (plan.place[0].node, plan.place[3].node);
@@ -502,6 +513,9 @@ static void running (void **state)
 
             snprintf (place[k].host, sizeof place[k].host, "%s", at->node);
             snprintf (place[k].gpu, sizeof place[k].gpu, "%d", at->gpu);
+            if (i == BY_UUID)
+                snprintf (place[k].gpu, sizeof place[k].gpu, "GPU-%d-%d",
+                          topology_node_find (c, at->node), at->gpu);
             if (i == NO_INDEX || i == FULL)
                 strcpy (place[k].gpu, "-");
         }

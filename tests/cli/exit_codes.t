@@ -72,7 +72,7 @@ expect 2 "offloading to nowhere" "offload: expected none" $L mem llama-2-7b --gp
 expect 1 "offloading that the framework has not" "offload all: profile megatron-core-composed does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all
 expect 0 "offloading" " 12.55 .* 0.00 .* 0.00 " $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --profile deepspeed --zero 2
 expect 2 "published formulas know no offloading" "offload needs --memory-model linkwise" $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --memory-model fujii
-expect 2 "unknown GPU type as option" 'gpu: unknown type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
+expect 2 "unknown GPU type as option" 'gpu: unknown GPU type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
 expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
 expect 2 "a trace and a document" "both want standard output" $L time "$C" llama-2-7b $job --trace - --json
 expect 0 "a trace beside a model that plays nothing out" "AMP .*has no schedule to trace" $L time "$C" llama-2-7b $job --cost-model amp --trace -
@@ -149,6 +149,12 @@ sed -i 's/"l4"/"l4\\u001b[2J"/' "$T/esc.json"
 $plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
 ! grep -q "$esc" "$T/out" && grep -q 'unknown GPU type' "$T/out"
 result $? "... nor those in a message" "$T/out"
+bad="x$esc[2J"
+for command in "" "plan 1x1 $bad" "plan 1x1 gpt2 --$bad" "plan 1x1 gpt2 --seq $bad" "plan 1x1 gpt2 -$esc"; do
+    $L $command >"$T/out" 2>&1 "$bad"
+    ! grep -q "$esc" "$T/out" && grep -q '?' "$T/out"
+    result $? "... nor those of the command line: ${command%"$bad"}" "$T/out"
+done
 
 # ---- 3: nothing fits ----
 expect 3 "fits nowhere" "stage 0 with .* layers needs .* GiB (.* of it .*), the limit is" $plan "1x2 t4 intra:10" llama-2-70b $job

@@ -162,11 +162,13 @@ static void dense_layers (void **state)
         const struct workload_model *m = &s.model;
         struct machine g = machine_in (&s);
         struct parts x = {.g = &g};
-        double h = m->hidden, d = m->head_dim, q = m->heads * d / tp,
-               kv = m->kv_heads * d / tp;
-        double f = m->ffn / (double) tp, tokens = 1024 * 2 / 2;
+        double h = m->hidden, d = m->head_dim, q = m->heads * d / tp;
+        double f = m->ffn / (double) tp, tokens = 1024 * 2 / 2, kv;
         struct costmodel_compute k;
 
+        if (gated && sp) /* fewer than ranks: each has a whole one */
+            s.model.kv_heads = 2;
+        kv = (m->kv_heads < tp ? 1.0 : m->kv_heads / (double) tp) * d;
         assert_true (m->gated_mlp == gated && (m->positions == 0) == gated);
         s.config.deg.cp = 2;
         product (&x, 1, tokens, h, q + 2 * kv);

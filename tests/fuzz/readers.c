@@ -356,8 +356,8 @@ int main (int argc, char **argv)
     size_t len;
 
     if (!tap || !realpath ("tests/fuzz/seeds", seeds) ||
-        (one && file_read_bytes (argv[2], &data, &len, NULL) != ST_OK) || !mkdtemp (folder) ||
-        chdir (folder) != 0) {
+        (one && file_read_bytes (argv[2], &data, &len, NULL) != ST_OK) ||
+        !mkdtemp (folder) || chdir (folder) != 0) {
         perror (argv[0]);
         return 1;
     }

@@ -24,6 +24,13 @@ for f in bin/linkwise bin/bwprobe include/linkwise.h lib/liblinkwise.a lib/libli
 done >"$T/missing"
 [ ! -s "$T/missing" ]
 result $? "programs, library, header, pages, licence and schemas are there" "$T/missing"
+(cd "$P/share/doc/linkwise" && find . -name '*.md' | while read -r page; do
+    grep -o '](\([^)#:]*\)[)#]' "$page" | sed 's/^](//; s/[)#]$//' | grep . | sort -u | while read -r to; do
+        [ -e "${page%/*}/$to" ] || echo "$page names $to"
+    done
+done) >"$T/dangling"
+[ ! -s "$T/dangling" ]
+result $? "what pages link to is installed" "$T/dangling"
 find "$P/include" -name '*.h' | grep -v '/linkwise.h$' >"$T/more"
 [ ! -s "$T/more" ]
 result $? "one header" "$T/more"
@@ -37,7 +44,7 @@ try() {
     name=$1 compiler=$2 source=$3
     shift 3
     if ! command -v "$compiler" >/dev/null; then
-        echo "ok $((tap_n += 1)) - $name # SKIP $compiler is not installed"
+        skip "$name" "$compiler is not installed"
         return
     fi
     # Words of pkg-config are meant to be split.

@@ -51,7 +51,7 @@ result $? "pages of file formats have every heading and row of docs/" "$T/unlike
 
 lints() { # COMMAND...: what it says on standard error, and mandoc on the other
     if ! command -v "$1" >/dev/null; then
-        echo "ok $((tap_n += 1)) - $1 # SKIP it is not installed"
+        skip "$1" "it is not installed"
         return
     fi
     "$@" "$B"/man?/* >"$T/page" 2>"$T/found"
@@ -119,7 +119,7 @@ offers "nccl" bwprobe --transport n
 # A shell at a terminal; the command that it ends up with is printed.
 typed() { # NAME SHELL SETUP LINE WANTED
     if ! command -v "$2" >/dev/null || ! command -v script >/dev/null; then
-        echo "ok $((tap_n += 1)) - $1 # SKIP $2 or script is not installed"
+        skip "$1" "$2 or script is not installed"
         return
     fi
     printf '%s\n' "$3" "linkwise () { echo \"<\$*>\"; }" "$4$(printf '\t')" |
@@ -142,7 +142,7 @@ if command -v fish >/dev/null; then
     fished "linkwise plan --memory-m" "--memory-model"
     fished "linkwise mem gpt3-6" "gpt3-6.7b"
 else
-    echo "ok $((tap_n += 1)) - fish # SKIP fish is not installed"
+    skip "fish" "fish is not installed"
 fi
 
 V=$("$LINKWISE" --version | cut -d ' ' -f 2)

@@ -15,6 +15,8 @@ is "[(u['line'], u['option']) for u in d['unknown']] == [(40, 'optimizer-cpu-off
 is "d['model']['num_hidden_layers'] == 32 and not d['model']['tie_word_embeddings']"
 grep -q 'llama-8b.sh:[0-9]* says micro_batch 1, .*llama-8b.log:[0-9]* says 2: what the log printed' "$T/err"
 result $? "a contradiction names both places; the log holds" "$T/err"
+! grep -q "step's time" "$T/err"
+result $? "... and its times are enough" "$T/err"
 row $F/llama-8b.sh --gpu h100
 has micro_batch=1 iter_time_s= peak_mem_gb= oom=
 is "d['measured']['step_s'] is None and d['estimate']['step_s'] > 0"
@@ -100,6 +102,8 @@ has model=llama-3-8b gpus=8 zero=3 dp=8 precision=fp8 recompute=selective micro_
     global_batch=16 seq=8192 gpu="NVIDIA H100" framework=torchtitan peak_mem_gb=57.02 mfu=0.4749
 is "abs(d['measured']['step_s'] - 8192 * 16 / 8 / 8110) < 1e-4"
 is "[u['option'] for u in d['unknown']] == ['parallelism.enable_cpu_fsdp']"
+! grep -q "no line with a step's time" "$T/err"
+result $? "tokens a second are its time" "$T/err"
 row $F/nanotron-1b.yaml $F/nanotron-1b.log
 has layers=16 hidden=2048 kv_heads=32 vocab=131072 gpus=8 tp=2 dp=4 sp=1 zero=1 micro_batch=4 \
     global_batch=256 recompute=none framework=nanotron iter_time_s=3.91
@@ -232,7 +236,7 @@ printf '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1, 
 "bf16": {"enabled": false}, "fp16": {"enabled": false}, "tensor_parallel": {"autotp_size": 2},
 "expert_parallel": {"enabled": true, "autoep_size": 4}}' >"$T/ep.json"
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 2048 --global-batch 32 --pp 4 --json 2>/dev/null |
-    python3 -c "import json, sys; json.dump(json.load(sys.stdin)['model'], open('$T/config.json', 'w'))"
+    model_of >"$T/config.json"
 row "$T/ep.json" "$T/config.json" --seq 2048 --gpus 8 --gpu h100
 has ep=4 tp=2 precision=fp32 framework=deepspeed
 # TorchTitan's stages: so many layers in each part, embedding and head counted as layers; and by name.
@@ -257,14 +261,16 @@ result $? "adds to it" "$T/err"
 expect 0 "validate reads it" "2 rows, 2 used, 0 skipped" $L validate "$T/runs.csv"
 $L import-job --no-plan --json $F/llama-8b.sh $F/llama-8b.log >"$T/doc.json" 2>/dev/null
 $L validate "$T/runs.csv" --per-row - >"$T/per-row.csv"
-python3 - "$T" >"$T/why" 2>&1 <<'P'
+in_python "validate estimates what import-job does" && {
+    python3 - "$T" >"$T/why" 2>&1 <<'P'
 import csv, json, sys
 row = next(csv.DictReader(open(sys.argv[1] + "/per-row.csv")))
 d = json.load(open(sys.argv[1] + "/doc.json"))
 assert abs(float(row["est_iter_time_s"]) / d["estimate"]["step_s"] - 1) < 1e-3, row
 assert abs(float(row["est_peak_mem_gb"]) * 2**30 / d["memory"]["peak_bytes"] - 1) < 1e-3, row
 P
-result $? "validate estimates what import-job does" "$T/why"
+    result $? "validate estimates what import-job does" "$T/why"
+}
 expect 0 "calibrate fits a log's runs" "rows|used" $L calibrate "$T/two.csv" -o "$T/fitted.json"
 expect 1 "--append refuses another header" "the header is not that" \
     $L import-job $F/bridge.yaml --gpus 8 --gpu h100 --no-plan --append $F/../../../examples/runs/bloom.csv
@@ -277,9 +283,10 @@ back() { # NAME MODEL OPTION...: a plan's Megatron arguments give its configurat
     $L plan "4x8 h100-sxm5-80g intra:370 inter:48" "$model" --seq 4096 --global-batch 64 "$@" \
         -o "$T/plan.json" >/dev/null 2>&1 &&
         $L emit "$T/plan.json" --to megatron -d "$T/emit" >/dev/null
-    python3 -c "import json; json.dump(json.load(open('$T/plan.json'))['model'], open('$T/config.json', 'w'))"
+    model_of <"$T/plan.json" >"$T/config.json"
     $L import-job "$T/emit/megatron/args" "$T/config.json" --seq 4096 --no-plan --json \
         --cluster "4x8 h100-sxm5-80g intra:370 inter:48" >"$T/doc.json" 2>"$T/err"
+    in_python "emit and back: $name" || return 0
     python3 - "$T" >"$T/why" 2>&1 <<'P'
 import json, sys
 plan, d = (json.load(open(sys.argv[1] + f)) for f in ("/plan.json", "/doc.json"))
@@ -304,6 +311,7 @@ own() { # TARGET FILE OPTION...: the file holds model and sequence, too
     $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-3-8b --seq 4096 --global-batch 64 "$@" -o "$T/plan.json" >/dev/null 2>&1 &&
         $L emit "$T/plan.json" --to "$target" -d "$T/emit" >/dev/null
     row "$T/emit/$target/$file" --gpus 32 --gpu h100
+    in_python "emit and back: $target" || return 0
     python3 - "$T" >"$T/why" 2>&1 <<'P'
 import json, sys
 plan, d = (json.load(open(sys.argv[1] + f)) for f in ("/plan.json", "/doc.json"))

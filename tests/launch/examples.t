@@ -28,7 +28,6 @@ inside() { # NAME COMMAND...: in a sandbox with eight hosts
     result $? "$name" "$T/$name.out"
 }
 program="sh -c 'echo rank \$RANK of \$WORLD_SIZE on \$(hostname)'"
-skip() { echo "ok $((tap_n += 1)) - $1 # SKIP $2"; }
 cannot=$(why_no_hosts)
 [ -n "$cannot" ] || command -v mpirun.openmpi >/dev/null || no_mpirun="package openmpi-bin is not installed"
 for command in slurmctld slurmd:slurmd sbatch:slurm-client; do

@@ -3,7 +3,7 @@
 # they are, one binds the plan to these nodes, and each starts its node's ranks.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
-placed "$T" 6 2 || exit 1
+hosts_cluster 6 2 >"$T/cluster.json"
 $LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 32 --tp 2 --pp 2 --dp 2 --micro-batch 1 --schedule 1f1b --only 'h[1-4]' -o "$T/plan.json" >/dev/null
 
 sed -n '/^    set -e$/,/^$/p' docs/launch.md | sed 's/^    //' >"$T/init.sh"

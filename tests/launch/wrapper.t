@@ -173,6 +173,6 @@ if command -v numactl >/dev/null && numactl --cpunodebind=0 true 2>/dev/null; th
     [ "$(cat "$T/out")" = started ]
     result $? "... and a node that this machine does not have is left alone" "$T/out"
 else
-    echo "ok $((tap_n += 1)) - the real numactl binds # SKIP package numactl is not installed, or no NUMA here"
+    skip "the real numactl binds" "package numactl is not installed, or no NUMA here"
 fi
 done_testing

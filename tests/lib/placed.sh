@@ -5,23 +5,36 @@
 #                                     interleaved (default: shuffled, none of two neighbours on
 #                                     one host), nodes (whole hosts, shuffled), or unlike (whole
 #                                     hosts, with 1 and 2 GPUS - 1 ranks by turns)
+#     hosts_cluster HOSTS GPUS        such a cluster alone, printed; links of four speeds
 #     same_as_map DIR REPORT          `rank host gpu` lines of REPORT are DIR/launch/map.txt
+hosts_cluster() {
+    awk -v hosts="$1" -v gpus="$2" 'BEGIN {
+        split("20 19 18 9", speed)
+        printf "{\"version\": 1, \"name\": \"hosts\", \"nodes\": ["
+        for (i = 1; i <= hosts; i++) {
+            numa = uuid = ""
+            for (g = 0; g < gpus; g++) {
+                numa = numa (g ? ", " : "") g % 2
+                uuid = uuid (g ? ", " : "") sprintf("\"GPU-h%d-%d\"", i, g)
+            }
+            printf "%s{\"name\": \"h%d\", \"gpus\": %d, \"gpu_type\": \"a100-sxm4-80g\", \"gpu_numa\": [%s], \"gpu_uuid\": [%s]}",
+                (i > 1) ? ",\n" : "", i, gpus, numa, uuid
+        }
+        printf "],\n\"links\": {\"intra\": {\"bandwidth_gb_per_s\": 200, \"latency_us\": 8}, \"inter\": {\"latency_us\": 12, \"bandwidth_gb_per_s\": ["
+        for (i = 0; i < hosts; i++) {
+            printf "%s[", i ? ", " : ""
+            for (j = 0; j < hosts; j++)
+                printf "%s%s", j ? ", " : "", i == j ? "null" : speed[(i * i + 5 * j * (i + 3)) % 11 % 4 + 1]
+            printf "]"
+        }
+        print "]}}}"
+    }'
+}
 placed() {
+    local gpus=$3
+    [ "${4:-}" != unlike ] || gpus=$((2 * $3 - 1))
     mkdir -p "$1"
-    python3 - "$2" "$3" "${4:-interleaved}" >"$1/cluster.json" <<'P' || return
-import json, random, sys
-hosts, gpus = map(int, sys.argv[1:3])
-if sys.argv[3] == "unlike":
-    gpus = 2 * gpus - 1
-random.seed(1)
-names = ["h%d" % i for i in range(1, hosts + 1)]
-links = [[None if a == b else random.choice([20, 19, 18, 9]) for b in names] for a in names]
-print(json.dumps({"version": 1, "name": "hosts", "nodes": [
-    {"name": h, "gpus": gpus, "gpu_type": "a100-sxm4-80g", "gpu_numa": [g % 2 for g in range(gpus)],
-     "gpu_uuid": ["GPU-%s-%d" % (h, g) for g in range(gpus)]} for h in names],
-    "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 8},
-              "inter": {"bandwidth_gb_per_s": links, "latency_us": 12}}}))
-P
+    hosts_cluster "$2" "$gpus" >"$1/cluster.json"
     $LINKWISE plan "$1/cluster.json" llama-2-7b --seq 1024 --global-batch 192 --micro-batch 1 --tp 2 --pp 2 \
         --dp $(($2 * $3 / 4)) -o "$1/plan.json" >"$1/plan.out" || return
     python3 - "$1/plan.json" "$2" "$3" "${4:-interleaved}" <<'P'

@@ -69,6 +69,11 @@ prints() {
     done
 }
 
+# skip NAME WHY: one test of several
+skip() {
+    tap_n=$((tap_n + 1))
+    echo "ok $tap_n - $1 # SKIP $2"
+}
 skip_all() {
     echo "1..0 # SKIP $1"
     exit 0
@@ -108,6 +113,10 @@ valid() {
     result $? "$3" "$T/why"
 }
 
+# in_python NAME: is there a python3?  Else the test of that name is skipped.
+in_python() {
+    [ -n "$PYTHON" ] || { skip "$1" "package python3 is not installed" && false; }
+}
 # json FILE EXPRESSION: of d, the file's document, in Python.
 json() {
     python3 -c "import json, sys; d = json.load(open(sys.argv[1])); print($2)" "$1"

@@ -140,7 +140,7 @@ static void noise_of_nodes (void **state)
             struct rng unused = {1};
 
             draw.seed = (unsigned long) (2 * round + k);
-            ok (topology_synthesize (&draw, &doc, &err), &err);
+            ok (topology_synthesize (&draw, &doc, NULL, &err), &err);
             ok (topology_cluster_from_json (doc.doc, "drawn", NULL, &c, NULL, &err),
                 &err);
             for (int i = 0; i < 16; i++)

@@ -20,7 +20,7 @@ static void find_planted (const char *preset, int nodes, int stages)
     y.preset = preset;
     y.nodes = nodes;
     y.plant = stages;
-    ok (topology_synthesize (&y, &d, &err), &err);
+    ok (topology_synthesize (&y, &d, NULL, &err), &err);
     ok (topology_cluster_from_json (d.doc, preset, NULL, &s.cluster, NULL, &err), &err);
     planted = json_object_get (d.doc, "planted");
     planted_order (s.cluster, planted, gpu);

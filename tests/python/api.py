@@ -172,7 +172,10 @@ def test_usual():
 
 
 def test_errors():
-    "what Python itself would fail with is a LinkwiseError, too"
+    "what Python itself would fail with is a LinkwiseError, too; the classes are those of the page"
+    for kind, also in ((lw.InvalidInput, ValueError), (lw.UsageError, ValueError), (lw.FileError, OSError),
+                       (lw.LibraryNotFound, lw.FileError), (lw.NothingFits, Exception), (lw.OutOfMemory, MemoryError)):
+        assert issubclass(kind, lw.LinkwiseError) and issubclass(kind, also), kind
     with open("latin.json", "wb") as file:
         file.write(b'{"caf\xe9": 1}')
     refused(lw.InvalidInput, "latin.json: expected a plan", lw.Plan.read, "latin.json")

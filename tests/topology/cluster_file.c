@@ -174,8 +174,8 @@ static void breaches (void **state)
          "nodes[0].gpus: expected a whole number from 1 to 1024, found 0"},
         {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2000,\"gpu_type\":\"t4\"}]", ""),
          "found 2000"},
-        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h100\"}]", ""),
-         "unknown GPU type \"h100\"; did you mean h100-sxm5-80g?"},
+        {DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h10o\"}]", ""),
+         "unknown GPU type \"h10o\"; did you mean h100-sxm5-80g?"},
         {DOC (
              "\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"a\","
              "\"gpus\":1,\"gpu_type\":\"t4\"}]",
@@ -192,6 +192,9 @@ static void breaches (void **state)
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,1e-10],[2,null]],"
                            "\"latency_us\":1}"),
          "[0][1]: expected a number >= 1e-9 or null, found 1e-10"},
+        {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,2e9],[2,null]],"
+                           "\"latency_us\":1}"),
+         "[0][1]: expected a number <= 1e9 or null, found 2"},
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":[[null,\"3\"],[2,null]],"
                            "\"latency_us\":1}"),
          "[0][1]: expected a number > 0 or null, found \"3\""},
@@ -290,16 +293,37 @@ static void unknown_keys_warn (void **state)
     json_decref (doc);
 }
 
+/* A type by another spelling is taken, with a word for all its nodes. */
+static void types_by_short_names (void **state)
+{
+    json_t *doc =
+        json_loads (DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h100\"},"
+                         "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"h100\"}]",
+                         INTER),
+                    0, NULL);
+    struct topology_cluster *c;
+    struct notes notes = {0};
+    struct error err;
+    (void) state;
+
+    ok (topology_cluster_from_json (doc, "c.json", NULL, &c, &notes, &err), &err);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal (c->node[i].type->name, "h100-sxm5-80g");
+    assert_int_equal (notes.n, 1);
+    assert_non_null (strstr (notes.line[0], "h100: taken as h100-sxm5-80g"));
+    notes_free (&notes);
+    topology_cluster_destroy (c);
+    json_decref (doc);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (directed_links),
-                                       cmocka_unit_test (unmeasured_links),
-                                       cmocka_unit_test (per_node_and_per_gpu),
-                                       cmocka_unit_test (shares),
-                                       cmocka_unit_test (breaches),
-                                       cmocka_unit_test (npy_matrix),
-                                       cmocka_unit_test (unknown_keys_warn),
-                                       cmocka_unit_test (names_of_hosts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (directed_links),   cmocka_unit_test (types_by_short_names),
+        cmocka_unit_test (unmeasured_links), cmocka_unit_test (per_node_and_per_gpu),
+        cmocka_unit_test (shares),           cmocka_unit_test (breaches),
+        cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn),
+        cmocka_unit_test (names_of_hosts)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

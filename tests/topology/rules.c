@@ -456,6 +456,15 @@ static void inspection (void **state)
     assert_true (twice && lonely && x.failed == 3); /* and no link between is measured */
     topology_inspection_release (&x);
     topology_cluster_destroy (c);
+
+    /* A node alone misses no links to others. */
+    c = cluster_from (DOC (NODE ("a", ""), INTER ("4", "")));
+    ok (topology_inspect (c, NULL, &x, &err), &err);
+    for (int k = 0; k < x.n; k++)
+        assert_string_not_equal (x.finding[k].what, "connection");
+    assert_int_equal (x.failed, 0);
+    topology_inspection_release (&x);
+    topology_cluster_destroy (c);
 }
 
 int main (void)

@@ -21,7 +21,7 @@ static struct topology_cluster *draw (const char *preset, int nodes, unsigned lo
     s.plant = plant;
     s.leaf = 8;
     s.pod = 4;
-    ok (topology_synthesize (&s, &d, &err), &err);
+    ok (topology_synthesize (&s, &d, NULL, &err), &err);
     ok (topology_cluster_from_json (d.doc, preset, NULL, &c, &notes, &err), &err);
     assert_int_equal (notes.n, 0);
     if (doc)
@@ -176,13 +176,13 @@ static void refused (void **state)
 
     s.preset = "mixed";
     s.gpu_type = "t4";
-    assert_int_equal (topology_synthesize (&s, &d, &err), ST_USAGE);
+    assert_int_equal (topology_synthesize (&s, &d, NULL, &err), ST_USAGE);
     s.preset = "calm";
     s.gpu_type = "z9";
-    assert_int_equal (topology_synthesize (&s, &d, &err), ST_USAGE);
+    assert_int_equal (topology_synthesize (&s, &d, NULL, &err), ST_USAGE);
     s.gpu_type = "h100-sxm5-80g";
     s.plant = 17;
-    assert_int_equal (topology_synthesize (&s, &d, &err), ST_USAGE);
+    assert_int_equal (topology_synthesize (&s, &d, NULL, &err), ST_USAGE);
     assert_non_null (strstr (err.text, "--plant 17"));
 }
 

@@ -78,7 +78,7 @@ if command -v clang >/dev/null; then
     [ ! -s "$T/warnings" ]
     result $? "clang has no warnings" "$T/warnings"
 else
-    echo "ok $((tap_n += 1)) - clang has no warnings # SKIP package clang is not installed"
+    skip "clang has no warnings" "package clang is not installed"
 fi
 
 grep -rnIE '/(home|root|work)/|/tmp/[b]ash' --include='*' . \

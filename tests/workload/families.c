@@ -41,8 +41,8 @@ static void refused (void **state)
         {"'model_type':'rwkv7','hidden_size':2048,'decay_low_rank_dim':96",
          "decay_low_rank_dim: recurrent layers"},
         {SHAPE ("hunyuan", 6400, 64, 80, 8, 18304,
-                129024) ",'num_experts':16,'moe_topk':1,'moe_intermediate_size':18304,"
-                        "'num_shared_expert':1,'use_cla':true",
+                129024) ",'num_experts':16,'moe_topk':1,'num_shared_expert':1,'use_cla':"
+                        "true",
          "use_cla: layers that share keys and values"},
         {"'model_type':'llava','text_config':{'model_type':'llama','vocab_size':32064,"
          "'_name_or_path':'lmsys/vicuna-7b-v1.5'}",
@@ -407,6 +407,33 @@ static void named_for_the_folder (void **state)
     }
 }
 
+/* A folder of the Hugging Face cache: the revision that is main there, named for the model. */
+static void cached (void **state)
+{
+    static const char text[] =
+        "{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+        "\"num_attention_heads\":4,\"intermediate_size\":128,\"vocab_size\":100}";
+    static const char *const made[] = {
+        "models--me--Lla-ma-2.5-x", "models--me--Lla-ma-2.5-x/refs",
+        "models--me--Lla-ma-2.5-x/snapshots", "models--me--Lla-ma-2.5-x/snapshots/12ab"};
+    struct workload_model m;
+    struct error err = {""};
+    (void) state;
+
+    for (int i = 0; i < 4; i++)
+        assert_int_equal (mkdir (in_folder (made[i]), 0777), 0);
+    assert_int_equal (workload_model_read (in_folder (made[0]), &m, NULL, &err), ST_IO);
+    write_in_folder ("models--me--Lla-ma-2.5-x/refs/main", "12ab\n", 5);
+    assert_int_equal (workload_model_read (in_folder (made[0]), &m, NULL, &err), ST_IO);
+    assert_non_null (strstr (err.text, "/snapshots/12ab/config.json: No such file"));
+    write_in_folder ("models--me--Lla-ma-2.5-x/snapshots/12ab/config.json", text,
+                     sizeof text - 1);
+    for (int i = 0; i < 4; i += 3) {
+        ok (workload_model_read (in_folder (made[i]), &m, NULL, &err), &err);
+        assert_string_equal (m.name, "Lla-ma-2.5-x");
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (not_quite_json),
@@ -419,7 +446,8 @@ int main (void)
                                        cmocka_unit_test (gate_doubted),
                                        cmocka_unit_test (warned),
                                        cmocka_unit_test (names),
-                                       cmocka_unit_test (named_for_the_folder)};
+                                       cmocka_unit_test (named_for_the_folder),
+                                       cmocka_unit_test (cached)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

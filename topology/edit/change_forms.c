@@ -85,7 +85,7 @@ static enum status node_speed (struct change *x)
 static enum status set_type (struct change *x, int node)
 {
     json_object_set_new (change_node_at (x, node), "gpu_type",
-                         json_string (x->arg[x->n - 1]));
+                         json_string (x->type.name));
     return ST_OK;
 }
 
@@ -93,10 +93,9 @@ static enum status set_type (struct change *x, int node)
 static enum status type (struct change *x)
 {
     const char *name = x->arg[x->n - 1];
-    struct topology_gpu_type t;
     char hint[TEXT_HINT];
 
-    if (topology_type_in (x->doc, name, &t, NULL) != ST_OK)
+    if (topology_type_in (x->doc, name, &x->type, NULL) != ST_OK)
         return err_set (x->err, ST_USAGE,
                         "unknown GPU type \"%s\"%s (`linkwise gpus` lists them)", name,
                         topology_gpu_type_hint (name, hint));

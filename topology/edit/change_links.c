@@ -31,7 +31,8 @@ enum status change_link (struct change *x)
     double gb_per_s = NAN;
 
     if (!broken && change_number_of (x, 1, &gb_per_s) != ST_OK)
-        return err_set (x->err, ST_USAGE, "expected GB/s > 0 or null, found \"%s\"",
+        return err_set (x->err, ST_USAGE,
+                        "expected GB/s from 1e-9 to 1e9, or null, found \"%s\"",
                         x->arg[1]);
     TRY (change_ends_of (x, &from, &to, &both));
     TRY (except (x, from, to, json_number_or_null (gb_per_s)));

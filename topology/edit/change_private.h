@@ -15,6 +15,7 @@ struct change {
     char *arg[CHANGE_WORDS_MAX];      /* the words in capitals */
     int n;
     int max_nodes;
+    struct topology_gpu_type type; /* that nodes get */
     struct error *err;
 };
 

@@ -76,7 +76,8 @@ enum status topology_document_read (const char *arg, const char *out,
  *  @param[in] type  built-in, or of the document's gpu_types
  *  @return ST_OK; ST_USAGE for an unknown type
  */
-enum status topology_name_type (json_t *doc, const char *type, struct error *err);
+enum status topology_name_type (json_t *doc, const char *type, struct notes *notes,
+                                struct error *err);
 
 /** Rename the only node of a document, also where its measurements name it; or name the node
  *  of counters that do not say whose they are.
@@ -150,6 +151,7 @@ struct topology_synth topology_synth_default (void);
  *  and links measured at another time.
  *  @return ST_OK; ST_USAGE for what cannot be; ST_NOMEM */
 enum status topology_synthesize (const struct topology_synth *s,
-                                 struct topology_document *out, struct error *err);
+                                 struct topology_document *out, struct notes *notes,
+                                 struct error *err);
 
 #endif

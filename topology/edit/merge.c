@@ -359,7 +359,7 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
     TRY (merge_links (m));
     merge_measured (m);
     if (gpu_type)
-        TRY (topology_name_type (m->doc, gpu_type, m->err));
+        TRY (topology_name_type (m->doc, gpu_type, m->notes, m->err));
     TRY (check_nodes (m));
     TRY (merge_compute (m));
     TRY (merge_fill (m));

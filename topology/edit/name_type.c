@@ -8,12 +8,6 @@
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 
-static bool is_type (const json_t *doc, const char *type)
-{
-    return topology_gpu_type_builtin (type) ||
-           json_object_get (json_object_get (doc, "gpu_types"), type);
-}
-
 /* intra of all nodes as a list, or NULL where the document has none of its own. */
 static json_t *intra_list (json_t *doc)
 {
@@ -29,19 +23,19 @@ static json_t *intra_list (json_t *doc)
     return list;
 }
 
-enum status topology_name_type (json_t *doc, const char *type, struct error *err)
+enum status topology_name_type (json_t *doc, const char *type, struct notes *notes,
+                                struct error *err)
 {
+    const struct topology_gpu_type *builtin;
     json_t *nodes = json_object_get (doc, "nodes"),
            *links = json_object_get (doc, "links"), *list, *node;
     bool any = false;
     size_t i;
 
-    if (!is_type (doc, type))
-        return err_set (
-            err, ST_USAGE,
-            "--gpu-type: unknown GPU type \"%.60s\"; `linkwise gpus` lists the "
-            "built-in ones",
-            type);
+    if (!json_object_get (json_object_get (doc, "gpu_types"), type)) {
+        TRY (topology_gpu_type_take ("--gpu-type", type, &builtin, notes, err));
+        type = builtin->name;
+    }
     list = intra_list (doc);
     json_array_foreach (nodes, i, node)
     {

@@ -342,25 +342,27 @@ static enum status check (const struct topology_synth *s, struct drawing *d,
                           struct error *err)
 {
     struct text names = {0};
+    struct text_near near = {.asked = s->preset};
+    char hint[TEXT_HINT];
 
     d->preset = N_PRESETS;
     for (int i = 0; i < N_PRESETS; i++) {
-        text_add (&names, "%s%s", i ? ", " : "", presets[i].name);
+        text_add (&names, "%s%s",
+                  i == 0              ? ""
+                  : i < N_PRESETS - 1 ? ", "
+                                      : " or ",
+                  presets[i].name);
+        text_near_try (&near, presets[i].name, strlen (presets[i].name));
         if (strcmp (presets[i].name, s->preset) == 0)
             d->preset = (enum preset) i;
     }
     if ((int) d->preset == N_PRESETS) {
-        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s", s->preset,
-                 text_str (&names));
+        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s%s", s->preset,
+                 text_str (&names), text_near_hint (&near, "", hint));
         text_free (&names);
         return ST_USAGE;
     }
     text_free (&names);
-    if (!topology_gpu_type_builtin (s->gpu_type))
-        return err_set (
-            err, ST_USAGE,
-            "--gpu-type: unknown GPU type \"%.60s\"; `linkwise gpus` lists them",
-            s->gpu_type);
     d->intra =
         s->intra_gb_per_s > 0 ? s->intra_gb_per_s : known_pair_gb_per_s (s->gpu_type);
     /* One 400 Gbit/s NIC for a GPU since Hopper, 200 before. */
@@ -408,12 +410,20 @@ static enum status draw_nodes (struct drawing *d, struct error *err)
 }
 
 enum status topology_synthesize (const struct topology_synth *s,
-                                 struct topology_document *out, struct error *err)
+                                 struct topology_document *out, struct notes *notes,
+                                 struct error *err)
 {
-    struct drawing d = {.s = s};
+    struct topology_synth own = *s;
+    struct drawing d = {.s = &own};
     struct topology_document x = {0};
-    enum status st = check (s, &d, err);
+    const struct topology_gpu_type *type;
+    enum status st =
+        topology_gpu_type_take ("--gpu-type", s->gpu_type, &type, notes, err);
 
+    if (st == ST_OK) {
+        own.gpu_type = type->name;
+        st = check (&own, &d, err);
+    }
     d.best = d.inter;
     if (st == ST_OK)
         st = draw_nodes (&d, err);

@@ -50,8 +50,8 @@ static void look_at_nodes (const struct topology_cluster *c,
         if (n->gpus_listed == 0 || !n->type)
             add_name (&open, &n_open, n->name);
     }
-    text_add (&t, "%d node%s, %d GPU%s", c->n_nodes, c->n_nodes == 1 ? "" : "s", listed,
-              listed == 1 ? "" : "s");
+    text_add (&t, "%d node%s, %d GPU%s", c->n_nodes, TEXT_S (c->n_nodes), listed,
+              TEXT_S (listed));
     if (gpus != listed)
         text_add (&t, ", %d of them in use", gpus);
     if (n_drained > 0)
@@ -63,8 +63,8 @@ static void look_at_nodes (const struct topology_cluster *c,
          "nodes", &t);
     if (n_open > 0) {
         t.len = 0;
-        text_add (&t, "%d nodes without GPUs or without a GPU type: %s", n_open,
-                  text_str (&open));
+        text_add (&t, "%d node%s without GPUs or without a GPU type: %s", n_open,
+                  TEXT_S (n_open), text_str (&open));
         add (out, TOPOLOGY_FAILED, "GPUs", &t);
     }
     text_free (&t);
@@ -275,7 +275,7 @@ static void look_at_lonely (const struct topology_cluster *c,
             (s->node[i].out_links <= 0 || s->node[i].in_links <= 0))
             add_name (&names, &n, c->node[i].name);
     if (n > 0) {
-        text_add (&t, "%d nodes without a measured link in or out: %s", n,
+        text_add (&t, "%d node%s without a measured link in or out: %s", n, TEXT_S (n),
                   text_str (&names));
         add (out, n == c->n_nodes ? TOPOLOGY_FAILED : TOPOLOGY_NOTE, "connection", &t);
     }

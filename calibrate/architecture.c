@@ -418,6 +418,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     settle (r, f != NULL, m);
     widen (r, m);
+    workload_model_predict (m, calibrate_note_int (r, "mtp-num-layers", 0));
     if (!f && calibrate_cell (r, "vocab")[0] == '\0')
         run->assumed = hypot (run->assumed, SPREAD_VOCAB * m->hidden * m->vocab /
                                                 workload_model_params (m));

@@ -42,7 +42,7 @@ static const char keys[] =
     "moe-enable-deepep merge-file topk:moe-router-topk expert-interval:moe-layer-freq "
     "moe-train-capacity-factor moe-flex-dispatcher-backend "
     "overlap-grad-reduce overlap-param-gather tp-comm-overlap grad-reduce-in-bf16 "
-    "main-grads-dtype fp8-param-gather fp4-param-gather "
+    "main-grads-dtype mtp-num-layers fp8-param-gather fp4-param-gather "
     "cuda-graph-impl cuda-graph-modules cuda-graph-scope:cuda-graph-modules "
     "enable-cuda-graph external-cuda-graph "
     "te-rng-tracker moe-expert-rank-capacity-factor moe-paged-stash "
@@ -412,6 +412,19 @@ static enum status finish_experts (struct jobs_reading *r)
     return jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
 }
 
+/* Multi-token prediction, in the model that another file has, too. */
+static enum status finish_mtp (struct jobs_reading *r)
+{
+    long n = jobs_int (r, "mtp-num-layers", 0);
+
+    if (n > 0 && n <= 64 && r->has_model && !workload_model_predict (&r->model, (int) n))
+        notes_add (r->notes, "mtp-num-layers: not counted in a model with layers of "
+                             "several kinds");
+    if (n <= 0)
+        jobs_forget (r, "mtp-num-layers");
+    return ST_OK;
+}
+
 /* Whole steps in a CUDA graph, as 2025's releases spell it too. */
 static enum status finish_graphs (struct jobs_reading *r)
 {
@@ -489,6 +502,7 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_optimizer (r));
     TRY (finish_frequency (r));
     TRY (finish_experts (r));
+    TRY (finish_mtp (r));
     TRY (finish_graphs (r));
     TRY (finish_kernels (r));
     TRY (jobs_default (r, "framework",

@@ -100,6 +100,7 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int 
 
     *p = (struct workload_plan){.layers_per_stage = layers};
     p->model = *workload_preset_find (models[rng_below (r, COUNT_OF (models))]);
+    workload_model_predict (&p->model, rng_below (r, 4) ? 0 : 1 + rng_below (r, 2));
     *c = (struct workload_config){.micro_batch = power (r, 2), .zero = rng_below (r, 4)};
     draw_degrees (r, &p->model, c);
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
@@ -290,6 +291,7 @@ static void same_model (const struct workload_model *a, const struct workload_mo
     SAME (a->shared_ffn, b->shared_ffn);
     SAME (a->dense_layers, b->dense_layers);
     SAME (a->kv_rank, b->kv_rank);
+    SAME (a->mtp_layers, b->mtp_layers);
     CLOSE (workload_model_params (a), workload_model_params (b), 0.005);
 }
 

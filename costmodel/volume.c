@@ -157,7 +157,9 @@ static double parts_count (const void *about, unsigned parts)
     return (parts & *(const unsigned *) about) != 0;
 }
 
-double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
+/* @param each  per matmul parameter and token */
+static double step_flop (const struct workload_model *m, const struct workload_job *j,
+                         double each)
 {
     double h = m->hidden, tokens = (double) j->seq * j->global_batch;
     double width = m->kv_rank > 0 ? 0.5 * (m->nope_dim + m->rope_dim + m->v_dim)
@@ -175,7 +177,18 @@ double costmodel_model_flop (const struct workload_model *m, const struct worklo
     /* Passes of the head that have no matrix of their own. */
     double passes = h * m->mtp_layers * (double) m->vocab;
 
-    return tokens * (6.0 * (workload_active_params (m) - tables + passes) +
+    return tokens * (each * (workload_active_params (m) - tables + passes) +
                      12.0 * attentions * m->heads * width * j->seq +
                      3.0 * mixers * workload_recurrence_flop (m));
+}
+
+double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
+{
+    return step_flop (m, j, 6.0);
+}
+
+double costmodel_trained_flop (const struct workload_model *m,
+                               const struct workload_job *j)
+{
+    return step_flop (m, j, j->lora ? 4.0 : 6.0);
 }

@@ -201,6 +201,7 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
     SAME (p->job.global_batch, run->job.global_batch);
     SAME (p->job.seq, run->job.seq);
     SAME (p->job.precision, run->job.precision);
+    SAME (p->job.lora, run->job.lora);
     if (f->has_recompute) {
         SAME (c->recompute, o->recompute);
         SAME (c->recompute_layers, o->recompute_layers);

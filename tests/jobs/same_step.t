@@ -46,4 +46,14 @@ printf -- '--account-for-embedding-in-pipeline-split\n--account-for-loss-in-pipe
 mv "$T/counted" "$T/args"
 counted
 is "d['estimate']['step_s'] == $ends and d['unknown'] == []"
+# Latent attention, experts and multi-token prediction: the module stands before the loss.
+D="2x8 h100-sxm5-80g intra:370 inter:48"
+$L plan "$D" deepseek-v2-lite --seq 4096 --global-batch 64 --tp 1 --pp 4 --dp 4 --ep 4 --micro-batch 1 --zero 1 \
+    --recompute none --schedule interleaved --vpp 3 --mtp-num-layers 1 -o "$T/chunks.json" >/dev/null
+same "multi-token prediction" chunks "[7, 7, 7, 6]" "[[3, 3, 1], [3, 3, 1], [3, 3, 1], [3, 3, 0]]"
+is "d['model']['mtp_num_layers'] == 1"
+grep -qx -e "--pipeline-model-parallel-layout .*|t|t|t|mL" "$T/m/megatron/args"
+result $? "a layout with its module" "$T/m/megatron/args"
+same "stages with multi-token prediction" chunks "[9, 6, 6, 6]"
+
 done_testing

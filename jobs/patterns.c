@@ -42,10 +42,37 @@ static bool write_out (const char *s, struct text *out, int depth)
     return *s == '\0' && !out->failed;
 }
 
+/* The same as a list of lists of words, "[['embedding', 'decoder'], ['loss']]". */
+static bool spell_list (const char *s, struct text *out)
+{
+    static const struct {
+        const char *word;
+        char letter;
+    } words[] = {{"embedding", 'E'}, {"decoder", 't'}, {"mtp", 'm'}, {"loss", 'L'}};
+    int depth = 0;
+
+    while (*s) {
+        size_t len = strspn (s, "abcdefghijklmnopqrstuvwxyz"), i = 0;
+
+        while (len > 0 && i < COUNT_OF (words) &&
+               (strlen (words[i].word) != len || strncmp (words[i].word, s, len) != 0))
+            i++;
+        if (i == COUNT_OF (words) || (len == 0 && !strchr ("[]'\", ", *s)) || depth > 2)
+            return false;
+        depth += (*s == '[') - (*s == ']');
+        if (len > 0)
+            text_add_mem (out, &words[i].letter, 1);
+        else if (*s == ',' && depth == 1)
+            text_add (out, "|");
+        s += len > 0 ? len : 1;
+    }
+    return !out->failed;
+}
+
 int jobs_layout (const char *s, int *part)
 {
     struct text whole = {0};
-    int parts = write_out (s, &whole, 0);
+    int parts = *s == '[' ? spell_list (s, &whole) : write_out (s, &whole, 0);
 
     part[0] = 0;
     for (s = text_str (&whole); parts > 0 && *s; s++)

@@ -68,6 +68,8 @@ layout "Et|t*3|tt*4L"
 is "d['row']['notes'].endswith('; partition 0, 1, 4, 9') and d['row']['vpp'] == '1'"
 ! grep -q unlike "$T/err"
 result $? "the split is known" "$T/err"
+layout '[["embedding", "decoder"], ["decoder", "decoder", "decoder"], ["decoder", "decoder", "decoder", "decoder", "decoder", "loss"]]'
+is "d['row']['notes'].endswith('; partition 0, 1, 4, 9')"
 layout "Et|tt|t|t*2|t|ttL" # two chunks a stage
 is "d['row']['notes'].endswith('; partition 0, 1, 3, 4, 6, 7, 9') and d['row']['vpp'] == '2'"
 # The embedding and the loss as layers: 9 and 2 are no multiple of 3, 9 and 0 are.
@@ -86,6 +88,7 @@ refused() { # PATTERN LAYOUT
 }
 refused "expected the model's 9 layers, found 8" "Ettt|ttt|tt"
 refused "expected E, t, m and L" "Et|t|x|L"
+refused "expected E, t, m and L" '[["embedding"], ["encoder"], ["loss"]]'
 refused "expected as many chunks as the 3 stages have, found 4" "Et|tt|ttt|tttL"
 refused "a stage without layers" "E|tttt|tttttL"
 plain --account-for-loss-in-pipeline-split

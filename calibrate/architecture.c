@@ -379,6 +379,13 @@ static void widen (const struct row *r, struct workload_model *m)
         m->ffn = (int) wider;
 }
 
+/* Modules of multi-token prediction are counted where the row says them, and the layers are of one
+ * kind. */
+static void predict (const struct row *r, struct workload_model *m)
+{
+    workload_model_predict (m, calibrate_note_int (r, "mtp-num-layers", 0));
+}
+
 const char *calibrate_read_model (const struct row *r, struct calibrate_run *run)
 {
     struct workload_model *m = &run->model;
@@ -390,6 +397,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
+        predict (r, m);
         return NULL;
     }
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
@@ -418,6 +426,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     settle (r, f != NULL, m);
     widen (r, m);
+    predict (r, m);
     if (!f && calibrate_cell (r, "vocab")[0] == '\0')
         run->assumed = hypot (run->assumed, SPREAD_VOCAB * m->hidden * m->vocab /
                                                 workload_model_params (m));

@@ -74,6 +74,8 @@ struct calibrate_run {
         state_bytes; /* a parameter's weight, gradient and optimizer state; 0: not said */
     int *layers;     /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
+    const int *chunks; /* [pp * vpp] of a row that says them of every chunk, as
+                          workload_stage_of_chunks takes them, behind `layers`; else NULL */
     struct {
         const struct topology_gpu_type *type;
         int nodes;

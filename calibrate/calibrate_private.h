@@ -113,7 +113,7 @@ const char *calibrate_read_machines (const struct row *r, struct calibrate_run *
 
 /** The layers of the row's stages under every partition: from Megatron's options for a
  *  smaller first or last stage, from a cut of the list of modules ("partition 0, 15, 30")
- *  among the notes, else from the framework's partition.  An even one whose layers do not
+ *  into stages or chunks among the notes, else from the framework's partition.  An even one whose layers do not
  *  divide, but would if embedding and head were one each, counts those as layers
  *  (DeepSpeed's type:transformer|embedding, Megatron's
  *  account-for-embedding-in-pipeline-split).

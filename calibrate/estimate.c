@@ -351,7 +351,9 @@ static void stage_of (const struct calibrate_run *run, const struct workload_pro
     struct workload_profile own = calibrate_profile_as_said (run, p);
     struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by};
     struct workload_stage held =
-        workload_stage_of (&run->model, &run->config, layers_of (run, p), stage);
+        run->chunks
+            ? workload_stage_of_chunks (&run->model, &run->config, run->chunks, stage)
+            : workload_stage_of (&run->model, &run->config, layers_of (run, p), stage);
 
     memest_stage (&problem, stage, &held, s);
 }
@@ -471,6 +473,7 @@ enum status calibrate_step_by (const struct calibrate_run *run,
                                         .profile = &own,
                                         .cluster = cluster,
                                         .layers = layers_of (run, p),
+                                        .chunks = run->chunks,
                                         .kind = kind};
     int world = (int) workload_world (&run->config.deg);
     int *gpu;

@@ -325,12 +325,27 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     return read_facts (r, run);
 }
 
+/* "LoRA" among prose; the ranks of latent attention, "q-lora-rank=1536", are none. */
+static bool says_lora (const char *notes)
+{
+    static const char word[] = "lora";
+
+    for (const char *s = notes; (s = strcasestr (s, word)); s += sizeof word - 1) {
+        bool rank = strspn (s + sizeof word - 1, "-_") == 1 &&
+                    strncasecmp (s + sizeof word, "rank", 4) == 0;
+
+        if (!rank || s < notes + 2 || !strchr ("-_", s[-1]) || !strchr ("qvQV", s[-2]))
+            return true;
+    }
+    return false;
+}
+
 static void read_sampling (const struct row *r, struct workload_job *j)
 {
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
     double budget;
 
-    j->lora = calibrate_contains (notes, "LoRA") ||
+    j->lora = says_lora (notes) ||
               calibrate_contains (calibrate_cell (r, "model"), "lora");
     if (at &&
         (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||

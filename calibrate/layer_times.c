@@ -158,12 +158,15 @@ static enum status take_row (struct fitting *f, const struct calibrate_layer_tim
     return ST_OK;
 }
 
-/* The efficiency that meets a row; NAN where products do not decide its time. */
-static double meet (const struct fitting *f)
+/* The efficiency that meets a row; NAN where products do not decide its time, and why. */
+static double meet (const struct fitting *f, enum calibrate_layer_left *why)
 {
     double low = LEAST, high = 1, want = measured_s (f->row);
 
-    if (estimate (f, high) > want || estimate (f, low) < want)
+    *why = estimate (f, high) > want  ? LAYER_LEFT_FAST
+           : estimate (f, low) < want ? LAYER_LEFT_SLOW
+                                      : LAYER_LEFT_FLAT;
+    if (*why != LAYER_LEFT_FLAT)
         return NAN;
     while (high > low * (1 + 1e-9)) {
         double mid = sqrt (low * high);
@@ -182,8 +185,10 @@ static enum status find_spread (struct fitting *f, const struct calibrate_layer_
                                 struct calibrate_layer_fit *fit, struct error *err)
 {
     for (int i = 0; i < t->n; i++) {
+        enum calibrate_layer_left why;
+
         TRY (take_row (f, &t->row[i], j, err));
-        if (!isnan (meet (f)))
+        if (!isnan (meet (f, &why)))
             fit->spread = fmax (
                 fit->spread,
                 fabs (estimate (f, fit->efficiency) / measured_s (&t->row[i]) - 1.0));
@@ -212,9 +217,15 @@ enum status calibrate_layer_times_fit (const struct calibrate_layer_times *t,
     if (!(met = calloc ((size_t) t->n + 1, sizeof *met)))
         return err_nomem (err);
     for (int i = 0; i < t->n && st == ST_OK; i++) {
-        st = take_row (&f, &t->row[i], j, err);
-        met[fit.used] = st == ST_OK ? meet (&f) : NAN;
-        fit.used += !isnan (met[fit.used]);
+        enum calibrate_layer_left why;
+
+        if ((st = take_row (&f, &t->row[i], j, err)) != ST_OK)
+            break;
+        met[fit.used] = meet (&f, &why);
+        if (!isnan (met[fit.used]))
+            fit.used++;
+        else if (fit.left[why].n++ == 0)
+            fit.left[why].first = t->row[i].place;
     }
     fit.efficiency = stats_median (met, fit.used);
     free (met);

@@ -22,6 +22,15 @@ struct calibrate_layer_times {
     const char *format;               /* its name */
     struct calibrate_layer_time *row; /* [n] */
     int n;
+    int others; /* times of the file that are of other kinds of layers */
+};
+
+/** Why a row tells nothing of products. */
+enum calibrate_layer_left {
+    LAYER_LEFT_FAST, /* faster than the estimate with products at the peak */
+    LAYER_LEFT_SLOW, /* slower than any efficiency explains */
+    LAYER_LEFT_FLAT, /* launches or memory decide it */
+    CALIBRATE_LAYER_LEFT
 };
 
 /** Read a file of layer times; its format is told by its content: Galvatron's computation
@@ -42,7 +51,11 @@ void calibrate_layer_times_release (struct calibrate_layer_times *t);
 struct calibrate_layer_fit {
     const char *key;   /* of the cluster file's type: "gemm_efficiency", ... */
     double efficiency; /* 0 to 1 */
-    int used;          /* rows; of others launches or memory decide the time */
+    int used;          /* rows */
+    struct {
+        int n;
+        const char *first; /* place; of the times */
+    } left[CALIBRATE_LAYER_LEFT]; /* the other rows */
     double spread;     /* largest relative error of the rows used, with the efficiency */
 };
 

@@ -28,13 +28,15 @@ static enum status read_galvatron (const char *path, const char *text,
     {
         struct json_at at = json_key (&root, key);
         struct calibrate_layer_time one = {.tp = 1, .layers = 1, .back_s = NAN};
-        int length = 0;
+        int length = 0, kind;
         double ms;
 
         if (sscanf (key, "layertype_0_bsz%d_seq%d%n", &one.micro_batch, &one.seq,
                     &length) != 2 ||
-            key[length])
+            key[length]) {
+            out->others += sscanf (key, "layertype_%d_", &kind) == 1;
             continue;
+        }
         if (st == ST_OK && (one.micro_batch < 1 || one.seq < 1))
             st = json_fail_text (&at, err, "no batch and sequence above 0");
         if (st == ST_OK)

@@ -195,6 +195,7 @@ static enum status spread_layers (struct calibrate_run *run, int **own)
         workload_layers_split (&run->model, (enum workload_partition) p, pp,
                                *own + p * pp);
     run->layers = *own;
+    run->chunks = NULL;
     return ST_OK;
 }
 

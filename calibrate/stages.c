@@ -49,13 +49,13 @@ static int layers_within (int from, int to, int before, int layers)
     return end > first ? end - first : 0;
 }
 
-/* "partition 0, 9, 15, 21, 30": where stages begin in the list of modules, and its end.
+/* "partition 0, 9, 15, 21, 30": where parts begin in the list of modules, and its end.
  * The list is the layers alone; with embedding and head; or DeepSpeed's of Megatron's GPT-2:
  * the embedding, a reshape, the layers, a reshape, the norm, the head, a cast.
- * @param[in]  bound   [pp + 1]
- * @param[out] out     [pp]
- * @return false where it is no such cut, or leaves a stage without layers */
-static bool cut_modules (const int *bound, int pp, int layers, int *out)
+ * @param[in]  bound   [parts + 1]
+ * @param[out] out     [parts]
+ * @return false where it is no such cut, or leaves a part with fewer layers than `least` */
+static bool cut_modules (const int *bound, int parts, int layers, int least, int *out)
 {
     static const struct {
         int more, before;
@@ -63,33 +63,60 @@ static bool cut_modules (const int *bound, int pp, int layers, int *out)
     int before = -1;
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (bound[pp] == layers + lists[i].more)
+        if (bound[parts] == layers + lists[i].more)
             before = lists[i].before;
     if (bound[0] != 0 || before < 0)
         return false;
-    for (int i = 0; i < pp; i++) {
+    for (int i = 0; i < parts; i++) {
         out[i] = layers_within (bound[i], bound[i + 1], before, layers);
-        if (bound[i + 1] < bound[i] || out[i] < 1)
+        if (bound[i + 1] < bound[i] || out[i] < least)
             return false;
     }
     return true;
 }
 
-/* The stages that the notes state, in those words among prose. */
-static bool stated_cut (const struct row *r, int pp, int layers, int *out)
+/* The parts that the notes state, in those words among prose. */
+static bool stated_cut (const struct row *r, int parts, int layers, int least, int *out)
 {
     static const char word[] = "partition ";
     const char *s = calibrate_cell (r, "notes");
-    int *bound = malloc (((size_t) pp + 1) * sizeof *bound);
+    int *bound = malloc (((size_t) parts + 1) * sizeof *bound);
     bool found = false;
 
     while (bound && !found && (s = strstr (s, word))) {
         s += sizeof word - 1;
-        found = read_list (s, bound, pp + 1) == pp + 1 &&
-                cut_modules (bound, pp, layers, out);
+        found = read_list (s, bound, parts + 1) == parts + 1 &&
+                cut_modules (bound, parts, layers, least, out);
     }
     free (bound);
     return found;
+}
+
+/* The chunks that the notes state, in the order of the layers, some of them empty.
+ * @return the layers of every stage, which has some; NULL: none are stated */
+static const int *stated_chunks (const struct row *r, struct calibrate_run *run)
+{
+    int pp = run->config.deg.pp, v = run->config.deg.vpp,
+        behind = WORKLOAD_PARTITIONS * pp;
+    bool turns = workload_schedule_is_v (run->config.schedule), found;
+    int *round, *layers;
+
+    if (v == 1 || (long long) pp * v >= run->model.layers + pp)
+        return NULL;
+    round = malloc ((size_t) (pp * v) * sizeof *round);
+    layers = realloc (run->layers, (size_t) (behind + pp * v) * sizeof *layers);
+    run->layers = layers ? layers : run->layers;
+    found = round && layers && stated_cut (r, pp * v, run->model.layers, 0, round);
+    for (int i = 0; i < pp && found; i++) {
+        layers[i] = 0;
+        for (int k = 0; k < v; k++)
+            layers[i] += layers[behind + i * v + k] =
+                round[k * pp + (turns && k % 2 ? pp - 1 - i : i)];
+        found = layers[i] > 0;
+    }
+    free (round);
+    run->chunks = found ? layers + behind : NULL;
+    return found ? layers : NULL;
 }
 
 /* As the framework has them under a partition. */
@@ -113,6 +140,7 @@ bool calibrate_spread_layers (struct calibrate_run *run)
         return false;
     free (run->layers);
     run->layers = layers;
+    run->chunks = NULL;
     for (int p = 0; p < WORKLOAD_PARTITIONS; p++)
         spread (run, p, layers + (size_t) p * pp);
     return true;
@@ -124,18 +152,22 @@ const char *calibrate_read_layers (const struct row *r, struct calibrate_run *ru
     int first = calibrate_note_int (r, "decoder-first-pipeline-num-layers", 0);
     int last = calibrate_note_int (r, "decoder-last-pipeline-num-layers", 0);
     int inner = pp - (first > 0) - (last > 0);
+    const int *stages;
 
     if (first < 0 || last < 0 || inner < 0 || (long long) layers - first - last < inner ||
         (inner == 0 && first + last != layers))
         return "the layers of its first and last stage do not fit";
     if (!calibrate_spread_layers (run))
         return "out of memory";
+    stages = stated_chunks (r, run);
     for (int p = 0; p < WORKLOAD_PARTITIONS; p++) {
         int *out = run->layers + p * pp;
 
-        if (first > 0 || last > 0)
+        if (stages)
+            memmove (out, stages, (size_t) pp * sizeof *out);
+        else if (first > 0 || last > 0)
             fill_ends (layers, pp, first, last, out);
-        else if (!stated_cut (r, pp, layers, out))
+        else if (!stated_cut (r, pp, layers, 1, out))
             spread (run, p, out); /* a wrong one may have been begun */
     }
     return NULL;

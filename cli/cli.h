@@ -45,6 +45,7 @@ struct cli_job {
     struct mapper_axes axes;
     const char *profile;
     const char *layers; /* comma-separated, as given; NULL */
+    int mtp_layers;     /* -1: as the model has */
     enum memest_model memory_model;
     double memory_limit_pct; /* 0: the memory model's usual one */
     double oom_risk;

@@ -39,6 +39,26 @@ static json_t *document (const struct layers_input *in,
                       source);
 }
 
+/* How many of the file's times say nothing, and why. */
+static void note_left (const char *file, const struct calibrate_layer_times *t,
+                       const struct calibrate_layer_fit *fit, struct notes *notes)
+{
+    static const char *const why[CALIBRATE_LAYER_LEFT] = {
+        [LAYER_LEFT_FAST] =
+            "are faster than the estimate with products at the GPU's peak",
+        [LAYER_LEFT_SLOW] = "are slower than slow products explain",
+        [LAYER_LEFT_FLAT] = "are decided by launches or memory, not by products"};
+
+    for (int i = 0; i < CALIBRATE_LAYER_LEFT; i++)
+        if (fit->left[i].n > 0)
+            notes_add (notes,
+                       "%s: %d of %d layer times are left out, which %s (%s first)", file,
+                       fit->left[i].n, t->n, why[i], fit->left[i].first);
+    if (t->others > 0)
+        notes_add (notes, "%s: %d times of further kinds of layers are left out", file,
+                   t->others);
+}
+
 static enum status fit_times (struct layers_input *in,
                               const struct calibrate_layer_times *t,
                               const struct topology_gpu_type *type,
@@ -59,6 +79,7 @@ static enum status fit_times (struct layers_input *in,
     if (calibrate_layer_times_fit (t, &work->plan.model, j, &work->profile, type, &fit,
                                    &why) != ST_OK)
         return err_set (err, ST_INVALID, "%s: %.400s", file, why.text);
+    note_left (file, t, &fit, notes);
     if (!(doc = document (in, t, &fit, work->profile.name)))
         return err_nomem (err);
     st = json_write (in->out, doc, err);

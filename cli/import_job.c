@@ -102,6 +102,22 @@ static enum status read_cluster (struct import *x, struct notes *notes, struct e
     return api_cluster_of (c, NULL, &x->work.cluster, err);
 }
 
+/* The chunks as the row says them. */
+static enum status take_chunks (const struct calibrate_run *run,
+                                struct workload_plan *plan, struct error *err)
+{
+    size_t bytes = (size_t) run->config.deg.pp * (size_t) run->config.deg.vpp *
+                   sizeof *plan->layers_per_chunk;
+
+    if (!run->chunks)
+        return ST_OK;
+    plan->layers_per_chunk = malloc (bytes);
+    if (!plan->layers_per_chunk)
+        return err_nomem (err);
+    memcpy (plan->layers_per_chunk, run->chunks, bytes);
+    return ST_OK;
+}
+
 static enum status read_job (struct import *x, struct notes *notes, struct error *err)
 {
     const struct import_input *in = x->in;
@@ -133,7 +149,7 @@ static enum status read_job (struct import *x, struct notes *notes, struct error
             pp * sizeof (int));
     topology_gpus_in_order (x->work.cluster->c, (int) workload_world (&run->config.deg),
                             x->gpu);
-    return ST_OK;
+    return take_chunks (run, plan, err);
 }
 
 /* ---- estimating ---- */
@@ -213,7 +229,6 @@ static enum status look (struct import *x, struct error *err)
     struct progress progress;
     enum status st;
 
-    p.running = NULL;
     cli_progress_start (&progress);
     st = report_explain (&p, &x->work.plan, x->gpu, show, &progress, &x->explained, err);
     if (st == ST_OK) {

@@ -78,6 +78,9 @@ static const struct cli_option options[] = {
      "winner-take-all column-row sampling: linear layers keep this fraction of their "
      "inputs (the published 2.7-fold saving needs --lora too)",
      CLI_ABOVE (job.wta_crs, 0, 1)},
+    {"mtp-num-layers", 0, "N",
+     "modules of multi-token prediction (default: the model's mtp_num_layers, else none)",
+     CLI_INT (mtp_layers, 0, 64)},
     {"lora", 0, NULL, "train LoRA adapters only: no gradients or optimizer state",
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",
@@ -101,7 +104,8 @@ static const struct cli_option options[] = {
 
 static void init (void *input)
 {
-    *(struct cli_job *) input = (struct cli_job){.axes = mapper_axes_free ()};
+    *(struct cli_job *) input =
+        (struct cli_job){.axes = mapper_axes_free (), .mtp_layers = -1};
 }
 
 /* Degrees that exclude each other whatever the model and the cluster. */
@@ -185,6 +189,11 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
               memest_model_name (in->memory_model));
     if ((st = workload_model_read (model, &p->model, notes, err)) != ST_OK)
         return cli_hint (CLI_MODEL, model, st, err);
+    if (in->mtp_layers >= 0 && !workload_model_predict (&p->model, in->mtp_layers))
+        return err_set (err, ST_INVALID,
+                        "--mtp-num-layers %d: multi-token prediction is not known of "
+                        "layers of several kinds, which %s has",
+                        in->mtp_layers, p->model.name);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
     return in->profile ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)

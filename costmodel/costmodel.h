@@ -218,6 +218,10 @@ double costmodel_gate_operations (const struct workload_model *m,
  *  2204.02311, appendix B), what MFU is measured with. */
 double costmodel_model_flop (const struct workload_model *m,
                              const struct workload_job *j);
+/** The same of the products that run: with adapters weights are frozen and have no gradients, so
+ *  that there are 4 per parameter.  Estimates' MFU is measured with it. */
+double costmodel_trained_flop (const struct workload_model *m,
+                               const struct workload_job *j);
 
 /* ---- the schedule ---- */
 

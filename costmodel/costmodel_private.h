@@ -202,10 +202,18 @@ static inline const int *slot_gpus (const struct terms *t, int stage, int d)
 void slot_price (const struct terms *t, int stage, int d, const int *share,
                  struct slot_time *out);
 
+/** A stage's layers with experts, those of multi-token prediction included. */
+static inline int stage_experts (const struct terms *t, int stage)
+{
+    const struct workload_stage *held = &t->held[stage];
+
+    return held->expert + workload_mtp_experts (t->problem.model, held->head);
+}
+
 /** Does a stage exchange tokens with experts? */
 static inline bool has_experts (const struct terms *t, int stage)
 {
-    return t->problem.config->deg.ep > 1 && t->held[stage].expert > 0;
+    return t->problem.config->deg.ep > 1 && stage_experts (t, stage) > 0;
 }
 
 /** Are a stage's slots priced together, since all of them use the nodes' ways at the same

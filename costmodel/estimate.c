@@ -110,7 +110,7 @@ static void rates (const struct terms *t, struct costmodel_estimate *e)
     for (int r = 0; r < t->world; r++)
         peak += costmodel_matrix_rate (topology_gpu_type_of (p->cluster, t->gpu[r]),
                                        p->job->precision);
-    e->mfu = costmodel_model_flop (p->model, p->job) / (e->step_s * peak);
+    e->mfu = costmodel_trained_flop (p->model, p->job) / (e->step_s * peak);
     e->tokens_per_s = (double) p->job->seq * p->job->global_batch / e->step_s;
 }
 

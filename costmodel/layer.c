@@ -416,6 +416,24 @@ void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *
     layer_time (x, &s, parts, out);
 }
 
+/* Multi-token prediction: each module's layer, its projection of the hidden states and the next
+ * tokens' embeddings, and another pass of the head. */
+static void add_mtp (const struct setting *x, struct costmodel_compute *k)
+{
+    double n = x->m->mtp_layers, again = x->c->recompute == RECOMPUTE_NONE ? 0.0 : 1.0;
+    struct costmodel_layer layer = {0};
+    struct sums s = {0};
+
+    layer_of (x, workload_mtp_parts (x->m), &layer);
+    add_product (&s, &x->g, 1, x->tokens, 2.0 * x->h, x->h / x->c->deg.tp);
+    if (x->j->lora)
+        s.weights_s = 0.0;
+    k->head_fwd_s += n * (k->head_fwd_s + layer.fwd_s + s.products_s);
+    k->head_back_s += n * (k->head_back_s + layer.back_s + again * layer.recompute_s +
+                           s.inputs_s + s.weights_s);
+    k->head_weight_s += n * (k->head_weight_s + layer.weight_s + s.weights_s);
+}
+
 void head_time (const struct setting *x, struct costmodel_compute *k)
 {
     double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
@@ -432,4 +450,6 @@ void head_time (const struct setting *x, struct costmodel_compute *k)
         k->head_weight_s =
             s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
     k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
+    if (x->m->mtp_layers > 0)
+        add_mtp (x, k);
 }

@@ -287,6 +287,7 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     const struct costmodel_problem *p = &t->problem;
     struct members cp = stage_groups (t, stage, GROUP_CP);
     const struct costmodel_layer *k = &t->compute[type_of (t, cp.gpu[0])].dense;
+    int layers = p->layers[stage] + (t->held[stage].head ? p->model->mtp_layers : 0);
     double steps = cp.n - 1.0, fwd = 0.0, back = 0.0;
     bool out_of_node = false;
 
@@ -302,12 +303,12 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
         back = fmax (back, costmodel_cp_hop_s (p->profile, t->volume.cp_back_bytes, rate,
                                                latency_s));
     }
-    out->busy_s[out_of_node] += p->layers[stage] * steps * (fwd + back);
+    out->busy_s[out_of_node] += layers * steps * (fwd + back);
     fwd =
         costmodel_cp_exposed_s (t->cp, p->profile->cp_by_pieces, fwd, k->attention_fwd_s);
     back = costmodel_cp_exposed_s (t->cp, false, back, k->attention_back_s);
-    fwd *= p->layers[stage];
-    back *= p->layers[stage];
+    fwd *= layers;
+    back *= layers;
     out->fwd_s += fwd;
     out->back_s += back;
     out->cp_s = fwd + back;
@@ -417,7 +418,7 @@ static void slot_ep (const struct terms *t, int stage, double fwd_s, bool out_of
 int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
     const int *g = slot_gpus (t, stage, 0);
-    int unmeasured = 0, experts = t->held[stage].expert, *share = t->scratch->share;
+    int unmeasured = 0, experts = stage_experts (t, stage), *share = t->scratch->share;
     double once = 0.0;
     bool out_of_node = false;
 

@@ -53,13 +53,17 @@ void costmodel_tp_operations (const struct workload_model *m,
     const struct about x = {m, c};
     int layers = held->dense + held->expert;
     double once = workload_held_sum (m, held, layer_operations, &x), again = 0.0;
+    double mtp =
+        held->head ? m->mtp_layers : 0; /* with a projection and a head of its own */
+    double of_mtp = mtp > 0 ? mtp * layer_operations (&x, workload_mtp_parts (m)) : 0.0;
 
     if (c->recompute == RECOMPUTE_FULL)
         again = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers / (double) layers
                     : 1.0;
-    *fwd = once + held->embedding;
+    *fwd = once + of_mtp + mtp + held->embedding;
     *back = once * (1.0 + again) + workload_held_sum (m, held, repeated_operations, &x) +
+            of_mtp * (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) + 2.0 * mtp +
             held->head;
 }
 
@@ -153,7 +157,9 @@ static double parts_count (const void *about, unsigned parts)
     return (parts & *(const unsigned *) about) != 0;
 }
 
-double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
+/* @param each  per matmul parameter and token */
+static double step_flop (const struct workload_model *m, const struct workload_job *j,
+                         double each)
 {
     double h = m->hidden, tokens = (double) j->seq * j->global_batch;
     double width = m->kv_rank > 0 ? 0.5 * (m->nope_dim + m->rope_dim + m->v_dim)
@@ -161,14 +167,28 @@ double costmodel_model_flop (const struct workload_model *m, const struct worklo
     struct workload_stage all = workload_all_layers (m);
     double attentions =
         workload_held_sum (m, &all, parts_count, &(unsigned){PART_ATTENTION}) +
-        2.0 * m->decoder_layers;
+        2.0 * m->decoder_layers + m->mtp_layers;
     double windowed = workload_windowed (m);
     double mixers = workload_held_sum (m, &all, parts_count, &(unsigned){PART_LINEAR});
     attentions *= 1.0 - windowed + windowed * workload_window_pairs (m, j->seq, 0.0);
     /* The input embedding is a table, unless it is the output's matrix too. */
     double tables = h * (m->positions + (m->tied ? 0.0 : m->vocab));
 
-    return tokens * (6.0 * (workload_active_params (m) - tables) +
+    /* Passes of the head that have no matrix of their own. */
+    double passes = h * m->mtp_layers * (double) m->vocab;
+
+    return tokens * (each * (workload_active_params (m) - tables + passes) +
                      12.0 * attentions * m->heads * width * j->seq +
                      3.0 * mixers * workload_recurrence_flop (m));
+}
+
+double costmodel_model_flop (const struct workload_model *m, const struct workload_job *j)
+{
+    return step_flop (m, j, 6.0);
+}
+
+double costmodel_trained_flop (const struct workload_model *m,
+                               const struct workload_job *j)
+{
+    return step_flop (m, j, j->lora ? 4.0 : 6.0);
 }

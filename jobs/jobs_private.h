@@ -157,10 +157,16 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
 
 /* ---- lists of layers: patterns.c ---- */
 
-/** A pipeline layout, "Et|(tt|)*3tL", as the words of a runs file: "0, 1, 3, 5, 7, 8".
- *  @param[out] bounds  appended;  layers  all of them, from 0
- *  @return how many parts; 0: it is none */
-long jobs_layout (const char *s, struct text *bounds, long *layers);
+#define JOBS_CHUNKS_MAX 4096 /* of a pipeline */
+
+/** A pipeline layout, "Et|(tt|)*3tL": the layers of its parts.
+ *  @param[out] part  [JOBS_CHUNKS_MAX]
+ *  @return how many parts; 0: it is none, or there are more */
+int jobs_layout (const char *s, int *part);
+/** Has every one of pp stages a layer, where parts go round after round? */
+bool jobs_stages_filled (const int *part, int parts, long pp);
+/** State the layers of every part, in the words of a runs file: "0, 1, 3, 5, 7, 8". */
+enum status jobs_partition (struct jobs_reading *r, const int *part, int parts);
 /** Layers without experts, then those with: "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like.
  *  @return false where it is no such list */
 bool jobs_frequency (const char *s, long *dense, long *sparse);

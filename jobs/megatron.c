@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 static const char keys[] =
     "num-layers:layers hidden-size:hidden num-attention-heads:heads "
     "num-query-groups:kv_heads num-key-value-heads group-query-attention "
@@ -25,7 +27,8 @@ static const char keys[] =
     "recompute-modules num-layers-per-virtual-pipeline-stage "
     "virtual-pipeline-model-parallel-size:vpp num-virtual-stages-per-pipeline-rank:vpp "
     "pipeline-model-parallel-layout decoder-first-pipeline-num-layers "
-    "decoder-last-pipeline-num-layers swiglu normalization "
+    "decoder-last-pipeline-num-layers account-for-embedding-in-pipeline-split "
+    "account-for-loss-in-pipeline-split swiglu normalization "
     "untie-embeddings-and-output-weights disable-bias-linear add-bias-linear "
     "hidden-dropout position-embedding-type use-rotary-position-embeddings kv-channels "
     "num-experts moe-router-topk moe-ffn-hidden-size moe-layer-freq "
@@ -39,7 +42,7 @@ static const char keys[] =
     "moe-enable-deepep merge-file topk:moe-router-topk expert-interval:moe-layer-freq "
     "moe-train-capacity-factor moe-flex-dispatcher-backend "
     "overlap-grad-reduce overlap-param-gather tp-comm-overlap grad-reduce-in-bf16 "
-    "main-grads-dtype fp8-param-gather fp4-param-gather "
+    "main-grads-dtype mtp-num-layers fp8-param-gather fp4-param-gather "
     "cuda-graph-impl cuda-graph-modules cuda-graph-scope:cuda-graph-modules "
     "enable-cuda-graph external-cuda-graph "
     "te-rng-tracker moe-expert-rank-capacity-factor moe-paged-stash "
@@ -254,35 +257,113 @@ static enum status finish_optimizer (struct jobs_reading *r)
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
 
+/* Layers of the model, by a config.json or a preset beside too. */
+static long model_layers (const struct jobs_reading *r, long absent)
+{
+    return jobs_int (r, "layers", r->has_model ? r->model.layers : absent);
+}
+
+/* The embedding and the loss where they count as a layer each. */
+static bool counts_embedding (const struct jobs_reading *r)
+{
+    return stated (r, "account-for-embedding-in-pipeline-split");
+}
+
+static bool counts_loss (const struct jobs_reading *r)
+{
+    return stated (r, "account-for-loss-in-pipeline-split");
+}
+
+static enum status refuse (struct jobs_reading *r, const char *option, const char *found)
+{
+    const struct jobs_fact *f = jobs_find (r, option);
+
+    return err_set (r->err, ST_INVALID, "%s: line %d: %s %.60s: %s",
+                    file_title (r->file[f->file < 0 ? 0 : f->file]), f->line, option,
+                    f->value, found);
+}
+
+static enum status take_layout (struct jobs_reading *r, int *part)
+{
+    static const char option[] = "pipeline-model-parallel-layout";
+    const char *s = jobs_value (r, option);
+    long vpp = jobs_int (r, "vpp", 0), pp = jobs_int (r, "pp", 1), layers = 0;
+    int parts = jobs_layout (s, part);
+    char found[200];
+
+    if (parts == 0)
+        return refuse (r, option,
+                       "expected E, t, m and L with | between chunks, as Et|(tt|)*3tL");
+    for (int i = 0; i < parts; i++)
+        layers += part[i];
+    if (pp < 1 || parts % pp != 0 || (vpp > 1 && parts != pp * vpp)) {
+        snprintf (found, sizeof found,
+                  "expected as many chunks as the %ld stages have, found %d", pp, parts);
+        return refuse (r, option, found);
+    }
+    if (layers != model_layers (r, layers)) {
+        snprintf (found, sizeof found, "expected the model's %ld layers, found %ld",
+                  model_layers (r, layers), layers);
+        return refuse (r, option, found);
+    }
+    if (!jobs_stages_filled (part, parts, pp))
+        return refuse (r, option, "a stage without layers is not estimated");
+    snprintf (found, sizeof found, "%ld", parts / pp);
+    TRY (jobs_set (r, "vpp", found, -1, 0, false)); /* where it is 1 or none, too */
+    return jobs_partition (r, part, parts);
+}
+
+/* Embedding and loss take a layer's place in the first and in the last chunk
+ * (transformer_block.py, get_num_layers_to_build). */
+static enum status take_counted (struct jobs_reading *r, int *part)
+{
+    const char *option = counts_embedding (r) ? "account-for-embedding-in-pipeline-split"
+                                              : "account-for-loss-in-pipeline-split";
+    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1),
+         layers = model_layers (r, 0) + counts_embedding (r) + counts_loss (r);
+    int parts;
+
+    if (pp < 1 || vpp < 1 || pp > JOBS_CHUNKS_MAX || vpp > JOBS_CHUNKS_MAX / pp)
+        return ST_OK; /* which is refused elsewhere */
+    parts = (int) (pp * vpp);
+    for (int i = 0; i < parts; i++)
+        part[i] = (int) (layers / parts);
+    part[0] -= counts_embedding (r);
+    part[parts - 1] -= counts_loss (r);
+    if (layers % parts != 0 || part[0] < 0 || part[parts - 1] < 0 ||
+        !jobs_stages_filled (part, parts, pp)) {
+        char found[120];
+
+        snprintf (found, sizeof found,
+                  "expected layers that fill %ld stages of %ld chunks with it, found %ld",
+                  pp, vpp, model_layers (r, 0));
+        return refuse (r, option, found);
+    }
+    return jobs_partition (r, part, parts);
+}
+
 static enum status finish_layout (struct jobs_reading *r)
 {
-    const char *s = jobs_value (r, "pipeline-model-parallel-layout");
-    long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1), parts, layers = 0;
-    struct text t = {0};
-    enum status st = ST_OK;
-    bool stages;
+    bool layout = stated (r, "pipeline-model-parallel-layout");
+    int *part;
+    enum status st;
 
-    if (!s || is (r, "pipeline-model-parallel-layout", "none"))
+    if (!layout &&
+        (model_layers (r, 0) < 1 || !(counts_embedding (r) || counts_loss (r))))
         return ST_OK;
-    parts = jobs_layout (s, &t, &layers);
-    if (parts > pp && pp > 0 && parts % pp == 0 && vpp <= 1)
-        st = jobs_default_int (r, "vpp", parts / pp);
-    stages = parts == pp && layers == jobs_int (r, "layers", layers);
-    if (st == ST_OK && stages)
-        st = jobs_default (r, "partition", text_str (&t));
-    else if (st == ST_OK)
-        notes_add (r->notes, "pipeline-model-parallel-layout: chunks of unlike sizes are "
-                             "estimated as even ones");
-    text_free (&t);
+    if (!(part = malloc (JOBS_CHUNKS_MAX * sizeof *part)))
+        return err_nomem (r->err);
+    st = layout ? take_layout (r, part) : take_counted (r, part);
+    free (part);
     return st;
 }
 
 static enum status finish_chunks (struct jobs_reading *r)
 {
     long per = jobs_int (r, "num-layers-per-virtual-pipeline-stage", 0),
-         layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
-         pp = jobs_int (r, "pp", 1);
+         layers = model_layers (r, 0), pp = jobs_int (r, "pp", 1);
 
+    layers += layers > 0 ? counts_embedding (r) + counts_loss (r) : 0;
     if (per > 0 && layers > 0 && pp > 0 && layers % (per * pp) == 0)
         return jobs_default_int (r, "vpp", layers / (per * pp));
     return ST_OK;
@@ -329,6 +410,19 @@ static enum status finish_experts (struct jobs_reading *r)
         return ST_OK;
     }
     return jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
+}
+
+/* Multi-token prediction, in the model that another file has, too. */
+static enum status finish_mtp (struct jobs_reading *r)
+{
+    long n = jobs_int (r, "mtp-num-layers", 0);
+
+    if (n > 0 && n <= 64 && r->has_model && !workload_model_predict (&r->model, (int) n))
+        notes_add (r->notes, "mtp-num-layers: not counted in a model with layers of "
+                             "several kinds");
+    if (n <= 0)
+        jobs_forget (r, "mtp-num-layers");
+    return ST_OK;
 }
 
 /* Whole steps in a CUDA graph, as 2025's releases spell it too. */
@@ -408,6 +502,7 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_optimizer (r));
     TRY (finish_frequency (r));
     TRY (finish_experts (r));
+    TRY (finish_mtp (r));
     TRY (finish_graphs (r));
     TRY (finish_kernels (r));
     TRY (jobs_default (r, "framework",

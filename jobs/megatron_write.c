@@ -46,8 +46,8 @@ static void say_int (struct writing *w, enum section s, const char *fact, int va
 
 /* ---- the configuration ---- */
 
-/* Every chunk spelled out ("Ettt|ttt|tttL"; E the embedding, t a layer, L the loss): round
- * after round of all stages. */
+/* Every chunk spelled out ("Ettt|ttt|tttmL"; E the embedding, t a layer, m one of multi-token
+ * prediction, L the loss): round after round of all stages. */
 static void write_layout (const struct workload_plan *p, struct writing *w)
 {
     int pp = p->config.deg.pp;
@@ -59,6 +59,8 @@ static void write_layout (const struct workload_plan *p, struct writing *w)
         for (int k = workload_plan_chunk (p, i % pp, i / pp); k > 0; k--)
             text_add (&t, "t");
     }
+    for (int k = 0; k < p->model.mtp_layers; k++)
+        text_add (&t, "m");
     text_add (&t, "L");
     w->part[MODEL].failed |= t.failed;
     jobs_megatron_say (w, MODEL, "pipeline-model-parallel-layout", text_str (&t));
@@ -319,6 +321,10 @@ static void write_config (const struct workload_plan *p, struct writing *w)
         say_int (w, MODEL, "expert-tensor-parallel-size", d->etp);
     say_int (w, TRAIN, "micro_batch", c->micro_batch);
     say_int (w, TRAIN, "global_batch", p->job.global_batch);
+    if (p->model.mtp_layers > 0 && !w->yaml) /* there the model says it */
+        say_int (w, MODEL, "mtp-num-layers", p->model.mtp_layers);
+    if (p->model.mtp_layers == 0 && p->model.experts > 0)
+        jobs_megatron_unset (w, MODEL, "mtp-num-layers", "null");
     jobs_megatron_say_flag (w, MODEL, "sp", c->sequence_parallel);
     write_layers (p, w);
     write_recompute (c, w);

@@ -91,6 +91,8 @@ enum status jobs_model_facts (struct jobs_reading *r)
     TRY (jobs_default (r, "hidden-dropout", m->dropout ? "0.1" : "0"));
     if (m->head_dim * m->heads != m->hidden && m->kv_rank == 0)
         TRY (jobs_default_int (r, "kv-channels", m->head_dim));
+    if (m->mtp_layers > 0)
+        TRY (jobs_default_int (r, "mtp-num-layers", m->mtp_layers));
     TRY (experts (r, m));
     return latent (r, m);
 }

@@ -42,22 +42,76 @@ static bool write_out (const char *s, struct text *out, int depth)
     return *s == '\0' && !out->failed;
 }
 
-long jobs_layout (const char *s, struct text *bounds, long *layers)
+/* The same as a list of lists of words, "[['embedding', 'decoder'], ['loss']]". */
+static bool spell_list (const char *s, struct text *out)
+{
+    static const struct {
+        const char *word;
+        char letter;
+    } words[] = {{"embedding", 'E'}, {"decoder", 't'}, {"mtp", 'm'}, {"loss", 'L'}};
+    int depth = 0;
+
+    while (*s) {
+        size_t len = strspn (s, "abcdefghijklmnopqrstuvwxyz"), i = 0;
+
+        while (len > 0 && i < COUNT_OF (words) &&
+               (strlen (words[i].word) != len || strncmp (words[i].word, s, len) != 0))
+            i++;
+        if (i == COUNT_OF (words) || (len == 0 && !strchr ("[]'\", ", *s)) || depth > 2)
+            return false;
+        depth += (*s == '[') - (*s == ']');
+        if (len > 0)
+            text_add_mem (out, &words[i].letter, 1);
+        else if (*s == ',' && depth == 1)
+            text_add (out, "|");
+        s += len > 0 ? len : 1;
+    }
+    return !out->failed;
+}
+
+int jobs_layout (const char *s, int *part)
 {
     struct text whole = {0};
-    long parts = write_out (s, &whole, 0);
+    int parts = *s == '[' ? spell_list (s, &whole) : write_out (s, &whole, 0);
 
-    text_add (bounds, "0");
-    for (s = text_str (&whole); parts > 0 && *s; s++) {
-        *layers += *s == 't';
-        if (*s == '|') {
-            text_add (bounds, ", %ld", *layers);
-            parts++;
-        }
-    }
-    text_add (bounds, ", %ld", *layers);
+    part[0] = 0;
+    for (s = text_str (&whole); parts > 0 && *s; s++)
+        if (*s == 't')
+            part[parts - 1]++;
+        else if (*s == '|' && parts == JOBS_CHUNKS_MAX)
+            parts = -1;
+        else if (*s == '|')
+            part[parts++] = 0;
     text_free (&whole);
-    return parts;
+    return parts > 0 ? parts : 0;
+}
+
+bool jobs_stages_filled (const int *part, int parts, long pp)
+{
+    for (int i = 0; i < pp; i++) {
+        int layers = 0;
+
+        for (int k = i; k < parts; k += (int) pp)
+            layers += part[k];
+        if (layers == 0)
+            return false;
+    }
+    return true;
+}
+
+enum status jobs_partition (struct jobs_reading *r, const int *part, int parts)
+{
+    struct text t = {0};
+    int layers = 0;
+    enum status st;
+
+    for (int i = 0; i <= parts; i++) {
+        text_add (&t, "%s%d", i ? ", " : "", layers);
+        layers += i < parts ? part[i] : 0;
+    }
+    st = t.failed ? err_nomem (r->err) : jobs_default (r, "partition", text_str (&t));
+    text_free (&t);
+    return st;
 }
 
 bool jobs_frequency (const char *s, long *dense, long *sparse)

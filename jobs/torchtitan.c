@@ -164,31 +164,19 @@ static enum status finish_stages (struct jobs_reading *r)
     const char *named = jobs_value (r, "titan-parts");
     long pp = jobs_int (r, "pp", 1);
     int part[PARTS_MAX],
-        n = named ? parts_by_name (named, part) : parts_by_rule (r, part), begin = 0;
-    struct text t = {0};
-    bool alike = true;
-    enum status st = ST_OK;
+        n = named ? parts_by_name (named, part) : parts_by_rule (r, part);
 
     if (pp < 2 || (n == 0 && !jobs_find (r, "titan-part-layers")))
         return ST_OK;
-    if (n == 0 || n % pp != 0) {
+    if (n == 0 || n % pp != 0 || !jobs_stages_filled (part, n, pp)) {
         notes_add (r->notes,
                    "the layers of the model's parts make no %ld stages: they are "
                    "estimated as even ones",
                    pp);
         return ST_OK;
     }
-    text_add (&t, "0");
-    for (int i = 0; i < n; i++) {
-        text_add (&t, ", %d", begin += part[i]);
-        alike = alike && part[i] == part[0];
-    }
-    if (n == pp)
-        st = jobs_default (r, "partition", text_str (&t));
-    else if (!alike)
-        notes_add (r->notes, "chunks of unlike sizes are estimated as even ones");
-    text_free (&t);
-    return st == ST_OK && n > pp ? jobs_default_int (r, "vpp", n / pp) : st;
+    TRY (jobs_partition (r, part, n));
+    return n > pp ? jobs_default_int (r, "vpp", n / pp) : ST_OK;
 }
 
 /* Data-parallel degrees, which may be -1: the rest. */

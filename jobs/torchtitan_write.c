@@ -81,6 +81,10 @@ static enum status check (const struct workload_plan *p, struct error *err)
     TRY (check_sharding (c, err));
     TRY (check_experts (p, err));
     TRY (check_recompute (c, err));
+    if (p->model.mtp_layers > 0)
+        return err_set (err, ST_NOFIT,
+                        "TorchTitan has no multi-token prediction; plan without "
+                        "--mtp-num-layers");
     if (precision != PREC_BF16 && precision != PREC_FP32 && precision != PREC_FP8)
         return err_set (err, ST_NOFIT, "TorchTitan has no %s; plan with --precision bf16",
                         workload_precision_name (precision));

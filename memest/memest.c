@@ -122,6 +122,23 @@ static double mean_layer (const struct memest_shape *w, const struct workload_st
  * max_fwd_stash_size). */
 #define CHECKPOINTS_HERE 5.0
 
+/* Of the logits' peak, what a module of multi-token prediction keeps until its backward: the
+ * softmax, 4 of 6.6 bytes. */
+#define MTP_LOGITS 0.6
+
+/* Of one micro-batch, which the head's stage has forward and at once backward: what a layer of
+ * multi-token prediction keeps, or its input where all are recomputed, and the inputs of three
+ * norms, of its projection, 2 h wide, and of the head. */
+static double mtp_bytes (const struct memest_shape *w)
+{
+    double tensor = w->element * 2.0 * w->tokens * w->h / w->r;
+    double layer = w->p->config->recompute == RECOMPUTE_FULL
+                       ? tensor
+                       : memest_layer_bytes (w, workload_mtp_parts (w->p->model));
+
+    return w->p->model->mtp_layers * (layer + 6.0 * tensor);
+}
+
 static double activation_bytes (const struct memest_shape *w, int stage,
                                 const struct workload_stage *held)
 {
@@ -153,7 +170,8 @@ static double activation_bytes (const struct memest_shape *w, int stage,
         bytes += embedding_flight (c, workload_microbatches (w->p->job, c)) * w->tokens *
                  (8.0 + (w->p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
-        bytes += 4.0 * w->element * w->tokens * w->h / w->r; /* final norm */
+        bytes += 4.0 * w->element * w->tokens * w->h / w->r + /* final norm */
+                 (w->p->model->mtp_layers > 0 ? mtp_bytes (w) : 0.0);
     return bytes;
 }
 
@@ -426,7 +444,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     s.activations_bytes = activation_bytes (&w, stage, held);
     s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
     if (held->head)
-        s.logits_bytes = logit_bytes (&w);
+        s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
     /* Logits are gone when the first layer is rebuilt. */
     s.activations_bytes += fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes);
 

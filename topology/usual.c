@@ -7,7 +7,13 @@
  * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
  * rates); off the node: the median of the networks that published runs of the generation
  * state (200 Gbit/s a node of V100, 800 of A100, 3,200 of H100 and B200), 50 to 200 Gbit/s
- * for PCIe types.  The first row that a name begins with holds. */
+ * for PCIe types.  The first row that a name begins with holds.
+ *
+ * PCIe 5: nccl-tests' all-reduce of eight RTX PRO 6000 reaches 38 to 42 GB/s in four
+ * machines, peer to peer (github.com/voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md), that
+ * of eight GeForce RTX 5090 28 GB/s (NVIDIA/nccl issue 1639): these have no peer-to-peer
+ * transfers, so that all passes through the host's memory.  The RTX 5060 Ti has half the
+ * lanes. */
 static const struct {
     const char *prefix; /* of the type's name */
     struct topology_usual has;
@@ -27,6 +33,9 @@ static const struct {
     {"l40", {12, 15, 12.5}},
     {"l20", {12, 15, 12.5}},
     {"l4", {10, 15, 12.5}},
+    {"rtx-pro-6000", {40, 12, 6.25}},
+    {"rtx-5060", {14, 15, 6.25}},
+    {"rtx-50", {28, 15, 6.25}},
     {"rtx-", {12, 15, 6.25}},
     {"h100-pcie", {40, 12, 100}},
     {"h100-nvl", {40, 12, 100}},

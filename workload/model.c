@@ -122,16 +122,44 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
     return ST_OK;
 }
 
+#define MTP_MOST 64
+
+bool workload_model_predict (struct workload_model *m, int mtp_layers)
+{
+    if (mtp_layers > 0 && (m->pattern[0] || m->decoder_layers > 0))
+        return false;
+    m->mtp_layers = mtp_layers;
+    return true;
+}
+
+static enum status read_prediction (const struct json_at *at, struct workload_model *m,
+                                    struct error *err)
+{
+    struct json_at key = json_key (at, "mtp_num_layers");
+    int n = 0;
+
+    if (!key.v || json_is_null (key.v))
+        return ST_OK;
+    TRY (json_get_int (at, "mtp_num_layers", 0, MTP_MOST, &n, err));
+    return workload_model_predict (m, n)
+               ? ST_OK
+               : json_fail_text (&key, err,
+                                 "multi-token prediction is not known of layers of "
+                                 "several kinds");
+}
+
 /* What is read and left out of the estimate. */
-static void note_ignored (const struct json_at *root, const struct workload_reading *r)
+static void note_ignored (const struct json_at *root, const struct workload_reading *r,
+                          const struct workload_model *m)
 {
     struct json_at next = json_key (r->at, "num_nextn_predict_layers");
 
     if (r->at->v != root->v || json_has (root, "vision_config"))
         notes_add (r->notes, "%s: only the language model is counted", root->key);
-    if (json_integer_value (next.v) > 0)
+    if (json_integer_value (next.v) > 0 && m->mtp_layers == 0)
         notes_add (r->notes,
-                   "%s: num_nextn_predict_layers: multi-token prediction is not counted",
+                   "%s: num_nextn_predict_layers: multi-token prediction is not counted "
+                   "without --mtp-num-layers",
                    r->at->key);
 }
 
@@ -204,7 +232,8 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     TRY (workload_window_read (&r, &m));
     if (context > 0 && context < INT_MAX)
         m.context = (int) context;
-    note_ignored (&root, &r);
+    TRY (read_prediction (&at, &m, err));
+    note_ignored (&root, &r, &m);
     *out = m;
     return ST_OK;
 }
@@ -257,6 +286,8 @@ json_t *workload_model_to_json (const struct workload_model *m)
                              json_string (m->gated_mlp ? "gated-gelu" : "relu"));
     if (doc && family->base.linear != LINEAR_NONE)
         json_object_set_new (doc, "layer_pattern", pattern_of (m));
+    if (doc && m->mtp_layers > 0)
+        json_object_set_new (doc, "mtp_num_layers", json_integer (m->mtp_layers));
     if (doc)
         workload_window_write (m, doc);
     if (doc)

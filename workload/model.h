@@ -80,6 +80,10 @@ struct workload_model {
     bool router_bias;
     int dense_layers; /* first layers without experts */
     int expert_every; /* of the others every expert_every-th has experts; 1: all */
+    /* Multi-token prediction: modules behind the last layer, each a layer like it, a projection
+       of 2 h to h, three norms and another pass of the head (Megatron-Core,
+       multi_token_prediction.py).  They are counted with the head. */
+    int mtp_layers;
     /* Multi-head latent attention (DeepSeek) */
     int q_rank;                    /* 0: queries are not compressed */
     int kv_rank;                   /* 0: no latent attention */
@@ -192,6 +196,25 @@ static inline bool workload_is_expert_layer (const struct workload_model *m, int
     return m->experts > 0 && index >= m->dense_layers &&
            (index - m->dense_layers) % m->expert_every == 0;
 }
+
+/** The parts of a multi-token prediction module's layer. */
+static inline unsigned workload_mtp_parts (const struct workload_model *m)
+{
+    return PART_ATTENTION |
+           (workload_is_expert_layer (m, m->layers - 1) ? PART_EXPERTS : PART_MLP);
+}
+
+/** How many such layers with experts the stage with the head has besides its own. */
+static inline int workload_mtp_experts (const struct workload_model *m, bool head)
+{
+    return head && m->mtp_layers > 0 && workload_mtp_parts (m) & PART_EXPERTS
+               ? m->mtp_layers
+               : 0;
+}
+
+/** Add so many modules of multi-token prediction to a model.
+ *  @return false: its layers are of several kinds, or those of a decoder */
+bool workload_model_predict (struct workload_model *m, int mtp_layers);
 
 /** Read a Hugging Face config.json (docs/model.md lists the families), a preset's name, or
  *  "-" for standard input.

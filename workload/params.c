@@ -168,24 +168,40 @@ double workload_embedding_params (const struct workload_model *m, int tp)
     return m->hidden * workload_padded_vocab (m, tp) / tp + embedding_extras (m);
 }
 
+/* Multi-token prediction on one of tp ranks, without routed experts.  A stage without the
+ * embedding has a copy of it for the next tokens, unless its head's matrix is that. */
+static double mtp_params (const struct workload_model *m, int tp, bool same)
+{
+    double h = m->hidden;
+
+    if (m->mtp_layers == 0)
+        return 0.0;
+    return m->mtp_layers * (workload_parts_params (m, workload_mtp_parts (m), tp) +
+                            2.0 * h * h / tp + 3.0 * norm_params (m, h)) +
+           (same || m->tied ? 0.0 : h * workload_padded_vocab (m, tp) / tp);
+}
+
 double workload_head_params (const struct workload_model *m, int tp, bool same)
 {
     double columns = workload_padded_vocab (m, tp) / tp;
     double matrix = m->tied && same ? 0.0 : m->hidden * columns;
 
-    return norm_params (m, m->hidden) + matrix + (m->head_bias ? columns : 0.0);
+    return norm_params (m, m->hidden) + matrix + (m->head_bias ? columns : 0.0) +
+           mtp_params (m, tp, same);
 }
 
 static double params_with (const struct workload_model *m, double experts)
 {
     double h = m->hidden;
     struct workload_stage all = workload_all_layers (m);
-    double layers =
-        workload_held_sum (m, &all, params_of_parts, &(struct rank){m, 1}) +
-        (all.expert > 0 ? all.expert * experts * workload_expert_params (m) : 0.0);
+    double layers = workload_held_sum (m, &all, params_of_parts, &(struct rank){m, 1}) +
+                    (all.expert > 0 ? (all.expert + workload_mtp_experts (m, true)) *
+                                          experts * workload_expert_params (m)
+                                    : 0.0);
 
-    return layers + decoder_params (m, 1) + h * m->vocab * (m->tied ? 1 : 2) +
-           (m->head_bias ? m->vocab : 0.0) + embedding_extras (m) + norm_params (m, h);
+    return layers + mtp_params (m, 1, true) + decoder_params (m, 1) +
+           h * m->vocab * (m->tied ? 1 : 2) + (m->head_bias ? m->vocab : 0.0) +
+           embedding_extras (m) + norm_params (m, h);
 }
 
 double workload_model_params (const struct workload_model *m)
@@ -377,13 +393,13 @@ struct workload_stage_params workload_stage_params (const struct workload_model 
                                                     const struct workload_stage *s)
 {
     int tp = c->deg.tp;
+    int experts = s->expert + workload_mtp_experts (m, s->head);
     struct workload_stage_params p = {0};
 
     p.dense = workload_held_sum (m, s, params_of_parts, &(struct rank){m, tp});
-    if (s->expert > 0) {
-        p.expert = s->expert * (double) m->experts / c->deg.ep *
+    if (experts > 0)
+        p.expert = experts * (double) m->experts / c->deg.ep *
                    workload_expert_params (m) / c->deg.etp;
-    }
     if (s->embedding)
         p.dense += workload_embedding_params (m, tp) + decoder_params (m, tp);
     if (s->head)

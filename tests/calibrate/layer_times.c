@@ -86,6 +86,8 @@ static void table (void **state)
 static void galvatron (void **state)
 {
     const struct workload_stage one = {.dense = 1};
+    struct calibrate_layer_times times;
+    struct error err = {""};
     struct text t = {0};
 
     (void) state;
@@ -95,10 +97,14 @@ static void galvatron (void **state)
                   ", \"layertype_0_bsz%d_seq4096\": %.9g, "
                   "\"layertype_other_bsz%d_seq4096\": 3",
                   b, layers_at (.6, b, 1, &one).fwd_s * 1e3 / b, b);
-    text_add (&t, "}");
+    text_add (&t, ", \"layertype_1_bsz1_seq4096\": 3, \"layertype_2_bsz1\": 3}");
     write_text (text_str (&t));
     text_free (&t);
     comes_out (.6, 3);
+    ok (calibrate_layer_times_read (path, &times, &err), &err);
+    assert_int_equal (times.n, 3);
+    assert_int_equal (times.others, 2);
+    calibrate_layer_times_release (&times);
 }
 
 #define ARGUMENTS(TP, RECOMPUTE)                                          \

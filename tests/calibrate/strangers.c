@@ -536,6 +536,9 @@ static void frozen (void **state)
              {{"precision=nf4"}, .5625, true},
              {{"notes=LoRA; 4-bit base weights"}, .5625, true},
              {{"notes=LoRA"}, 0, true},
+             {{"notes=lora-rank=16"}, 0, true},
+             {{"notes=q-lora-rank=1536; kv-lora-rank=512"}, 0, false},
+             {{"notes=q-lora-rank=1536; LoRA of all matrices"}, 0, true},
              {{"notes=8-bit AdamW"}, 0, false},
              {{"model=llama-2-7b-qlora", "layers=", "hidden=", "ffn="}, .51586914, true}};
     (void) state;

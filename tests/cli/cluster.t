@@ -348,6 +348,10 @@ expect 1 "of a type that the cluster has not" "layers.json: gpu_types.h100-sxm5-
     $L cluster merge "$T/c.json" "$T/layers.json" -o "$T/no.json"
 expect 1 "impossible layer times" "layers.csv: row 1: .* less than the products alone" \
     $L cluster layers llama-2-70b "$T/layers.csv" --gpu h100-sxm5-80g --seq 8192 -o "$T/no.json"
+printf '3,1,15,32\n1,1,90000,90000\n' >>"$T/layers.csv"
+expect 0 "times that tell nothing are counted" "layers.csv: 1 of 4 layer times are left out, which are slower than slow products explain .row 4 first" \
+    $L cluster layers llama-2-7b "$T/layers.csv" --gpu h100-sxm5-80g --seq 4096 -o "$T/layers.json"
+prints "from 3 of 4 layer times"
 expect 2 "layer times without a sequence" "give --seq" $L cluster layers llama-2-7b "$T/layers.csv" --gpu h100-sxm5-80g -o "$T/no.json"
 
 # ---- bad input ----

@@ -566,6 +566,39 @@ static void head_and_embedding (void **state)
         }
 }
 
+/* Two modules of multi-token prediction are two layers, recomputed as others are, two projections
+ * and two more passes of the head. */
+static void prediction (void **state)
+{
+    const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
+    struct setting s = {.model = model_of ("deepseek-v3"),
+                        .job = {.seq = 4096, .global_batch = 8},
+                        .config = config_of (2, 4, 1, 1),
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct costmodel_compute a, b;
+    (void) state;
+
+    for (int full = 0; full < 2; full++) {
+        double fwd, back, weight, again, h = s.model.hidden;
+
+        s.config.recompute = full ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        s.model.mtp_layers = 0;
+        costmodel_compute (&s.model, &s.job, &s.config, &s.profile, t, &a);
+        s.model.mtp_layers = 2;
+        costmodel_compute (&s.model, &s.job, &s.config, &s.profile, t, &b);
+        again = full * a.expert.recompute_s;
+        /* What is left is the projection: 2 h to h, of which a rank has half. */
+        fwd = b.head_fwd_s / 2 - 1.5 * a.head_fwd_s - a.expert.fwd_s;
+        back = b.head_back_s / 2 - 1.5 * a.head_back_s - a.expert.back_s - again;
+        weight = b.head_weight_s / 2 - 1.5 * a.head_weight_s - a.expert.weight_s;
+        CLOSE (fwd, 2.0 * 4096 * h * h / costmodel_matrix_rate (t, PREC_BF16), 0.8);
+        assert_true (fwd > 0 && weight > 0);
+        CLOSE (back, 2 * fwd, 0.1);
+        CLOSE (weight, fwd, 0.1);
+        CLOSE (a.expert.fwd_s, b.expert.fwd_s, 1e-12);
+    }
+}
+
 /* Attention of separate operations: two products a head, and its scores' traffic. */
 static void scores (void **state)
 {
@@ -668,6 +701,7 @@ int main (void)
         cmocka_unit_test (attention_by_pieces),
         cmocka_unit_test (capacity),
         cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (prediction),
         cmocka_unit_test (scores),
         cmocka_unit_test (optimizer),
         cmocka_unit_test (stages),

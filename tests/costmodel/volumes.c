@@ -154,6 +154,17 @@ static void model_flop (void **state)
            tokens * (6 * (workload_active_params (&gpt) - 1600.0 * 1024) +
                      12.0 * 48 * 1600 * 1024),
            1e-12);
+    /* Multi-token prediction: its parameters, its attention, and a pass of the head's matrix. */
+    v3.mtp_layers = 1;
+    CLOSE (costmodel_model_flop (&v3, &j),
+           tokens * (6.0 * workload_active_params (&v3) +
+                     12.0 * 62 * 128 * (128 + 64 + 128) / 2 * 1024),
+           1e-12);
+    /* Frozen weights have no gradients: two products of three. */
+    CLOSE (costmodel_trained_flop (&llama, &j), costmodel_model_flop (&llama, &j), 1e-12);
+    j.lora = true;
+    CLOSE (costmodel_model_flop (&llama, &j) - costmodel_trained_flop (&llama, &j),
+           tokens * 2 * (workload_active_params (&llama) - 4096.0 * 128256), 1e-12);
     gpt.decoder_layers = 5; /* each attends to itself and to the encoder */
     CLOSE (costmodel_model_flop (&gpt, &j) -
                tokens * 6 * (workload_active_params (&gpt) - 1600.0 * 1024),

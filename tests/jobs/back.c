@@ -66,7 +66,28 @@ static void draw_layers (struct rng *r, const struct workload_plan *p, int *laye
     }
 }
 
-static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
+/* Of some plans every chunk is given, too: layers move from one chunk of a stage to another. */
+static void draw_chunks (struct rng *r, struct workload_plan *p, int *chunks)
+{
+    int pp = p->config.deg.pp, v = p->config.deg.vpp;
+
+    p->layers_per_chunk = NULL;
+    if (v == 1 || rng_below (r, 2))
+        return;
+    for (int i = 0; i < pp * v; i++)
+        chunks[i] = workload_plan_chunk (p, i / v, i % v);
+    for (int moves = 1 + rng_below (r, 4); moves > 0; moves--) {
+        int stage = rng_below (r, pp), from = rng_below (r, v);
+
+        if (chunks[stage * v + from] > 0) {
+            chunks[stage * v + from]--;
+            chunks[stage * v + rng_below (r, v)]++;
+        }
+    }
+    p->layers_per_chunk = chunks;
+}
+
+static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int *chunks)
 {
     static const char *const models[] = {
         "llama-3-8b", "llama-2-13b",        "mixtral-8x7b", "qwen3-30b-a3b",
@@ -79,6 +100,7 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
 
     *p = (struct workload_plan){.layers_per_stage = layers};
     p->model = *workload_preset_find (models[rng_below (r, COUNT_OF (models))]);
+    workload_model_predict (&p->model, rng_below (r, 4) ? 0 : 1 + rng_below (r, 2));
     *c = (struct workload_config){.micro_batch = power (r, 2), .zero = rng_below (r, 4)};
     draw_degrees (r, &p->model, c);
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
@@ -93,6 +115,7 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers)
         c->deg.pp * c->deg.vpp > p->model.layers)
         return false;
     draw_layers (r, p, layers);
+    draw_chunks (r, p, chunks);
     return true;
 }
 
@@ -178,11 +201,17 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
     SAME (p->job.global_batch, run->job.global_batch);
     SAME (p->job.seq, run->job.seq);
     SAME (p->job.precision, run->job.precision);
+    SAME (p->job.lora, run->job.lora);
     if (f->has_recompute) {
         SAME (c->recompute, o->recompute);
         SAME (c->recompute_layers, o->recompute_layers);
         SAME (modules_of (c), modules_of (o));
     }
+    for (int i = 0; i < c->deg.pp * c->deg.vpp && c->deg.vpp > 1; i++)
+        SAME (workload_plan_chunk (p, i / c->deg.vpp, i % c->deg.vpp),
+              run->chunks ? run->chunks[i]
+                          : workload_chunk_layers (run->layers[i / c->deg.vpp],
+                                                   c->deg.vpp, i % c->deg.vpp));
     for (int i = 0; i < c->deg.pp && c->deg.vpp == 1; i++)
         SAME (
             p->layers_per_stage[i],
@@ -263,6 +292,7 @@ static void same_model (const struct workload_model *a, const struct workload_mo
     SAME (a->shared_ffn, b->shared_ffn);
     SAME (a->dense_layers, b->dense_layers);
     SAME (a->kv_rank, b->kv_rank);
+    SAME (a->mtp_layers, b->mtp_layers);
     CLOSE (workload_model_params (a), workload_model_params (b), 0.005);
 }
 
@@ -338,7 +368,7 @@ static bool there_and_back (const struct workload_plan *p, const struct jobs_pri
 static void reads_what_was_written (void **state)
 {
     struct rng r = seeded (26);
-    int written[sizeof frameworks / sizeof *frameworks] = {0}, layers[64];
+    int written[sizeof frameworks / sizeof *frameworks] = {0}, layers[64], chunks[192];
     (void) state;
 
     for (int n = 0; n < PLANS;) {
@@ -346,7 +376,7 @@ static void reads_what_was_written (void **state)
         struct jobs_priced by;
         struct workload_plan p;
 
-        if (!draw_plan (&r, &p, layers))
+        if (!draw_plan (&r, &p, layers, chunks))
             continue;
         n++;
         draw_priced (&r, &profile, &by);

@@ -70,13 +70,32 @@ layout "Et|t*3|tt*4L"
 is "d['row']['notes'].endswith('; partition 0, 1, 4, 9') and d['row']['vpp'] == '1'"
 ! grep -q unlike "$T/err"
 result $? "the split is known" "$T/err"
-# A layer is missing, two chunks a stage, a letter that means nothing here.
-for unlike in "1 Ettt|ttt|tt" "2 Et|tt|t|t*2|t|ttL" "1 Et|t|x|L"; do
-    layout "${unlike#* }"
-    is "'partition' not in d['row']['notes'] and d['row']['vpp'] == '${unlike%% *}'"
-    grep -q "layout: chunks of unlike sizes are estimated as even ones" "$T/err"
-    result $? "it is said that chunks are unlike" "$T/err"
-done
+layout '[["embedding", "decoder"], ["decoder", "decoder", "decoder"], ["decoder", "decoder", "decoder", "decoder", "decoder", "loss"]]'
+is "d['row']['notes'].endswith('; partition 0, 1, 4, 9')"
+layout "Et|tt|t|t*2|t|ttL" # two chunks a stage
+is "d['row']['notes'].endswith('; partition 0, 1, 3, 4, 6, 7, 9') and d['row']['vpp'] == '2'"
+# The embedding and the loss as layers: 9 and 2 are no multiple of 3, 9 and 0 are.
+plain() { sed "s/--pipeline-model-parallel-layout '[^']*'/$*/" "$T/layout.sh" >"$T/plain.sh"; }
+plain --num-layers 10 --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split
+row "$T/plain.sh" --gpu a100
+is "d['row']['notes'].endswith('; partition 0, 3, 7, 10')"
+plain --num-layers 11 --account-for-embedding-in-pipeline-split --num-layers-per-virtual-pipeline-stage 2
+row "$T/plain.sh" --gpu a100
+is "d['row']['notes'].endswith('; partition 0, 1, 3, 5, 7, 9, 11') and d['row']['vpp'] == '2'"
+# What cannot be is refused with what was expected.
+refused() { # PATTERN LAYOUT
+    sed "s/-layout '[^']*'/-layout '$2'/" "$T/layout.sh" >"$T/refused.sh"
+    expect 1 "refuses the layout $2" "refused.sh: line 1: pipeline-model-parallel-layout .*: $1" \
+        $L import-job "$T/refused.sh" --gpu a100 --no-plan
+}
+refused "expected the model's 9 layers, found 8" "Ettt|ttt|tt"
+refused "expected E, t, m and L" "Et|t|x|L"
+refused "expected E, t, m and L" '[["embedding"], ["encoder"], ["loss"]]'
+refused "expected as many chunks as the 3 stages have, found 4" "Et|tt|ttt|tttL"
+refused "a stage without layers" "E|tttt|tttttL"
+plain --account-for-loss-in-pipeline-split
+expect 1 "refuses layers that do not divide with the loss" "account-for-loss-in-pipeline-split true: expected layers that fill 3 stages" \
+    $L import-job "$T/plain.sh" --gpu a100 --no-plan
 
 # Two jobs in one log are two rows; the estimate is of the last.
 { cat $F/llama-8b.log; sed 's/\(micro_batch_size \.*\) 2/\1 1/; s/(ms): 8/(ms): 9/' $F/llama-8b.log; } >"$T/two.log"
@@ -225,7 +244,7 @@ Y
 row "$T/saved.yaml" --gpus 8 --gpu h100
 has precision=fp8 zero=1 "recompute=mlp core_attn" pp=2
 is "all(w in d['row']['notes'] for w in ('moe-layer-freq=([0]*1+[1]*3)', 'optimizer-bytes=6', 'decoder-first-pipeline-num-layers=1'))"
-is "[u['option'] for u in d['unknown']] == ['model.mtp_num_layers']"
+is "d['unknown'] == [] and 'mtp-num-layers=1' in d['row']['notes']"
 sed '/^mixed_precision:/,/^model:/{/^model:/!d}; /bf16: true/d' "$T/saved.yaml" >"$T/silent.yaml"
 row "$T/silent.yaml" --gpus 8 --gpu h100
 has precision=bf16
@@ -361,7 +380,7 @@ expect 0 "a first stage of less than no layers" "make no 8 stages" \
 { printf 'A="--bf16%*s"\n' 60000 ''; printf 'B=('; printf '"$A" %.0s' $(seq 1000); echo ')'; } >"$T/bomb.sh"
 expect 1 "an array of long values" "too many" $L import-job "$T/bomb.sh"
 moe "--pipeline-model-parallel-layout '$(printf '(t*0)*4096%.0s' $(seq 200))(t*9999999999)'" >"$T/layout.sh"
-expect 0 "a layout that repeats nothing" "unlike sizes" $L import-job "$T/layout.sh" --gpus 8 --gpu h100 --no-plan
+expect 1 "a layout that repeats nothing" "expected E, t, m and L" $L import-job "$T/layout.sh" --gpus 8 --gpu h100 --no-plan
 printf -- '--num-layers 2 --x-\033[31m evil\033]0;t\007\n' >"$T/escape"
 expect 1 "control characters are not printed" "nothing says" $L import-job "$T/escape"
 ! grep -q "$(printf '\033')" "$T/both"

@@ -56,6 +56,7 @@ static void below_everything (void **state)
                             .profile = profile_of (profiles[rng_below (&r, 4)])};
         struct mapper_problem p = search_problem (&s);
 
+        s.model.mtp_layers = round % 4 == 3;
         for (int i = 0; i < 60; i++) {
             int gpu[128], dp = 1 << rng_below (&r, 5);
 

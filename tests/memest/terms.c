@@ -496,6 +496,37 @@ static void copied_inputs (void **state)
     }
 }
 
+/* A module of multi-token prediction keeps its layer's activations, or its input where all is
+ * recomputed, six inputs and .6 of its logits. */
+static void prediction (void **state)
+{
+    (void) state;
+
+    for (int full = 0; full < 2; full++) {
+        struct stage s = stage_with ("llama-3-8b", 4, true);
+        struct memest_stage none, one, more;
+        double tensor = 2.0 * 2048 * s.m.hidden / 4, layer;
+
+        s.c.recompute = full ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        none = memory_of (&s);
+        s.held.dense++;
+        more = memory_of (&s);
+        s.held.dense--;
+        layer = more.activations_bytes - none.activations_bytes;
+        s.m.mtp_layers = 1;
+        more = memory_of (&s);
+        CLOSE (more.activations_bytes, none.activations_bytes,
+               1e-12); /* no head, no module */
+        s.held.head = true;
+        one = memory_of (&s);
+        s.m.mtp_layers = 0;
+        none = memory_of (&s);
+        CLOSE (one.logits_bytes, 1.6 * none.logits_bytes, 1e-12);
+        CLOSE (one.activations_bytes - none.activations_bytes, layer + 6 * tensor, 1e-9);
+        assert_true (one.optimizer_bytes > none.optimizer_bytes);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +538,7 @@ int main (void)
         cmocka_unit_test (two_peaks),        cmocka_unit_test (flat_step),
         cmocka_unit_test (whole_gradients),  cmocka_unit_test (offload),
         cmocka_unit_test (checkpoints_away), cmocka_unit_test (copied_inputs),
+        cmocka_unit_test (prediction),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

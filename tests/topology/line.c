@@ -40,6 +40,19 @@ static void mixed (void **state)
     topology_cluster_destroy (c);
 }
 
+/* PCIe by its generation, and by whether GPUs reach each other past the host's memory. */
+static void pcie (void **state)
+{
+    double four = topology_usual_links ("rtx-4090").intra_gb_per_s,
+           five = topology_usual_links ("rtx-5090").intra_gb_per_s;
+    (void) state;
+
+    CLOSE (topology_usual_links ("rtx-pro-6000").intra_gb_per_s, 40, 0.01);
+    assert_true (five > 2 * four && five < 40);
+    CLOSE (topology_usual_links ("rtx-5060-ti").intra_gb_per_s, five / 2, 1e-9);
+    CLOSE (topology_usual_links ("rtx-6000-ada").intra_gb_per_s, four, 1e-9);
+}
+
 /* What a line leaves out is that of the type's usual machines, and marked. */
 static void nominal (void **state)
 {
@@ -324,7 +337,8 @@ int main (void)
         cmocka_unit_test (plain),      cmocka_unit_test (mixed),
         cmocka_unit_test (bad_lines),  cmocka_unit_test (nominal),
         cmocka_unit_test (racks),      cmocka_unit_test (spellings),
-        cmocka_unit_test (host_lists), cmocka_unit_test (host_files)};
+        cmocka_unit_test (host_lists), cmocka_unit_test (host_files),
+        cmocka_unit_test (pcie)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

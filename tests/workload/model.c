@@ -219,6 +219,36 @@ static void tensor_parallel_shares (void **state)
            1e-12);
 }
 
+/* DeepSeek-V3's module has 11.5 billion parameters of its own (README_WEIGHTS.md of its
+ * repository), on the stage with the head, and a copy of the embedding where that has none. */
+static void prediction (void **state)
+{
+    struct workload_model m = model_of ("deepseek-v3"), with = m,
+                          mixed = model_of ("nemotron-nano-9b-v2");
+    struct workload_config c = config_of (2, 4, 1, 1);
+    struct workload_stage last = {.expert = 15, .head = true},
+                          first = {.embedding = true};
+    struct workload_stage_params none, one;
+    double h = m.hidden;
+    (void) state;
+
+    c.deg.ep = 4;
+    assert_true (workload_model_predict (&with, 1));
+    CLOSE (workload_model_params (&with) - workload_model_params (&m), 11.5e9, 0.01);
+    none = workload_stage_params (&m, &c, &last);
+    one = workload_stage_params (&with, &c, &last);
+    CLOSE (one.expert / none.expert, 16 / 15.0, 1e-12);
+    CLOSE (one.dense - none.dense,
+           workload_expert_layer_params (&m, 2) + h * h + 3 * h +
+               h * workload_padded_vocab (&m, 2) / 2,
+           1e-12);
+    none = workload_stage_params (&m, &c, &first);
+    one = workload_stage_params (&with, &c, &first);
+    CLOSE (one.dense, none.dense, 1e-12);
+    assert_false (workload_model_predict (&mixed, 1));
+    assert_true (mixed.mtp_layers == 0 && workload_model_predict (&mixed, 0));
+}
+
 static enum status parse (const char *text, struct workload_model *m, struct error *err)
 {
     json_t *doc = json_loads (text, 0, NULL);
@@ -390,7 +420,8 @@ int main (void)
                                        cmocka_unit_test (config_fields),
                                        cmocka_unit_test (bad_configs),
                                        cmocka_unit_test (round_trip),
-                                       cmocka_unit_test (layers_of_chunks)};
+                                       cmocka_unit_test (layers_of_chunks),
+                                       cmocka_unit_test (prediction)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

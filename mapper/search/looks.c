@@ -11,7 +11,7 @@
 #include "base/threads.h"
 
 #define BATCH 64               /* configurations sketched between two looks at the best */
-#define IN_ALL_WAYS 300        /* of the best, laid out in all ways */
+#define IN_ALL_WAYS 300        /* of the best, laid out in all ways; fewer in large pools */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 
 /* ---- order ---- */
@@ -187,7 +187,7 @@ static double least_value (const struct search *x, const struct looks *l, double
 /* The best ones in all ways. */
 static enum status look_closer (struct search *x, struct looks *l, struct error *err)
 {
-    long n = l->n < IN_ALL_WAYS ? l->n : IN_ALL_WAYS;
+    long most = search_fewer (x, IN_ALL_WAYS), n = l->n < most ? l->n : most;
     bool failed = false;
 
 #pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(x->threads) \

@@ -27,6 +27,7 @@
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
 #define NEAR_BOUND 0.015 /* of the step: a plan of unlike GPUs that needs no sketches */
 #define FAR_BOUND 0.025  /* the same of GPUs that are alike */
+#define LOST 0.15        /* of the step: a plan so far above the lowest bound comes from sketches */
 #define FIRST_PART 0.1   /* of a time limit: an odd pool's, before the rest is sketched */
 #define PLACED_SOON 48   /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
@@ -146,6 +147,7 @@ static bool settle (struct search *x, const struct entry *e)
 /* How much run() may do: after it the best plan is known, and what is left is the proof. */
 struct limit {
     long placed; /* configurations placed in all */
+    double lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
     long
         cells; /* stages x stages x layers, times stages that may be slow, of those that are bounded closely: what that takes, about */
 };
@@ -167,6 +169,15 @@ static long cells_of (const struct search *x, const struct entry *batch, int n)
     return sum;
 }
 
+/* Is the best plan further above the lowest bound than that?  Then the order of the bounds says
+ * little about what is worth to be placed. */
+static bool is_lost (const struct search *x, const struct limit *most)
+{
+    double best = search_cut (x);
+
+    return isfinite (best) && search_lowest_left (x) < best * (1.0 - most->lost);
+}
+
 /* Go through the heap until no bound is below the best, or a limit is reached. */
 static enum status run (struct search *x, struct limit most, struct error *err)
 {
@@ -177,7 +188,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
-        if (should_stop (x) || search_is_tried (x))
+        if (should_stop (x) || search_is_tried (x) || is_lost (x, &most))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {
             if (settle (x, &batch[n]))
@@ -264,7 +275,7 @@ static enum status run_first (struct search *x, struct limit most, struct error 
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
 {
-    const struct limit all = {PLACED_MAX, LONG_MAX};
+    const struct limit all = {PLACED_MAX, 1, LONG_MAX};
     bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
@@ -279,6 +290,7 @@ static enum status search_heap (struct search *x, struct error *err)
         TRY (run_first (
             x,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
+                           odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
                            : odd                   ? CELLS_WHOLE * x->s->effort
                                                    : LONG_MAX},
@@ -294,7 +306,7 @@ static enum status search_heap (struct search *x, struct error *err)
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */
         return ST_OK;
-    return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, cells}, err);
+    return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, 1, cells}, err);
 }
 
 /* Bounds of placed configurations that are in the heap still. */

@@ -34,7 +34,7 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --world-size 16      | did you mean --nodes\?; fewer GPUs are fewer nodes
 2 | plan llama-3-8b --gpu h100                      | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan 4x8 llama-3-8b --gpu-type h100             | the GPU's type stands in the cluster, as in "4x8 h100"
-2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, --memory
+2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, .*--memory
 2 | plan "4x8 h100" llama-3-8b -n 4                 | invalid option -- 'n' .*plan --help. lists them
 2 | cluster synth                                   | as in: linkwise cluster synth busy -o busy.json
 2 | cluster synth clam -o $T/no.json                | expected calm, busy, failing or mixed; did you mean calm\?

@@ -81,7 +81,7 @@ assert dict(own["parts"], gpu_types=types(own)) == {"framework": "mine", "framew
                         "gpu_types": [("mine", "cluster file", 0)]}, own["parts"]
 assert time["parts"]["framework"] == "megatron-core-composed", time["parts"]
 assert time["parts"]["framework_kind"] == "composed", time["parts"]
-assert "megatron-core was not fitted" in time["parts"]["framework_why"], time["parts"]
+assert "for megatron-core where it was not fitted" in time["parts"]["framework_why"], time["parts"]
 assert types(time) == types(mem) == [("h100-sxm5-80g", "built-in", 0)]
 assert types(printed) == types(own)
 del printed["parts"]

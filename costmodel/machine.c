@@ -30,12 +30,16 @@ bool costmodel_slower (const struct topology_gpu_type *a,
 
 const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c)
 {
-    const struct topology_gpu_type *slowest = c->node[0].type;
+    const struct topology_gpu_type *slowest = NULL;
 
-    for (int i = 1; i < c->n_nodes; i++)
-        if (c->node[i].type != slowest && costmodel_slower (c->node[i].type, slowest))
-            slowest = c->node[i].type;
-    return slowest;
+    for (int i = 0; i < c->n_nodes; i++) {
+        const struct topology_node *node = &c->node[i];
+
+        if (!node->drained && node->type != slowest &&
+            (!slowest || costmodel_slower (node->type, slowest)))
+            slowest = node->type;
+    }
+    return slowest ? slowest : c->node[0].type;
 }
 
 /* Part of the peak that large products reach, of the GPU type and the profile. */

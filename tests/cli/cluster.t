@@ -152,6 +152,14 @@ $L plan "$T/six.json" llama-2-7b --seq 2048 --global-batch 64 --json >"$T/plan.j
 grep -Eq '"node": "n[12]"|"node": "n3", "gpu": 7' "$T/plan.json"
 [ $? = 1 ] && grep -q '"node": "n3"' "$T/plan.json"
 result $? "a plan leaves them alone"
+cat >"$T/old.json" <<END
+{"version": 1, "name": "old", "nodes": [{"name": "a", "gpus": 8, "gpu_type": "a100-sxm4-80g"},
+    {"name": "b", "gpus": 8, "gpu_type": "v100-sxm2-32g", "state": "drained"}],
+ "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 5},
+           "inter": {"bandwidth_gb_per_s": 20, "latency_us": 10}}}
+END
+$L time "$T/old.json" gpt2-xl --tp 1 --pp 1 --seq 1024 --global-batch 64 -v >"$T/time" 2>/dev/null
+has "nor does a drained, slower GPU type choose the profile" "$T/time" '^profile  megatron-core, fitted'
 expect 0 "and back" "written" $L cluster drain "$T/six.json" --undrain n2 n1 n3:7 'n4->n5' 'n0:0--n5:1' -o "$T/six.json"
 cmp "$T/six.json" "$T/before.json" >"$T/diff"
 result $? "all is as it was" "$T/diff"

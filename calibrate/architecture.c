@@ -381,9 +381,14 @@ static void widen (const struct row *r, struct workload_model *m)
 
 /* Modules of multi-token prediction are counted where the row says them, and the layers are of one
  * kind. */
-static void predict (const struct row *r, struct workload_model *m)
+static const char *predict (const struct row *r, struct workload_model *m)
 {
-    workload_model_predict (m, calibrate_note_int (r, "mtp-num-layers", 0));
+    int n = calibrate_note_int (r, "mtp-num-layers", 0);
+
+    if (n < 0 || n > WORKLOAD_MTP_MOST)
+        return "mtp-num-layers is out of range";
+    workload_model_predict (m, n);
+    return NULL;
 }
 
 const char *calibrate_read_model (const struct row *r, struct calibrate_run *run)
@@ -397,8 +402,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
-        predict (r, m);
-        return NULL;
+        return predict (r, m);
     }
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
         if (calibrate_contains (name, families[i].word))
@@ -426,7 +430,9 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     settle (r, f != NULL, m);
     widen (r, m);
-    predict (r, m);
+    why = predict (r, m);
+    if (why)
+        return why;
     if (!f && calibrate_cell (r, "vocab")[0] == '\0')
         run->assumed = hypot (run->assumed, SPREAD_VOCAB * m->hidden * m->vocab /
                                                 workload_model_params (m));

@@ -80,7 +80,7 @@ static const struct cli_option options[] = {
      CLI_ABOVE (job.wta_crs, 0, 1)},
     {"mtp-num-layers", 0, "N",
      "modules of multi-token prediction (default: the model's mtp_num_layers, else none)",
-     CLI_INT (mtp_layers, 0, 64)},
+     CLI_INT (mtp_layers, 0, WORKLOAD_MTP_MOST)},
     {"lora", 0, NULL, "train LoRA adapters only: no gradients or optimizer state",
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",

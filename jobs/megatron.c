@@ -335,8 +335,8 @@ static enum status take_counted (struct jobs_reading *r, int *part)
         char found[120];
 
         snprintf (found, sizeof found,
-                  "expected layers that fill %ld stages of %ld chunks with it, found %ld",
-                  pp, vpp, model_layers (r, 0));
+                  "expected layers that fill %ld stage%s of %ld chunk%s with it, found %ld",
+                  pp, TEXT_S (pp), vpp, TEXT_S (vpp), model_layers (r, 0));
         return refuse (r, option, found);
     }
     return jobs_partition (r, part, parts);
@@ -417,7 +417,8 @@ static enum status finish_mtp (struct jobs_reading *r)
 {
     long n = jobs_int (r, "mtp-num-layers", 0);
 
-    if (n > 0 && n <= 64 && r->has_model && !workload_model_predict (&r->model, (int) n))
+    if (n > 0 && n <= WORKLOAD_MTP_MOST && r->has_model &&
+        !workload_model_predict (&r->model, (int) n))
         notes_add (r->notes, "mtp-num-layers: not counted in a model with layers of "
                              "several kinds");
     if (n <= 0)

@@ -122,8 +122,6 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
     return ST_OK;
 }
 
-#define MTP_MOST 64
-
 bool workload_model_predict (struct workload_model *m, int mtp_layers)
 {
     if (mtp_layers > 0 && (m->pattern[0] || m->decoder_layers > 0))
@@ -140,7 +138,7 @@ static enum status read_prediction (const struct json_at *at, struct workload_mo
 
     if (!key.v || json_is_null (key.v))
         return ST_OK;
-    TRY (json_get_int (at, "mtp_num_layers", 0, MTP_MOST, &n, err));
+    TRY (json_get_int (at, "mtp_num_layers", 0, WORKLOAD_MTP_MOST, &n, err));
     return workload_model_predict (m, n)
                ? ST_OK
                : json_fail_text (&key, err,
@@ -315,7 +313,7 @@ static void name_from_path (const char *path, char *name, size_t size)
         cached[strcspn (cached, "/")] = '\0';
         for (char *s = cached; (s = strstr (s, "--")); cached = s)
             s += 2;
-        snprintf (name, size, "%s", cached);
+        snprintf (name, size, "%s", *cached ? cached : "model");
         return;
     }
     for (size_t n = strlen (copy); n > 1 && copy[n - 1] == '/'; n--)

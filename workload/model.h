@@ -212,7 +212,9 @@ static inline int workload_mtp_experts (const struct workload_model *m, bool hea
                : 0;
 }
 
-/** Add so many modules of multi-token prediction to a model.
+#define WORKLOAD_MTP_MOST 64
+
+/** Add so many modules of multi-token prediction to a model, 0 to WORKLOAD_MTP_MOST.
  *  @return false: its layers are of several kinds, or those of a decoder */
 bool workload_model_predict (struct workload_model *m, int mtp_layers);
 

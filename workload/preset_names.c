@@ -107,7 +107,7 @@ static double size_of (const char *word)
     n *= *end == 'b' ? 1.0 : *end == 'm' ? 1e-3 : *end == 't' ? 1e3 : 0.0;
     if (n > 0.0 && *end == 'b' && isdigit ((unsigned char) end[1])) /* BLOOM's */
         n += (*++end - '0') / 10.0;
-    return end[1] == '\0' ? n : 0.0;
+    return *end && end[1] == '\0' ? n : 0.0;
 }
 
 /* The next word of a name in lower case: letters, digits and points between digits.

@@ -332,7 +332,9 @@ static void spelled (void **state)
              {"StableLM Alpha 3 B", "stablelm-alpha-3b"},
              {"PowerLM-3B", NULL},
              {"bert-large", "bert-large"},
-             {"Nemotron_3_Super", NULL}};
+             {"Nemotron_3_Super", NULL},
+             {"1234567890123456789012345678901234567890123456789012345678901234567890",
+              NULL}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {

@@ -243,8 +243,8 @@ static enum status take_layers (const int *given, struct linkwise_plan *x,
 }
 
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.
- * pace: the GPU type that a profile is chosen for.  dp is what the cluster's GPUs leave where it is not given; no cluster: 1, and the batch is
- * what fills the pipeline. */
+ * pace: the GPU type that a profile is chosen for.  dp is what the cluster's GPUs leave where it is
+ * not given; no cluster: 1, and the batch is what fills the pipeline. */
 static enum status
 describe (const struct linkwise_model *model, const struct linkwise_profile *profile,
           const struct linkwise_job *job, const struct linkwise_config *config,

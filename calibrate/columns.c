@@ -240,7 +240,8 @@ const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c
     return NULL;
 }
 
-/* What may stand behind a name: nothing, "size", "degree" or a unit.  @param[out] factor  the unit's */
+/* What may stand behind a name: nothing, "size", "degree" or a unit.
+ * @param[out] factor  the unit's */
 static bool is_rest (const struct calibrate_column *c, const char *rest, double *factor)
 {
     const struct calibrate_unit *u = calibrate_unit_of (c, rest);

@@ -83,6 +83,8 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
     return true;
 }
 
+#define DEGREE_FAR (1 << 24) /* more than any has */
+
 /* A degree of one column for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4".  @return 0: not among them */
 static int split_said (const char *s, const char *degree)
 {
@@ -95,8 +97,11 @@ static int split_said (const char *s, const char *degree)
             (at > s && isalpha ((unsigned char) at[-1])))
             continue;
         value += strspn (value, " =:-_");
-        if (isdigit ((unsigned char) *value))
-            return (int) strtol (value, NULL, 10) % (1 << 24);
+        if (isdigit ((unsigned char) *value)) {
+            long said = strtol (value, NULL, 10);
+
+            return said < DEGREE_FAR ? (int) said : DEGREE_FAR;
+        }
     }
     return 0;
 }
@@ -112,8 +117,8 @@ static int degree_of (const struct row *r, const char *name, int absent, bool *s
 }
 
 /* One is no default where the stated degrees leave room: what they do is pipeline stages; where
- * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes have
- * little of it.
+ * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes
+ * have little of it.
  * @return false where nothing makes up the GPUs */
 static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
 {

@@ -74,15 +74,17 @@ static const char *word_meant (const char *cell, enum calibrate_kind kind)
 }
 
 /* Commas between groups of three digits are no part of a number, nor are underscores; other commas
- * are decimal points, as all are in numbers with parts where semicolons separate cells. */
+ * are decimal points, as is that of "0,125", and as all are in numbers with parts where semicolons
+ * separate cells. */
 static void plain_digits (const char *s, bool decimal, char *out, size_t size)
 {
     size_t n = 0;
 
     for (; *s && n < size - 1; s++) {
         size_t digits = strspn (s + 1, "0123456789");
+        bool below_1 = n == 1 && out[0] == '0';
 
-        if (*s == '_' || (*s == ',' && digits == 3 && !decimal))
+        if (*s == '_' || (*s == ',' && digits == 3 && !decimal && !below_1))
             continue;
         out[n++] = *s == ',' ? '.' : *s;
     }

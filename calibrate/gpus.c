@@ -36,8 +36,8 @@ static const struct {
     {"t4", 50, 16},
 };
 
-/* Is the word in the spelling, and no part of a longer number (T4 in "T40")?  One of two letters stands
- * alone. */
+/* Is the word in the spelling, and no part of a longer number (T4 in "T40")?  One of two letters
+ * stands alone. */
 static bool names (const char *spelled, const char *word)
 {
     size_t n = strlen (word);
@@ -210,12 +210,15 @@ static int counted_gpus (const char *cell)
         return 0;
     cell += used;
     if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
-        !isdigit ((unsigned char) cell[more])) /* "8x 4090" is a name */
+        !isdigit ((unsigned char) cell[more]) && /* "8x 4090" is a name, */
+        (strncasecmp (cell + more, "GB", 2) != 0 ||  /* "8x80GB H100" a memory */
+         isdigit ((unsigned char) cell[more + 2])))
         n *= each;
     return n;
 }
 
-/* GPUs that nobody states: of so many nodes, of the degrees, or as its name says.  0: nothing does */
+/* GPUs that nobody states: of so many nodes, of the degrees, or as its name says.
+ * @return 0: nothing does */
 static int implied_gpus (const struct row *r, const struct calibrate_run *run)
 {
     static const char *const degrees[] = {"dp", "tp", "pp", "cp"};

@@ -172,10 +172,12 @@ static void gpus_counted (void **state)
     (void) state;
 
     ok (runs_read ("model,gpu,seq,global_batch\nllama-2-7b,8x H100,4096,16\n"
-                   "llama-2-7b,2x8 A100 80GB,4096,16\n",
+                   "llama-2-7b,2x8 A100 80GB,4096,16\n"
+                   "llama-2-7b,8x80GB H100,4096,16\nllama-2-7b,2x4 GB200,4096,16\n",
                    &r, &err),
         &err);
     assert_true (r.run[0].gpus == 8 && r.run[1].gpus == 16);
+    assert_true (r.run[2].gpus == 8 && r.run[3].gpus == 8);
     calibrate_runs_release (&r);
 }
 

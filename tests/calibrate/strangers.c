@@ -121,7 +121,9 @@ static void rates (void **state)
              {"TFLOPS", "156", "megatron-lm", "none", flop / (16 * 156e12)},
              {"TFLOP/s/GPU", "156", "megatron-lm", "full", flop / (16 * 156e12) * 4 / 3},
              {"step time (ms)", "2500", "fsdp", "none", 2.5},
-             {"s/it", "2.5", "fsdp", "none", 2.5}};
+             {"s/it", "2.5", "fsdp", "none", 2.5},
+             {"s/it", "\"0,125\"", "fsdp", "none", 0.125},
+             {"s/it", "\"1,125\"", "fsdp", "none", 1125}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -262,7 +264,7 @@ static void same (void **state)
     calibrate_runs_release (&r);
 }
 
-/* One column for all degrees. */
+/* One column for all degrees; a number that is beyond them is none of them. */
 static void splits (void **state)
 {
     static const struct {
@@ -275,7 +277,15 @@ static void splits (void **state)
              {"FSDP2+TP8", 8, 1, 8, 3},
              {"\"ZeRO-2, TP-4\"", 4, 1, 16, 2},
              {"TP8PP4DP2 (interleaved)", 8, 4, 2, 0}};
+    struct calibrate_runs none;
+    struct error err = {""};
     (void) state;
+
+    assert_int_equal (runs_read ("model,parallelism,gpu,gpus,seq,global_batch\n"
+                                 "llama-2-70b,TP4294967304,H100,64,4096,128\n",
+                                 &none, &err),
+                      ST_INVALID);
+    assert_non_null (strstr (err.text, "tp x pp x cp does not divide gpus"));
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};

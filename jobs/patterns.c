@@ -66,7 +66,7 @@ static bool spell_list (const char *s, struct text *out)
             text_add (out, "|");
         s += len > 0 ? len : 1;
     }
-    return !out->failed;
+    return depth == 0 && !out->failed;
 }
 
 int jobs_layout (const char *s, int *part)

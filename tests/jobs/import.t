@@ -92,6 +92,7 @@ refused "expected the model's 9 layers, found 8" "Ettt|ttt|tt"
 refused "expected E, t, m and L" "Et|t|x|L"
 refused "expected E, t, m and L" '[["embedding"], ["encoder"], ["loss"]]'
 refused "expected as many chunks as the 3 stages have, found 4" "Et|tt|ttt|tttL"
+refused "expected E, t, m and L" '[["decoder"], ["decoder"]'
 refused "a stage without layers" "E|tttt|tttttL"
 plain --account-for-loss-in-pipeline-split
 expect 1 "refuses layers that do not divide with the loss" "account-for-loss-in-pipeline-split true: expected layers that fill 3 stages" \

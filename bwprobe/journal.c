@@ -224,8 +224,8 @@ static void add_header (struct journal *j, const char *const *name, int n,
     json_decref (head);
 }
 
-/* An older run's work is not thrown away because somebody forgot an option. */
-/* Under the first name that is free: what was set aside before is as dear. */
+/* An older run's work is not thrown away because somebody forgot an option, nor is what was set
+ * aside before: the first name that is free. */
 static enum status set_aside (const char *path, struct notes *notes, struct error *err)
 {
     char old[PATH_MAX + 16];

@@ -96,8 +96,8 @@ static int expert_ranks (const struct calibrate_run *run, int most)
     return ep;
 }
 
-/* With other degrees of tensor and pipeline parallelism, the replicas that are left, and expert ranks
- * of an NVLink domain or as many as there can be: taken where that needs less memory than `least`.
+/* With other degrees of tensor and pipeline parallelism, the replicas that are left, and expert
+ * ranks of an NVLink domain or as many as there can be: taken where that needs less memory than `least`.
  * @return does the GPUs' memory hold it? */
 static bool try_degrees (struct calibrate_run *run, const struct workload_profile *p,
                          int tp, int pp, double *least)

@@ -178,7 +178,7 @@ static bool take_release (const char *said, struct calibrate_run *run)
     return run->release[0] != '\0';
 }
 
-/* When the results of an MLPerf Training round were published ("MLPerf_Training_v3.0"), as a date. */
+/* When the results of an MLPerf Training round ("MLPerf_Training_v3.0") were published. */
 static void read_round (const char *source, struct calibrate_run *run)
 {
     static const struct {
@@ -354,8 +354,8 @@ static void read_sampling (const struct row *r, struct workload_job *j)
         j->wta_crs = budget;
 }
 
-/* What adapters leave frozen, bytes a weight: NF4 in blocks of 64 with a scale each, in fp32, or with
- * "double quantisation" in 8 bits and a second one for 256 of them (QLoRA, arXiv 2305.14314);
+/* What adapters leave frozen, bytes a weight: NF4 in blocks of 64 with a scale each, in fp32, or
+ * with "double quantisation" in 8 bits and a second one for 256 of them (QLoRA, arXiv 2305.14314);
  * LLM.int8.  The first that the notes or the model's name say, or the precision. */
 #define NF4 (.5 + 4. / 64)
 #define NF4_DOUBLE (.5 + 1. / 64 + 4. / (64 * 256))

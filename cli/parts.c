@@ -50,7 +50,7 @@ json_t *cli_parts_json (const struct workload_profile *p,
     return parts;
 }
 
-/* The keys that were measured, with what measured them where the first one differs not. */
+/* The keys that were measured, and what measured the first of them. */
 static void print_measured (const json_t *measured)
 {
     struct text keys = {0};

@@ -223,11 +223,10 @@ static double said_gb (const struct named *f, const char *words, const char *aft
 
     for (const char *s = words; *s; s += strcspn (s, " ")) {
         char unit[8] = "";
-        int used = 0;
         double n;
 
         s += strspn (s, " ");
-        if (!isdigit ((unsigned char) *s) || sscanf (s, "%lf%n %7s", &n, &used, unit) < 1)
+        if (!isdigit ((unsigned char) *s) || sscanf (s, "%lf %7s", &n, unit) < 1)
             continue;
         if (strcmp (unit, "g") == 0 || strcmp (unit, "gb") == 0 ||
             strcmp (unit, "gib") == 0)

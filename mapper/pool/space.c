@@ -79,8 +79,8 @@ struct part {
     struct enumeration e;
 };
 
-/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide the
- * layers are tried, and those that take layers of last chunks alone. */
+/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide
+ * the layers are tried, and those that take layers of last chunks alone. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {

@@ -22,7 +22,7 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
-#define JOINT_GPUS 256 /* of a pool whose layers and places are moved together, though it is not odd */
+#define JOINT_GPUS 256 /* of a pool whose layers and places are moved together, odd or not */
 #define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
 #define NEAR_BOUND 0.015 /* of the step: a plan of unlike GPUs that needs no sketches */

@@ -17,7 +17,7 @@ static const struct calibrate_unit seconds[] = {
 static const struct calibrate_unit gib[] = {
     {"gb", 1},           {"gib", 1},         {"g", 1}, {"mb", 1.0 / 1024},
     {"mib", 1.0 / 1024}, {"bytes", 0x1p-30}, {NULL, 0}};
-/* Whose case tells bits from bytes: not in names of columns, whose case is nothing. */
+/* Whose case tells bits from bytes, in cells and in names of columns. */
 static const struct calibrate_unit gbits[] = {
     {"Gbps", 1}, {"gbps", 1}, {"Gbit/s", 1}, {"Gbits/s", 1}, {"Tbps", 1000},
     {"Gb/s", 1}, {"GB/s", 8}, {"GBps", 8},   {NULL, 0}};
@@ -251,20 +251,44 @@ static bool is_rest (const struct calibrate_column *c, const char *rest, double 
            strcasecmp (rest, "degree") == 0;
 }
 
-/* Is it a name of the column?  @param[out] factor  of a unit behind it, else 1 */
+/* What the unit that ends the documented name is worth as a title spells it: 8 of
+ * inter_node_GBps. */
+static double own_factor (const struct calibrate_column *c, const char *joined)
+{
+    const char *own = strrchr (c->name, '_');
+    size_t n = own ? strlen (own + 1) : 0, len = strlen (joined);
+    const char *end = joined + (len > n ? len - n : 0);
+    const struct calibrate_unit *u = NULL;
+
+    if (own && strcasecmp (end, own + 1) == 0)
+        u = calibrate_unit_of (c, end);
+    return u ? u->factor : 1.0;
+}
+
+/* Is the title this name, of n characters, and what may stand behind it? */
+static bool is_named (const struct calibrate_column *c, const char *name, size_t n,
+                      const char *joined, double *factor)
+{
+    if (strncasecmp (name, joined, n) != 0 || !is_rest (c, joined + n, factor))
+        return false;
+    if (joined[n] == '\0')
+        *factor = own_factor (c, joined);
+    return true;
+}
+
+/* Is it a name of the column?  @param[out] factor  of a unit in it, else 1 */
 static bool is_called (const struct calibrate_column *c, const char *joined,
                        double *factor)
 {
     char own[CALIBRATE_JOINED];
 
     calibrate_join (c->name, own);
-    if (strncasecmp (own, joined, strlen (own)) == 0 &&
-        is_rest (c, joined + strlen (own), factor))
+    if (is_named (c, own, strlen (own), joined, factor))
         return true;
     for (const char *w = c->also; *w; w += strspn (w, " ")) {
         size_t n = strcspn (w, " ");
 
-        if (strncasecmp (w, joined, n) == 0 && is_rest (c, joined + n, factor))
+        if (is_named (c, w, n, joined, factor))
             return true;
         w += n;
     }

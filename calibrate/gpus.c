@@ -210,8 +210,8 @@ static int counted_gpus (const char *cell)
         return 0;
     cell += used;
     if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
-        !isdigit ((unsigned char) cell[more]) && /* "8x 4090" is a name, */
-        (strncasecmp (cell + more, "GB", 2) != 0 ||  /* "8x80GB H100" a memory */
+        !isdigit ((unsigned char) cell[more]) &&    /* "8x 4090" is a name, */
+        (strncasecmp (cell + more, "GB", 2) != 0 || /* "8x80GB H100" a memory */
          isdigit ((unsigned char) cell[more + 2])))
         n *= each;
     return n;

@@ -54,7 +54,8 @@ void cli_note_doubts (const struct calibrate_runs *runs, struct notes *notes)
 void cli_print_rows (const char *path, const struct calibrate_runs *runs)
 {
     cli_print ("%s: %d row%s, %d used, %d skipped\n", cli_input_name (path),
-               runs->table.rows, TEXT_S (runs->table.rows), runs->n, runs->table.rows - runs->n);
+               runs->table.rows, TEXT_S (runs->table.rows), runs->n,
+               runs->table.rows - runs->n);
     print_reasons ("<skipped because", runs->skipped, runs->n_skipped);
     print_reasons ("<cannot be, and no fit takes it", runs->doubted, runs->n_doubted);
 }

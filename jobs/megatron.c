@@ -334,9 +334,10 @@ static enum status take_counted (struct jobs_reading *r, int *part)
         !jobs_stages_filled (part, parts, pp)) {
         char found[120];
 
-        snprintf (found, sizeof found,
-                  "expected layers that fill %ld stage%s of %ld chunk%s with it, found %ld",
-                  pp, TEXT_S (pp), vpp, TEXT_S (vpp), model_layers (r, 0));
+        snprintf (
+            found, sizeof found,
+            "expected layers that fill %ld stage%s of %ld chunk%s with it, found %ld", pp,
+            TEXT_S (pp), vpp, TEXT_S (vpp), model_layers (r, 0));
         return refuse (r, option, found);
     }
     return jobs_partition (r, part, parts);

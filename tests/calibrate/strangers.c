@@ -264,6 +264,35 @@ static void same (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Bits and bytes of a network, by the case of the unit behind the column's name. */
+static void networks (void **state)
+{
+    static const struct {
+        const char *title;
+        double bytes_per_s;
+    } t[] = {{"inter_node_gbps", 5e10},
+             {"Inter Node Gbps", 5e10},
+             {"INTER_NODE_GBPS", 5e10},
+             {"inter_node_GBps", 4e11},
+             {"Network (GBps)", 4e11},
+             {"network_bandwidth_GBps", 4e11},
+             {"Network bandwidth (Gbit/s)", 5e10}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct text text = {0};
+        struct calibrate_runs r;
+
+        text_add (&text,
+                  "model,gpu,gpus,seq,global_batch,%s\nllama-2-7b,H100,16,4096,16,400\n",
+                  t[i].title);
+        r = read_text (text_str (&text));
+        CLOSE (r.run[0].part[0].inter_bytes_per_s, t[i].bytes_per_s, 1e-12);
+        calibrate_runs_release (&r);
+        text_free (&text);
+    }
+}
+
 /* One column for all degrees; a number that is beyond them is none of them. */
 static void splits (void **state)
 {
@@ -567,13 +596,14 @@ static void frozen (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (rates),      cmocka_unit_test (batches),
-        cmocka_unit_test (same),       cmocka_unit_test (splits),
-        cmocka_unit_test (words),      cmocka_unit_test (nothing),
-        cmocka_unit_test (refused),    cmocka_unit_test (told),
-        cmocka_unit_test (shapes),     cmocka_unit_test (shapes_divide),
-        cmocka_unit_test (doubts),     cmocka_unit_test (frozen)};
+        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (rates),         cmocka_unit_test (batches),
+        cmocka_unit_test (same),          cmocka_unit_test (networks),
+        cmocka_unit_test (splits),        cmocka_unit_test (words),
+        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
+        cmocka_unit_test (told),          cmocka_unit_test (shapes),
+        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
+        cmocka_unit_test (frozen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

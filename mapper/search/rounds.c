@@ -18,6 +18,7 @@
 #define STARTS_GPUS 64         /* of a pool that gets all rounds of them */
 #define STARTS_ROUNDS 10
 #define STARTS_IDLE 5 /* rounds in a row without a gain */
+#define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
 #define OTHER_START 4 /* one start in so many is of other degrees */
 #define OTHERS 8      /* degrees that are near */
 #define NEAR 0.05     /* of the best: worth a start */
@@ -271,7 +272,10 @@ static enum status anneal_once (struct search *x, struct looks *l, int generatio
         TRY (siblings (x, l, err));
         search_show_progress (x);
     }
-    return looks_start_anew (x, l, generation, STARTS_IDLE, err);
+    return looks_start_anew (x, l, generation,
+                             x->odd || x->pool.n_gpus <= STARTS_GPUS ? STARTS_IDLE
+                                                                     : STARTS_IDLE_ALIKE,
+                             err);
 }
 
 /* @param[out] to  its walks are those of `from`; release its sketches with release_looks */

@@ -181,7 +181,7 @@ static void idle_nodes_do_not_matter (void **state)
     for (int i = 0; i < rounds; i++) {
         struct setting s = small_job_as (odd_cluster (&r, 5, 3), LAYERS, 512, 16,
                                          config_of (1, 3, 2, 1));
-        struct topology_changed more, slow;
+        struct topology_changed more = {0}, slow = {0};
         struct mapper_settings settings = mapper_settings_default ();
         struct mapper_problem p = search_config (&s);
         struct found with, without = search (&p, &settings);

@@ -15,6 +15,7 @@
  * most. */
 #include "calibrate/calibrate_private.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -156,13 +157,14 @@ static int *value_of (struct calibrate_run *run, const struct change *c)
     return (int *) ((char *) run + c->offset);
 }
 
-/* x times 2^power.  @return whether it stays whole */
+/* x times 2^power.  @return whether it stays whole, and an int */
 static bool times (int *x, int power)
 {
-    bool whole = power >= 0 || *x % (1 << -power) == 0;
+    bool stays = power > 0 ? *x <= INT_MAX >> power : *x % (1 << -power) == 0;
 
-    *x = power > 0 ? *x << power : *x >> -power;
-    return whole;
+    if (stays)
+        *x = power > 0 ? *x << power : *x >> -power;
+    return stays;
 }
 
 /* Can it be run: by the framework, on no more GPUs than the runs had, within their memory? */

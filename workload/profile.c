@@ -143,6 +143,7 @@ static const struct {
     {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
+    {"zero_always", offsetof (struct workload_profile, zero_always)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
@@ -462,7 +463,7 @@ static enum status read_zero_stages (const struct json_at *root,
     if (!list.v)
         return ST_OK;
     TRY (json_want_array (&list, &n, err));
-    p->zero_stages = 0u;
+    p->zero_stages = p->zero_always ? 0u : 1u;
     for (size_t i = 0; i < n; i++) {
         struct json_at one = json_entry (&list, i);
         long long stage;

@@ -115,6 +115,7 @@ struct workload_profile {
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     int zero_with_tensor;   /* the same with tensor parallelism */
     unsigned zero_stages;   /* bits 1 << stage: those that it offers */
+    bool zero_always;       /* 0 is among them only where it is listed */
     unsigned parallelism;   /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */

@@ -1,5 +1,5 @@
-/* The best sketches, annealed in rounds, fewer and longer each time; between two rounds the places of
- * the best serve all other configurations of their degrees.  At last the best starts anew,
+/* The best sketches, annealed in rounds, fewer and longer each time; between two rounds the places
+ * of the best serve all other configurations of their degrees.  At last the best starts anew,
  * often.  In pools of common size all of that is done again from the first sketches, with other
  * numbers, until it brings nothing: which degrees come through the first rounds is luck. */
 #include "mapper/search/looks.h"

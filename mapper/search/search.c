@@ -148,8 +148,9 @@ static bool settle (struct search *x, const struct entry *e)
 struct limit {
     long placed; /* configurations placed in all */
     double lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
-    long
-        cells; /* stages x stages x layers, times stages that may be slow, of those that are bounded closely: what that takes, about */
+    /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
+     * what that takes, about. */
+    long cells;
 };
 
 static long cells_of (const struct search *x, const struct entry *batch, int n)

@@ -350,6 +350,7 @@ static void zero_stages (void **state)
 
     assert_int_equal (titan.zero_stages, 1 << 0 | 1 << 2 | 1 << 3);
     assert_int_equal (megatron.zero_stages, 15);
+    assert_int_equal (profile_of ("litgpt").zero_stages, 1 << 3); /* no 0 */
     for (c.zero = 0; c.zero <= 3; c.zero++)
         assert_int_equal (workload_config_offered (&c, &titan, &err),
                           c.zero == 1 ? ST_INVALID : ST_OK);

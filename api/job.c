@@ -109,8 +109,7 @@ enum status api_profile (const struct linkwise_profile *given,
 {
     if (!given)
         return workload_profile_default (pace->name, out, err);
-    *out = given->p;
-    return ST_OK;
+    return workload_profile_on (&given->p, pace->name, out, NULL, err);
 }
 
 /* ---- words ---- */

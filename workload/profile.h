@@ -337,8 +337,13 @@ int workload_release_of (const struct workload_profile *p, const char *release);
  *  constants are from runs on that type, else what it has for others. */
 const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
 
-/** The profile that an option or a plan names, or what serves in the place of a shipped one on the
- *  GPU type that sets the job's pace.  A file, or a release, is itself everywhere. */
+/** A profile that was read, or what serves in the place of a shipped one on the GPU type that sets
+ *  the job's pace.  A file, or a release, is itself everywhere. */
+enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
+                                 struct workload_profile *out, struct notes *notes,
+                                 struct error *err);
+
+/** The same of the name or file that an option or a plan has. */
 enum status workload_profile_for (const char *arg, const char *gpu,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err);

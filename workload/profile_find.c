@@ -274,23 +274,30 @@ const char *workload_profile_serving (const struct workload_profile *p, const ch
                                                                    : p->name;
 }
 
+enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
+                                 struct workload_profile *out, struct notes *notes,
+                                 struct error *err)
+{
+    const char *serving = workload_profile_serving (named, gpu);
+
+    if (strcmp (named->from, named->name) != 0 || strcmp (serving, named->name) == 0) {
+        *out = *named;
+        return ST_OK;
+    }
+    TRY (workload_profile_read (serving, out, notes, err));
+    snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
+              named->name, gpu);
+    return ST_OK;
+}
+
 enum status workload_profile_for (const char *arg, const char *gpu,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
 {
     struct workload_profile named;
-    const char *serving;
 
     TRY (workload_profile_read (arg, &named, notes, err));
-    serving = workload_profile_serving (&named, gpu);
-    if (strcmp (arg, named.name) != 0 || strcmp (serving, arg) == 0) {
-        *out = named;
-        return ST_OK;
-    }
-    TRY (workload_profile_read (serving, out, notes, err));
-    snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
-              arg, gpu);
-    return ST_OK;
+    return workload_profile_on (&named, gpu, out, notes, err);
 }
 
 enum status workload_profile_default (const char *gpu, struct workload_profile *out,

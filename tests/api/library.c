@@ -158,9 +158,10 @@ static void one_configuration_is_estimated (void **state)
 {
     struct world *w = *state;
     struct linkwise_config c = linkwise_config ();
-    struct linkwise_estimate e = linkwise_estimate (), slower = e;
+    struct linkwise_estimate e = linkwise_estimate (), slower = e, named = e;
     struct linkwise_memory all = {.size = sizeof all}, last = {.size = sizeof last};
     struct linkwise_notes *notes = linkwise_notes_create ();
+    struct linkwise_profile *profile = NULL;
     int uneven[] = {10, 30};
 
     c.tp = 8;
@@ -168,6 +169,13 @@ static void one_configuration_is_estimated (void **state)
     good (
         linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &e, NULL, &w->err),
         &w->err);
+    /* Named, the default gives way to the same as unnamed. */
+    good (linkwise_profile_read ("megatron-core", &profile, NULL, &w->err), &w->err);
+    good (linkwise_time (w->cluster, w->model, profile, &w->job, &c, NULL, &named, NULL,
+                         &w->err),
+          &w->err);
+    assert_true (named.step_s == e.step_s);
+    linkwise_profile_destroy (profile);
     c.layers = uneven;
     good (linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &slower, NULL,
                          &w->err),

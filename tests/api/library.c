@@ -154,14 +154,45 @@ static void a_plan_is_told (void **state)
                  m.limit_bytes < m.gpu_bytes);
 }
 
+/* Off the GPU types that it was fitted on the default profile gives way, named or not; a file does
+ * not. */
+static void the_default_gives_way (void **state)
+{
+    static const char *const name[] = {NULL, "megatron-core",
+                                       "workload/profiles/megatron-core.json"};
+    struct world *w = *state;
+    struct linkwise_config c = linkwise_config ();
+    struct linkwise_cluster *h100 = NULL;
+    double step_s[3];
+
+    c.tp = 8;
+    c.pp = 2;
+    good (linkwise_cluster_read ("2x8 h100-sxm5-80g intra:370 inter:48", &h100, NULL,
+                                 &w->err),
+          &w->err);
+    for (int i = 0; i < 3; i++) {
+        struct linkwise_profile *p = NULL;
+        struct linkwise_estimate e = linkwise_estimate ();
+
+        if (name[i])
+            good (linkwise_profile_read (name[i], &p, NULL, &w->err), &w->err);
+        good (linkwise_time (h100, w->model, p, &w->job, &c, NULL, &e, NULL, &w->err),
+              &w->err);
+        step_s[i] = e.step_s;
+        linkwise_profile_destroy (p);
+    }
+    assert_true (step_s[1] == step_s[0]);
+    assert_true (step_s[2] != step_s[0]);
+    linkwise_cluster_destroy (h100);
+}
+
 static void one_configuration_is_estimated (void **state)
 {
     struct world *w = *state;
     struct linkwise_config c = linkwise_config ();
-    struct linkwise_estimate e = linkwise_estimate (), slower = e, named = e;
+    struct linkwise_estimate e = linkwise_estimate (), slower = e;
     struct linkwise_memory all = {.size = sizeof all}, last = {.size = sizeof last};
     struct linkwise_notes *notes = linkwise_notes_create ();
-    struct linkwise_profile *profile = NULL;
     int uneven[] = {10, 30};
 
     c.tp = 8;
@@ -169,13 +200,6 @@ static void one_configuration_is_estimated (void **state)
     good (
         linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &e, NULL, &w->err),
         &w->err);
-    /* Named, the default gives way to the same as unnamed. */
-    good (linkwise_profile_read ("megatron-core", &profile, NULL, &w->err), &w->err);
-    good (linkwise_time (w->cluster, w->model, profile, &w->job, &c, NULL, &named, NULL,
-                         &w->err),
-          &w->err);
-    assert_true (named.step_s == e.step_s);
-    linkwise_profile_destroy (profile);
     c.layers = uneven;
     good (linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &slower, NULL,
                          &w->err),
@@ -322,6 +346,7 @@ int main (void)
                                        cmocka_unit_test (clusters_are_compared),
                                        cmocka_unit_test (names_are_listed),
                                        cmocka_unit_test (a_plan_is_told),
+                                       cmocka_unit_test (the_default_gives_way),
                                        cmocka_unit_test (one_configuration_is_estimated),
                                        cmocka_unit_test (a_plan_goes_through_a_file),
                                        cmocka_unit_test (nodes_and_settings_hold),

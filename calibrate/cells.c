@@ -101,7 +101,8 @@ int calibrate_note_int (const struct row *r, const char *key, int absent)
     if (!calibrate_note (r, key, value, sizeof value))
         return absent;
     n = strtol (value, &end, 10);
-    return end == value || n < 0 || n > 1 << 30 ? -1 : (int) n;
+    end += end == value ? 0 : strspn (end, " ");
+    return end == value || *end || n < 0 || n > 1 << 30 ? -1 : (int) n;
 }
 
 bool calibrate_note_true (const struct row *r, const char *key)

@@ -123,6 +123,18 @@ static const struct workload_profile *on_shelf (const struct calibrate_shelf *sh
     return shelf->profile; /* never: all names are shipped ones */
 }
 
+/* Megatron-Core itself, which plans are for: by its name, or Megatron-LM since there are GPUs with
+ * fp8.  Of earlier Megatron-LM and of forks less is known. */
+static bool is_core (const struct calibrate_run *run)
+{
+    const char *said = run->framework;
+
+    return calibrate_contains_name (said, "megatron-core") ||
+           calibrate_contains_name (said, "mcore") ||
+           (calibrate_contains_name (said, "megatron-lm") &&
+            slowest_type (run)->fp8_flop_per_s > 0);
+}
+
 /* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
  * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
  * GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it splits
@@ -186,10 +198,12 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         return;
     }
     take_release (on_shelf (shelf, usual_profile (shelf, run)), run,
-                  run->framework[0] ? "usual of its framework and GPU type"
-                                    : "usual of its GPU type",
+                  is_core (run)       ? "its framework"
+                  : run->framework[0] ? "usual of its framework and GPU type"
+                                      : "usual of its GPU type",
                   out);
-    calibrate_profile_unknown (out);
+    if (!is_core (run))
+        calibrate_profile_unknown (out);
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that

@@ -485,15 +485,36 @@ static enum status finish_off (struct jobs_reading *r)
     for (size_t i = 0; i < COUNT_OF (off); i++)
         if (!off[i].matters)
             jobs_forget (r, off[i].fact);
-        else if (is (r, "framework", "megatron-lm"))
+        else if (is (r, "framework", "megatron-core") ||
+                 is (r, "framework", "megatron-lm"))
             TRY (jobs_default (r, off[i].fact,
                                strcmp (off[i].fact, "cuda-graph-impl") == 0 ? "none"
                                                                             : "false"));
     return ST_OK;
 }
 
+/* Megatron-LM is built on Megatron-Core where one of Core's options is stated. */
+static const char *framework (const struct jobs_reading *r)
+{
+    static const char *const cores[] = {"cp",
+                                        "transformer-impl",
+                                        "attention-backend",
+                                        "overlap-param-gather",
+                                        "moe-router-topk",
+                                        "use-precision-aware-optimizer",
+                                        "use-megatron-fsdp"};
+    bool core = false;
+
+    for (size_t i = 0; i < COUNT_OF (cores); i++)
+        core = core || jobs_find (r, cores[i]);
+    return stated (r, "deepspeed") ? "megatron-deepspeed"
+           : core                  ? "megatron-core"
+                                   : jobs_megatron.framework;
+}
+
 static enum status finish (struct jobs_reading *r)
 {
+    TRY (jobs_default (r, "framework", framework (r)));
     TRY (finish_model (r));
     TRY (finish_vocabulary (r));
     TRY (finish_precision (r));
@@ -507,8 +528,6 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_mtp (r));
     TRY (finish_graphs (r));
     TRY (finish_kernels (r));
-    TRY (jobs_default (r, "framework",
-                       stated (r, "deepspeed") ? "megatron-deepspeed" : "megatron-lm"));
     return finish_off (r);
 }
 

@@ -150,7 +150,7 @@ static const struct framework {
     const char *framework;
     int least; /* of PLANS: written */
 } frameworks[] = {
-    {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS, "megatron-lm",
+    {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS, "megatron-core",
      300},
     {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
      "megatron-bridge", 150},

@@ -8,7 +8,7 @@
 row $F/llama-8b.sh $F/llama-8b.log
 has layers=32 hidden=4096 heads=32 kv_heads=8 ffn=14336 vocab=128256 seq=8192 gpus=16 \
     gpus_per_node=8 tp=2 dp=8 sp=1 zero=1 micro_batch=2 global_batch=128 precision=bf16 \
-    recompute=none framework=megatron-lm iter_time_s=8.7012 oom=0
+    recompute=none framework=megatron-core iter_time_s=8.7012 oom=0
 is "d['measured']['lines'] == 3 and abs(d['measured']['peak_bytes'] - 48211.25 * 2**20) < 1e6"
 is "abs(d['measured']['peak_reserved_bytes'] - 52224 * 2**20) < 1e6"
 is "[(u['line'], u['option']) for u in d['unknown']] == [(40, 'optimizer-cpu-offload')]"

@@ -6,7 +6,7 @@
 
 # ---- Megatron-LM's options as YAML, and experts with a capacity ----
 row $F/args.yaml --gpus 128 --gpu h100
-has tp=2 pp=8 ep=8 layers=56 kv_heads=8 precision=bf16 zero=1 framework=megatron-lm
+has tp=2 pp=8 ep=8 layers=56 kv_heads=8 precision=bf16 zero=1 framework=megatron-core
 is "all(w in d['row']['notes'] for w in ('moe-token-dispatcher-type=alltoall', 'moe-expert-capacity-factor=2.0', 'moe-pad-expert-input-to-capacity=true'))"
 is "d['unknown'] == [] and 'cuda-graph-impl=transformer_engine' in d['row']['notes']"
 is "'overlap-grad-reduce=false' in d['row']['notes'] and 'fp8-param-gather' not in d['row']['notes']"

@@ -65,7 +65,8 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
                  {"zb2p", SCHEDULE_ZB2P},
                  {"zbv", SCHEDULE_ZBV},
                  {"v-half", SCHEDULE_V_HALF},
-                 {"v-min", SCHEDULE_V_MIN}};
+                 {"v-min", SCHEDULE_V_MIN},
+                 {"dualpipev", SCHEDULE_DUALPIPEV}};
     const char *said = strstr (notes, "schedule=");
     size_t i = 0, n = COUNT_OF (words);
 

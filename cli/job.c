@@ -56,7 +56,7 @@ static const struct cli_option options[] = {
      "bytes of optimizer state per parameter, fewer with 16- or 8-bit moments (default: "
      "the profile's)",
      CLI_INT (axes.optimizer_bytes, 1, WORKLOAD_OPTIMIZER_BYTES_MAX)},
-    {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min",
+    {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min|dualpipev",
      "pipeline schedule (default 1f1b, with --vpp above 1 interleaved; plan and compare "
      "try all that the profile supports)",
      CLI_PARSED (api_parse_schedule, int, axes.schedule)},

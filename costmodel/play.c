@@ -116,7 +116,7 @@ static int other_stage (const struct player *x, int k, int here)
     return x->stage_of[k] == here ? -1 : x->stage_of[k];
 }
 
-static void show (const struct player *x, struct costmodel_event e)
+static void show (const struct player *x, struct costmodel_event e, double leaves)
 {
     int next = e.what == OPERATION_FORWARD ? 1 : -1;
 
@@ -125,28 +125,27 @@ static void show (const struct player *x, struct costmodel_event e)
         e.from = other_stage (x, e.number - next, e.stage);
         e.to = other_stage (x, e.number + next, e.stage);
     }
-    e.arrive_s = e.to < 0 ? e.end_s : e.end_s + hop_s (x->p, e.stage, e.to);
+    e.arrive_s = e.to < 0 ? e.end_s : leaves + hop_s (x->p, e.stage, e.to);
     x->watch->see (x->watch->context, &e);
 }
 
-static void perform (struct player *x, enum workload_operation what, int stage, int chunk,
-                     int micro, double start, double length)
+/* One operation whose result leaves at `leaves`.  @return how long the stage waits for it to go */
+static double perform (struct player *x, struct workload_op o, int stage, double start,
+                       double end, double leaves)
 {
-    int k = virtual_of (x, stage, chunk);
-    double end = start + length;
+    int k = virtual_of (x, stage, o.chunk);
+    double sending = o.what == OPERATION_WEIGHTS ? 0.0 : sending_s (x, o.what, k);
 
     if (x->watch)
-        show (x, (struct costmodel_event){stage, chunk, micro, what, start, end,
-                                          .number = k});
-    if (what != OPERATION_WEIGHTS)
-        end += sending_s (x, what, k);
-    if (what == OPERATION_FORWARD)
-        *done_at (x, x->fwd_end, k, micro) = end;
-    else if (what == OPERATION_BACKWARD)
-        *done_at (x, x->back_end, k, micro) = end;
-    x->clock[stage] = end;
-    if (what != OPERATION_FORWARD)
-        x->end_s[stage] = end;
+        show (x,
+              (struct costmodel_event){stage, o.chunk, o.micro, o.what, start, end,
+                                       .number = k},
+              leaves);
+    if (o.what == OPERATION_FORWARD)
+        *done_at (x, x->fwd_end, k, o.micro) = leaves + sending;
+    else if (o.what == OPERATION_BACKWARD)
+        *done_at (x, x->back_end, k, o.micro) = leaves + sending;
+    return sending;
 }
 
 static double length_of (const struct costmodel_pipeline *p, enum workload_schedule s,
@@ -163,7 +162,44 @@ static double length_of (const struct costmodel_pipeline *p, enum workload_sched
     }
 }
 
+/* A forward with a backward and its weights. */
+#define JOINED_MAX 2
+
+/* An operation with those that it is joined with, from `start` on. */
+static void carry_out (struct player *x, enum workload_schedule s, int stage,
+                       const struct workload_op *op, double start)
+{
+    double length[JOINED_MAX + 1], leaves = start, waits = 0.0;
+
+    for (int i = 0; i <= op->joined; i++) {
+        length[i] = length_of (x->p, s, op[i].what, op[i].chunk * x->p->stages + stage);
+        leaves += length[i];
+    }
+    for (int i = 0; i <= op->joined; i++) {
+        waits += perform (x, op[i], stage, start, start + length[i], leaves);
+        start += length[i];
+    }
+    x->clock[stage] = leaves + waits;
+    if (op[op->joined].what != OPERATION_FORWARD)
+        x->end_s[stage] = leaves + waits;
+}
+
 /* ---- fixed orders ---- */
+
+/* When all that an operation and those joined with it wait for is there; NAN: not yet known. */
+static double ready_at (const struct player *x, int stage, const struct workload_op *op)
+{
+    double ready = x->clock[stage];
+
+    for (int i = 0; i <= op->joined && !isnan (ready); i++)
+        if (op[i].what != OPERATION_WEIGHTS) {
+            double there =
+                input_at (x, op[i].what, virtual_of (x, stage, op[i].chunk), op[i].micro);
+
+            ready = isnan (there) ? there : fmax (ready, there);
+        }
+    return ready;
+}
 
 static bool play_orders (struct player *x, enum workload_schedule s)
 {
@@ -181,20 +217,20 @@ static bool play_orders (struct player *x, enum workload_schedule s)
     while (left > 0 && ok) {
         int before = left;
 
-        for (int i = 0; i < p->stages; i++)
-            for (; at[i] < n; at[i]++, left--) {
-                const struct workload_op *o =
-                    &op[(size_t) i * (size_t) n + (size_t) at[i]];
-                double ready =
-                    o->what == OPERATION_WEIGHTS
-                        ? x->clock[i]
-                        : input_at (x, o->what, virtual_of (x, i, o->chunk), o->micro);
+        for (int i = 0; i < p->stages; i++) {
+            const struct workload_op *o = op + (size_t) i * (size_t) n, *end = o + n;
+            double ready;
 
-                if (isnan (ready))
-                    break;
-                perform (x, o->what, i, o->chunk, o->micro, fmax (x->clock[i], ready),
-                         length_of (p, s, o->what, o->chunk * p->stages + i));
+            o += at[i];
+            while (o < end && !isnan (ready = ready_at (x, i, o))) {
+                int done = 1 + o->joined;
+
+                carry_out (x, s, i, o, ready);
+                o += done;
+                left -= done;
+                at[i] += done;
             }
+        }
         ok = left < before;
     }
     free (op);
@@ -272,17 +308,17 @@ static struct choice choose (const struct greedy *g, int stage)
     return best;
 }
 
-static void carry_out (struct greedy *g, enum workload_schedule s, int stage,
-                       const struct choice *c)
+static void take_choice (struct greedy *g, enum workload_schedule s, int stage,
+                         const struct choice *c)
 {
     struct progress *d = &g->did[stage];
     int *done = c->what == OPERATION_FORWARD    ? d->fwd
                 : c->what == OPERATION_BACKWARD ? d->back
                                                 : d->weight;
-    int micro = done[c->chunk]++;
+    struct workload_op op = {
+        .what = c->what, .chunk = c->chunk, .micro = done[c->chunk]++};
 
-    perform (g->x, c->what, stage, c->chunk, micro, c->start,
-             length_of (g->x->p, s, c->what, c->chunk * g->x->p->stages + stage));
+    carry_out (g->x, s, stage, &op, c->start);
 }
 
 /* The other stage that waits for what was done; -1: none does. */
@@ -410,7 +446,7 @@ static bool play_by_time (struct greedy *g, enum workload_schedule s)
         next = &g->next[stage];
         begins = stage == 0 && next->what == OPERATION_FORWARD && next->chunk == 0;
         other = waiting_stage (x, stage, next);
-        carry_out (g, s, stage, next);
+        take_choice (g, s, stage, next);
         left--;
         if (begins && g->did[0].fwd[0] < x->micros)
             begin_micro (x, g->did[0].fwd[0]);

@@ -85,17 +85,27 @@ double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
     return exposed + p->time.overlap_slowdown * (sync_s - exposed);
 }
 
+/* Of a stage's chunks, the part whose exchanges have another micro-batch's compute beside them. */
+static double joined_part (const struct workload_config *c, int microbatches, int stage)
+{
+    const struct workload_pipeline_size size = {c->deg.pp, c->deg.vpp, microbatches};
+    const struct workload_schedule_rules *rules = workload_schedule_rules (c->schedule);
+    double chunks = (double) microbatches * c->deg.vpp;
+
+    return rules->joined ? rules->joined (size, stage) / chunks
+                         : 1.0 - rules->forwards_first (size, stage) / chunks;
+}
+
 double costmodel_ep_exposed_s (const struct workload_profile *p,
                                const struct workload_config *c, int microbatches,
                                int stage, double ep_s, double under_s, double *hidden_s)
 {
-    double chunks = (double) microbatches * c->deg.vpp;
+    /* A schedule that is made for it hides them all. */
+    double most =
+        workload_schedule_rules (c->schedule)->joined ? 1.0 : p->time.moe_overlap;
 
     *hidden_s = 0.0;
     if (isfinite (ep_s) && workload_exchanges_overlap (p, c))
-        *hidden_s = fmin (p->time.moe_overlap * ep_s, under_s) *
-                    (1.0 - workload_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
-                                                    microbatches, stage) /
-                               chunks);
+        *hidden_s = fmin (most * ep_s, under_s) * joined_part (c, microbatches, stage);
     return ep_s - *hidden_s + p->time.overlap_slowdown * *hidden_s;
 }

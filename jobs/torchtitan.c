@@ -90,6 +90,7 @@ static const struct {
                  {"GPipe", "gpipe", SCHEDULE_GPIPE, false},
                  {"Interleaved1F1B", "1f1b-interleaved", SCHEDULE_INTERLEAVED, true},
                  {"ZBVZeroBubble", "zbv", SCHEDULE_ZBV, false},
+                 {"DualPipeV", "dualpipev", SCHEDULE_DUALPIPEV, false},
                  /* of two chunks and more, which the estimate has with one alone */
                  {"InterleavedZeroBubble", "zb1p", SCHEDULES, false}};
 

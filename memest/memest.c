@@ -62,8 +62,10 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
     const struct workload_config *c = p->config;
     int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
     const struct workload_layers *a = &held->first, *z = &held->last;
-    double more = workload_exchanges_overlap (p->profile, c) ? 1.0 / v : 0.0;
-    double each = fmin (m, workload_in_flight (c, m, stage) + more), most = -1.0;
+    bool more = workload_exchanges_overlap (p->profile, c) &&
+                !workload_schedule_rules (c->schedule)->joined;
+    double each = fmin (m, workload_in_flight (c, m, stage) + (more ? 1.0 / v : 0.0)),
+           most = -1.0;
     struct flight worst = {each * held->dense, each * held->expert};
     bool alike = a->dense == z->dense && a->expert == z->expert &&
                  v * a->dense == held->dense && v * a->expert == held->expert;

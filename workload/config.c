@@ -189,6 +189,12 @@ static enum status check_chunks (const struct workload_model *m,
             err, ST_INVALID,
             "the %s schedule needs a multiple of pp %d micro-batches, found %d", name,
             d->pp, micro);
+    if (micro < workload_schedule_rules (c->schedule)->rounds * d->pp)
+        return err_set (
+            err, ST_INVALID,
+            "the %s schedule needs %d micro-batches for each of pp %d stages, "
+            "found %d",
+            name, workload_schedule_rules (c->schedule)->rounds, d->pp, micro);
     return ST_OK;
 }
 

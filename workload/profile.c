@@ -579,8 +579,9 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
     bool joins = c->deg.pp == 1 ? c->schedule == SCHEDULE_1F1B
                                 : c->schedule == SCHEDULE_INTERLEAVED && c->deg.vpp > 1;
 
-    return p->time.moe_overlap > 0.0 && c->deg.ep > 1 && joins &&
-           !workload_repeats_exchange (c);
+    return ((p->time.moe_overlap > 0.0 && joins) ||
+            workload_schedule_rules (c->schedule)->joined) &&
+           c->deg.ep > 1 && !workload_repeats_exchange (c);
 }
 
 bool workload_is_captured (const struct workload_profile *p,

@@ -259,7 +259,8 @@ double workload_expert_capacity (const struct workload_profile *p);
  *  follows it, layer by layer: where one follows the other on a stage by the schedule alone,
  *  so without a pipeline or with an interleaved one, and without recomputing what exchanges
  *  (Megatron-LM, arguments.py and combined_1f1b.py).  Every stage then does one forward more
- *  before its first backward, and holds that chunk's activations too. */
+ *  before its first backward, and holds that chunk's activations too.  A schedule may be made
+ *  for it (workload_schedule_rules.joined). */
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
 

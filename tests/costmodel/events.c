@@ -176,6 +176,7 @@ static void random_times (struct rng *r, double *v, int n, double least, double 
         v[i] = least + (most - least) * rng_unit (r);
 }
 
+/* All but DualPipeV, whose operations are joined (tests/costmodel/schedule.c). */
 static void random_films (void **state)
 {
     static const enum workload_schedule all[] = {

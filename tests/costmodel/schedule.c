@@ -275,7 +275,8 @@ static void other_schedules (void **state)
                  {SCHEDULE_ZB2P, 1, .32, .34, 0, 2},
                  {SCHEDULE_ZBV, 2, .15, .26, 0, 2},
                  {SCHEDULE_V_HALF, 2, .5, .62, 3, 1},
-                 {SCHEDULE_V_MIN, 2, .55, .69, 2.7, .667}};
+                 {SCHEDULE_V_MIN, 2, .55, .69, 2.7, .667},
+                 {SCHEDULE_DUALPIPEV, 2, .32, .34, 1, 2}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)

@@ -3,10 +3,6 @@
 #include "tests/lib/bounds.h"
 #include "tests/lib/clusters.h"
 
-static const enum workload_schedule all[] = {
-    SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED, SCHEDULE_ZB1P,
-    SCHEDULE_ZB2P, SCHEDULE_ZBV,   SCHEDULE_V_HALF,      SCHEDULE_V_MIN};
-
 static int one_of (struct rng *r, int a, int b, int c)
 {
     int k = rng_below (r, 3);
@@ -52,7 +48,7 @@ static bool draw_config (struct rng *r, struct setting *s)
 
     *c = config_of (1 << rng_below (r, 4), 1 + rng_below (r, 6), 1 << rng_below (r, 4),
                     1 << rng_below (r, 3));
-    c->schedule = all[rng_below (r, 8)];
+    c->schedule = (enum workload_schedule) rng_below (r, SCHEDULES);
     d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 + rng_below (r, 3)
                                                  : workload_default_vpp (c->schedule);
     d->cp = rng_below (r, 5) ? 1 : 2;
@@ -190,7 +186,7 @@ static void whole_space (void **state)
         }
         if (st == ST_OK) {
             fixed = p;
-            fixed.axes.schedule = (int) all[rng_below (&r, 8)];
+            fixed.axes.schedule = rng_below (&r, SCHEDULES);
             if (try_search (&fixed, &settings, &other, &err) == ST_OK) {
                 assert_int_equal (other.r.config.schedule, fixed.axes.schedule);
                 assert_true (best.r.estimate.step_s <=

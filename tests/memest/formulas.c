@@ -217,7 +217,8 @@ static void in_flight (void **state)
                     {SCHEDULE_ZB2P, {8, 8, 8, 8}},
                     {SCHEDULE_ZBV, {4, 4, 4, 4}},
                     {SCHEDULE_V_HALF, {3, 3, 3, 3}},
-                    {SCHEDULE_V_MIN, {2, 2, 2, 2}}};
+                    {SCHEDULE_V_MIN, {2, 2, 2, 2}},
+                    {SCHEDULE_DUALPIPEV, {4.5, 4.5, 4.5, 4.5}}};
     (void) state;
 
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {

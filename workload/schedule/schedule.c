@@ -11,7 +11,8 @@ static const struct workload_schedule_rules *const schedules[SCHEDULES] = {
     [SCHEDULE_ZB2P] = &schedule_zb2p,
     [SCHEDULE_ZBV] = &schedule_zbv,
     [SCHEDULE_V_HALF] = &schedule_v_half,
-    [SCHEDULE_V_MIN] = &schedule_v_min};
+    [SCHEDULE_V_MIN] = &schedule_v_min,
+    [SCHEDULE_DUALPIPEV] = &schedule_dualpipev};
 
 const struct workload_schedule_rules *workload_schedule_rules (enum workload_schedule s)
 {

@@ -19,6 +19,7 @@ enum workload_schedule {
     SCHEDULE_ZBV,
     SCHEDULE_V_HALF,
     SCHEDULE_V_MIN,
+    SCHEDULE_DUALPIPEV,
     SCHEDULES
 };
 
@@ -28,6 +29,8 @@ enum workload_operation { OPERATION_FORWARD, OPERATION_BACKWARD, OPERATION_WEIGH
 struct workload_op {
     enum workload_operation what;
     int chunk, micro;
+    int joined; /* with so many after it: they begin together, when all their inputs are there,
+                   and what they send leaves when the last one ends */
 };
 
 struct workload_pipeline_size {
@@ -45,6 +48,7 @@ struct workload_schedule_rules {
                       last layers */
     bool splits_backward; /* weights' gradients are put off */
     bool whole_groups;    /* needs a multiple of `stages` micro-batches */
+    int rounds;           /* needs at least so many micro-batches for each stage */
 
     /** Activations that a stage holds at most, in micro-batches of all its chunks. */
     double (*in_flight) (struct workload_pipeline_size size, int stage);
@@ -52,6 +56,10 @@ struct workload_schedule_rules {
     /** Forwards of chunks that a stage does before its first backward, whatever they take:
      *  at most so many. */
     int (*forwards_first) (struct workload_pipeline_size size, int stage);
+
+    /** Of a stage's forwards of chunks, those that run joined with the backward of another
+     *  micro-batch, whose exchanges each hides; NULL: the schedule joins none by itself. */
+    int (*joined) (struct workload_pipeline_size size, int stage);
 
     /** A stage's operations in order, where the schedule fixes it; else NULL.
      *  @param[out] op  [workload_schedule_operations] */

@@ -6,7 +6,7 @@
 
 extern const struct workload_schedule_rules schedule_1f1b, schedule_gpipe,
     schedule_interleaved, schedule_zb1p, schedule_zb2p, schedule_zbv, schedule_v_half,
-    schedule_v_min;
+    schedule_v_min, schedule_dualpipev;
 
 static inline int schedule_least (int a, int b)
 {

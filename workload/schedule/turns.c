@@ -8,8 +8,9 @@ static struct workload_op forward_at (struct workload_pipeline_size size, int n)
     int members = schedule_least (size.microbatches - first, size.stages);
     int rest = n % group;
 
-    return (struct workload_op){OPERATION_FORWARD, rest / members,
-                                first + rest % members};
+    return (struct workload_op){.what = OPERATION_FORWARD,
+                                .chunk = rest / members,
+                                .micro = first + rest % members};
 }
 
 static struct workload_op backward_at (struct workload_pipeline_size size, int n)

@@ -89,8 +89,9 @@ static void pattern_order (int pace, struct workload_pipeline_size size, int sta
                            struct workload_op *op)
 {
     static const struct workload_op passes[SLOTS] = {
-        {OPERATION_FORWARD, 0, 0},  {OPERATION_FORWARD, 1, 0}, {OPERATION_BACKWARD, 1, 0},
-        {OPERATION_BACKWARD, 0, 0}, {OPERATION_WEIGHTS, 1, 0}, {OPERATION_WEIGHTS, 0, 0}};
+        {OPERATION_FORWARD, 0, 0, 0},  {OPERATION_FORWARD, 1, 0, 0},
+        {OPERATION_BACKWARD, 1, 0, 0}, {OPERATION_BACKWARD, 0, 0, 0},
+        {OPERATION_WEIGHTS, 1, 0, 0},  {OPERATION_WEIGHTS, 0, 0, 0}};
     struct timed next[SLOTS]; /* of each pass, the micro-batch that is next */
     struct pattern t;
     int slot[SLOTS];

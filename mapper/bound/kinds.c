@@ -297,11 +297,18 @@ static bool can_be_first (const struct kinds *x, int class, bool spans, bool acr
     return may && has_room (x, class);
 }
 
+/* Is the class the slowest of any stage?  Faster ones may be enough for all stages, and yet have no
+ * room for stage 0 and its twins. */
+static bool is_needed (const struct kinds *x, int class)
+{
+    return kinds_has_units (x, class) || (class > 0 && !has_room (x, class - 1));
+}
+
 /* The same over its classes, on one node and on several. */
 static double least_over_kinds (struct kinds *x, bool spans, double lo, double hi)
 {
     for (int j = 0; j < x->classes; j++)
-        for (int across = 0; across < 2 && hi > lo && kinds_has_units (x, j); across++) {
+        for (int across = 0; across < 2 && hi > lo && is_needed (x, j); across++) {
             struct first first = {.class = j, .across = across == 1};
 
             if (can_be_first (x, j, spans, across == 1))

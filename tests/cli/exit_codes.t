@@ -123,6 +123,8 @@ expect 1 "too many GPUs asked" "needs 32 GPUs, 16 can be used: lower a degree" $
 expect 1 "sequence too long" "learned positions for 1024 tokens" $plan "$C" gpt2-xl --seq 2048 --global-batch 8
 expect 1 "precision that no GPU has" "can run fp8" $plan "1x1 t4" gpt2-xl --seq 512 --global-batch 8 --precision fp8
 expect 1 "missing profile" "shipped profiles: aleph-alpha" $plan "$C" llama-2-7b $job --profile none
+expect 1 "a schedule that needs more micro-batches" "the dualpipev schedule needs 2 micro-batches for each of pp 4 stages, found 4" \
+    $L time "4x8 h100" llama-2-7b --seq 4096 --global-batch 32 --pp 4 --schedule dualpipev
 expect 1 "a schedule that the framework has not" "profile aleph-alpha does not support the zbv schedule" \
     $plan "$C" llama-2-7b $job --profile aleph-alpha --schedule zbv --pp 4
 expect 1 "ZeRO that its pipeline refuses" "zero 3 with pp 2: profile megatron-deepspeed supports at most zero 1" \

@@ -120,4 +120,10 @@ result $? "the same plan again leaves the other targets"
 $L emit "$T/fixed.json" --to slurm -d "$T/launch" >/dev/null
 [ ! -e "$T/launch/openmpi/rankfile" ]
 result $? "another plan removes files of targets that it does not write"
+# DeepSeek-V3 (arXiv 2412.19437): 2,048 H800, pp 16, ep 64, DualPipe, 15,360 sequences of 4,096 tokens;
+# 180,000 GPU hours for 1e12 tokens are 19.9 s a step.  Its dispatch is what Megatron Bridge has from it.
+$L time "256x8 h800" deepseek-v3 --seq 4096 --global-batch 15360 --pp 16 --ep 64 --precision fp8 \
+    --schedule dualpipev --profile megatron-bridge --json >"$T/v3.json" 2>"$T/err" &&
+    json "$T/v3.json" "abs(d['step_s'] / (180e3 * 3600 / 2048 * 15360 * 4096 / 1e12) - 1) < .1" >"$T/why"
+result $? "DeepSeek-V3's published layout" "$T/why"
 done_testing

@@ -85,7 +85,7 @@ P
 reads "1f1b, four replicas" 4 4 --global-batch 32 --pp 4
 reads "gpipe, sends that overlap" 2 8 --global-batch 16 --pp 8 --schedule gpipe
 reads "interleaved" 4 4 --global-batch 32 --pp 4 --schedule interleaved --vpp 3
-for schedule in zb1p zb2p zbv v-half v-min; do
+for schedule in zb1p zb2p zbv v-half v-min dualpipev; do
     reads "$schedule" 8 2 --global-batch 32 --pp 2 --schedule $schedule --profile megatron-core
 done
 reads "no pipeline" 16 1 --global-batch 32

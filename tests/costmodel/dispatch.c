@@ -285,6 +285,32 @@ static void hide_nowhere (void **state)
     }
 }
 
+/* DualPipeV is made to hide them all under as much compute, but for the forwards that it does not join with a backward:
+ * on stage i of p, with m micro-batches, 2 (m - 2p + i + 1) + (p-1-i) of 2m are joined, on the last
+ * stage one less. */
+static void hide_where_joined (void **state)
+{
+    (void) state;
+
+    for (int pp = 2; pp <= 4; pp += 2) {
+        struct setting s = overlap_setting (pp, 2, 64);
+        int m = workload_microbatches (&s.job, &s.config), after;
+        double joined, all;
+        struct costmodel_estimate e;
+
+        s.config.schedule = SCHEDULE_DUALPIPEV;
+        s.config.deg.ep = 2;
+        s.profile.time.dp_overlap = s.profile.time.overlap_slowdown = 0;
+        e = priced (&s);
+        after = pp - 1 - e.stage;
+        joined = 2 * (m - 2 * pp + e.stage + 1) + after - (after == 0);
+        all = e.part.ep_s + e.ep_hidden_s;
+        assert_true (all > 0);
+        CLOSE (e.ep_hidden_s, joined / (2 * m) * fmin (all, e.part.compute_s), 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
@@ -294,7 +320,8 @@ int main (void)
                                        cmocka_unit_test (inside),
                                        cmocka_unit_test (hide_under_compute),
                                        cmocka_unit_test (hide_no_more_than_compute),
-                                       cmocka_unit_test (hide_nowhere)};
+                                       cmocka_unit_test (hide_nowhere),
+                                       cmocka_unit_test (hide_where_joined)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

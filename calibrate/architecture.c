@@ -83,7 +83,8 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     const struct workload_model *preset = named (r, name);
     bool open = calibrate_cell (r, "vocab")[0] == '\0', same = true;
 
-    if (!preset)
+    if (!preset ||
+        (preset->experts == 0 && calibrate_note_int (r, "num-experts", 0) != 0))
         return false;
 
     const struct {

@@ -416,13 +416,17 @@ static enum status finish_experts (struct jobs_reading *r)
 /* Multi-token prediction, in the model that another file has, too. */
 static enum status finish_mtp (struct jobs_reading *r)
 {
-    long n = jobs_int (r, "mtp-num-layers", 0);
+    long n = stated (r, "mtp-num-layers") ? jobs_int (r, "mtp-num-layers", -1) : 0;
 
-    if (n > 0 && n <= WORKLOAD_MTP_MOST && r->has_model &&
-        !workload_model_predict (&r->model, (int) n))
+    if (n < 0 || n > WORKLOAD_MTP_MOST) {
+        notes_add (r->notes, "mtp-num-layers %.40s: expected 0 to %d; none is counted",
+                   jobs_value (r, "mtp-num-layers"), WORKLOAD_MTP_MOST);
+        n = 0;
+    }
+    if (n > 0 && r->has_model && !workload_model_predict (&r->model, (int) n))
         notes_add (r->notes, "mtp-num-layers: not counted in a model with layers of "
                              "several kinds");
-    if (n <= 0)
+    if (n == 0)
         jobs_forget (r, "mtp-num-layers");
     return ST_OK;
 }

@@ -176,6 +176,20 @@ static void exchanges (void **state)
     }
 }
 
+/* A dense model's name with experts is another model, whose parts the row states. */
+static void experts_of_a_dense_name (void **state)
+{
+    struct calibrate_runs plain = ONE ("model=llama-3-8b", "vocab="),
+                          more = ONE ("model=llama-3-8b", "vocab=", "notes=" EXPERTS);
+    (void) state;
+
+    assert_int_equal (plain.run[0].model.experts, 0);
+    assert_int_equal (more.run[0].model.experts, 8);
+    assert_int_equal (more.run[0].model.expert_ffn, 1024);
+    calibrate_runs_release (&plain);
+    calibrate_runs_release (&more);
+}
+
 /* And its step and memory are priced so, whatever the profile. */
 static void exchanges_priced (void **state)
 {
@@ -286,6 +300,7 @@ static void skipped (void **state)
          "decoder-last-pipeline-num-layers=8",
          "do not fit"},
         {"notes=decoder-last-pipeline-num-layers=many", "do not fit"},
+        {"notes=num-experts=8e1", "its experts are in an unknown form"},
         {"notes=num-experts=many", "its experts are in an unknown form"},
         {"notes=mtp-num-layers=-3", "mtp-num-layers is out of range"},
         {"notes=mtp-num-layers=65", "mtp-num-layers is out of range"},
@@ -552,15 +567,15 @@ static void published_files (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),        cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),        cmocka_unit_test (notes),
-        cmocka_unit_test (modules),         cmocka_unit_test (cuts),
-        cmocka_unit_test (attention),       cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),         cmocka_unit_test (other_columns),
-        cmocka_unit_test (spreadsheet),     cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),        cmocka_unit_test (framework),
-        cmocka_unit_test (published_files), cmocka_unit_test (exchanges),
-        cmocka_unit_test (exchanges_priced)};
+        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
+        cmocka_unit_test (measured),         cmocka_unit_test (notes),
+        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
+        cmocka_unit_test (attention),        cmocka_unit_test (skipped),
+        cmocka_unit_test (refused),          cmocka_unit_test (other_columns),
+        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
+        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
+        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
+        cmocka_unit_test (exchanges_priced), cmocka_unit_test (experts_of_a_dense_name)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -246,6 +246,10 @@ row "$T/saved.yaml" --gpus 8 --gpu h100
 has precision=fp8 zero=1 "recompute=mlp core_attn" pp=2
 is "all(w in d['row']['notes'] for w in ('moe-layer-freq=([0]*1+[1]*3)', 'optimizer-bytes=6', 'decoder-first-pipeline-num-layers=1'))"
 is "d['unknown'] == [] and 'mtp-num-layers=1' in d['row']['notes']"
+sed 's/mtp_num_layers: 1/mtp_num_layers: 99/' "$T/saved.yaml" >"$T/many.yaml"
+row "$T/many.yaml" --gpus 8 --gpu h100
+grep -q 'mtp-num-layers 99: expected 0 to [0-9]*; none is counted' "$T/err"
+result $? "modules of multi-token prediction beyond reason"
 sed '/^mixed_precision:/,/^model:/{/^model:/!d}; /bf16: true/d' "$T/saved.yaml" >"$T/silent.yaml"
 row "$T/silent.yaml" --gpus 8 --gpu h100
 has precision=bf16

@@ -47,14 +47,27 @@ static struct state_bytes state_bytes (const struct workload_job *j,
 
 /* ---- how many of them ---- */
 
-/* Layers of each kind, times the micro-batches of them in flight, when the interleaved
- * schedule is at its worst for chunks that differ: played out over one round of backwards
- * (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
- * backwards from the last. */
+/* Layers of each kind, times the micro-batches of them in flight. */
 struct flight {
     double dense, expert;
 };
 
+/* In a V the first chunk's activations are held while a micro-batch goes to the last stage and back
+ * twice, the second's while it goes to the first and back: for 4p - 1 - 2k and 2k + 1 slots of 4p. */
+static struct flight flight_in_v (double chunks, int microbatches, int pp, int stage,
+                                  const struct workload_stage *held)
+{
+    double part = (4.0 * pp - 1 - 2 * stage) / (4.0 * pp);
+    double first = fmin (part * chunks, microbatches), last = chunks - first;
+    const struct workload_layers *a = &held->first, *z = &held->last;
+
+    return (struct flight){first * a->dense + last * z->dense,
+                           first * a->expert + last * z->expert};
+}
+
+/* When the interleaved schedule is at its worst for chunks that differ: played out over one round of
+ * backwards (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
+ * backwards from the last. */
 static struct flight flight_of (const struct memest_problem *p, int stage,
                                 const struct workload_stage *held, double dense_bytes,
                                 double expert_bytes)
@@ -72,8 +85,11 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
     int chunks = (int) lround (each * v), first = 0, last = 0;
     double mid_dense, mid_expert;
 
-    if (c->schedule != SCHEDULE_INTERLEAVED || alike ||
-        a->dense + a->expert + z->dense + z->expert == 0)
+    if (alike || a->dense + a->expert + z->dense + z->expert == 0)
+        return worst;
+    if (workload_schedule_is_v (c->schedule))
+        return flight_in_v (each * v, m, pp, stage, held);
+    if (c->schedule != SCHEDULE_INTERLEAVED)
         return worst;
     mid_dense = v > 2 ? (held->dense - a->dense - z->dense) / (v - 2.0) : 0.0;
     mid_expert = v > 2 ? (held->expert - a->expert - z->expert) / (v - 2.0) : 0.0;

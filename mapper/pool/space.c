@@ -80,7 +80,7 @@ struct part {
 };
 
 /* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide
- * the layers are tried, and those that take layers of last chunks alone. */
+ * the layers are tried, and those that take layers of last chunks alone; a V has two, whatever they hold. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {
@@ -90,7 +90,7 @@ static bool chunks_divide (const struct mapper_problem *p,
     if (layers % d->vpp == 0 && layers / d->vpp >= d->pp)
         return true;
     return workload_layers_unit (c, p->profile) < d->vpp &&
-           (p->axes.vpp != MAPPER_FREE ||
+           (p->axes.vpp != MAPPER_FREE || workload_schedule_is_v (c->schedule) ||
             workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp);
 }
 

@@ -120,6 +120,9 @@ result $? "the same plan again leaves the other targets"
 $L emit "$T/fixed.json" --to slurm -d "$T/launch" >/dev/null
 [ ! -e "$T/launch/openmpi/rankfile" ]
 result $? "another plan removes files of targets that it does not write"
+expect 0 "a V of 27 layers" "^plan .* pp 4, .*dualpipev, vpp 2" $L plan "2x8 h100" deepseek-v2-lite --seq 4096 \
+    --global-batch 256 --pp 4 --schedule dualpipev -o "$T/v.json"
+expect 0 "and its check" "step time    ok" $L check "$T/v.json"
 # DeepSeek-V3 (arXiv 2412.19437): 2,048 H800, pp 16, ep 64, DualPipe, 15,360 sequences of 4,096 tokens;
 # 180,000 GPU hours for 1e12 tokens are 19.9 s a step.  Its dispatch is what Megatron Bridge has from it.
 $L time "256x8 h800" deepseek-v3 --seq 4096 --global-batch 15360 --pp 16 --ep 64 --precision fp8 \

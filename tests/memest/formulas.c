@@ -343,6 +343,37 @@ static void uneven_chunks (void **state)
     CLOSE (s.activations_bytes, 5.5 * 4 * layer + 8 * 8 * 2048, 1e-12);
 }
 
+/* In a V the first chunk is held for 4p - 1 - 2k of 4p slots on stage k, but no more than there are
+ * micro-batches. */
+static void uneven_v (void **state)
+{
+    struct workload_model m = model_of ("gpt2-xl");
+    struct workload_job j = {.seq = 1024, .global_batch = 32};
+    struct workload_config c = config_of (1, 4, 1, 1);
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
+    struct workload_stage held;
+    struct memest_stage of_even, s;
+    double layer = layer_of (&m, &j, &c, 3);
+    (void) state;
+
+    m.layers = 17;
+    c.schedule = SCHEDULE_ZBV;
+    c.deg.vpp = 2;
+    held = workload_stage_of (&m, &c, even, 0);
+    memest_stage (&q, 0, &held, &of_even);
+    held = workload_stage_of (&m, &c, layers, 0);
+    assert_true (held.first.dense == 3 && held.last.dense == 2);
+    memest_stage (&q, 0, &held, &s);
+    CLOSE (s.activations_bytes - of_even.activations_bytes,
+           (8 * 15 / 16. * 3 + 8 / 16. * 2 - 4 * 4) * layer, 1e-9);
+    j.global_batch = 4;
+    memest_stage (&q, 0, &held, &s);
+    CLOSE (s.activations_bytes - of_even.activations_bytes,
+           (4 * 3 + 4 * 2 - 4 * 4) * layer, 1e-9);
+}
+
 /* DeepSeek-V3's first layers have no experts: more of them are in flight than of the
  * others, which are in later chunks. */
 static void unlike_chunks (void **state)
@@ -588,6 +619,7 @@ int main (void)
         cmocka_unit_test (flight_scales),
         cmocka_unit_test (uneven_chunks),
         cmocka_unit_test (unlike_chunks),
+        cmocka_unit_test (uneven_v),
         cmocka_unit_test (logits),
         cmocka_unit_test (kernels),
         cmocka_unit_test (norm_kernels),

@@ -238,8 +238,8 @@ static void check_pipeline (const struct trial *t)
 
     more.config.deg.pp *= 2;
     if (pp == 1 || t->config.schedule == SCHEDULE_INTERLEAVED || !valid (&more) ||
-        m->layers % (2 * pp) != 0 || (m->experts > 0 && m->dense_layers > 0) ||
-        m->kinds[1])
+        m->layers % (2 * pp * t->config.deg.vpp) != 0 ||
+        (m->experts > 0 && m->dense_layers > 0) || m->kinds[1])
         return;
     at_most ("pp doubled", &more, peak_of (&more), peak_of (t),
              t->profile->memory.fragmentation * 2 * pp * tokens *

@@ -114,7 +114,7 @@ static double own_way (struct kinds *x, const struct first *first,
     for (int q = 1; q < x->classes; q++) {
         double worth = x->more_s[q];
 
-        if (!(worth > x->more_s[q - 1]))
+        if (!(worth > x->more_s[q - 1]) || !isfinite (worth))
             continue;
         for (int i = 0; i < x->p * KINDS_MAX; i++) {
             int j = i % KINDS_MAX;
@@ -172,7 +172,7 @@ void kinds_share_init (struct kinds *x)
             double fwd = here->fwd_s - any->fwd_s, back = here->back_s - any->back_s;
 
             x->more_s[q] = smaller (x->more_s[q], fwd + back);
-            if (fwd + back > 0.0) {
+            if (fwd + back > 0.0 && isfinite (fwd + back)) { /* not where none can be */
                 x->fwd_share = smaller (x->fwd_share, fwd / (fwd + back));
                 x->back_share = smaller (x->back_share, back / (fwd + back));
             }

@@ -287,6 +287,30 @@ static void knows_what_need_not_cross (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* No link reaches the lone GPU, where no TP group can be: both stages, and the embedding with its
+ * twin, are on the other node. */
+static void knows_where_no_group_can_be (void **state)
+{
+    const int gpu[] = {0, 1, 2, 3, 4};
+    struct setting s = small_job_as (
+        cluster_from (
+            "{\"version\":1,\"name\":\"lone\",\"nodes\":[{\"name\":\"a\",\"gpus\":4,"
+            "\"gpu_type\":\"h100-sxm5-80g\"},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":"
+            "\"l40s\"}],\"links\":{\"intra\":{\"latency_us\":3,\"bandwidth_gb_per_s\":"
+            "370},"
+            "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[[null,null],[null,null]]"
+            "}}}"),
+        4, 512, 4, config_of (2, 2, 1, 1));
+    struct mapper_problem p = unlimited (&s);
+    double bound[BOUND_RUNS + 1];
+    (void) state;
+
+    s.model.tied = true;
+    bounds_in (&p, &s.config, bound);
+    above (&s, "one node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
@@ -294,7 +318,8 @@ int main (void)
                                        cmocka_unit_test (knows_all_types),
                                        cmocka_unit_test (knows_needed_nodes),
                                        cmocka_unit_test (knows_what_must_cross),
-                                       cmocka_unit_test (knows_what_need_not_cross)};
+                                       cmocka_unit_test (knows_what_need_not_cross),
+                                       cmocka_unit_test (knows_where_no_group_can_be)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

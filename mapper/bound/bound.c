@@ -33,6 +33,9 @@
 #include <stdlib.h>
 
 #define PAYS 1.005   /* times a bound: what a further one must be able to reach */
+#define CLOSE 1.0005 /* the same where another is little work */
+#define BY_ROWS 0.5  /* of the bound that is known: more by rows is played out too */
+#define MOST_TOLD 16 /* stages with few lanes that are told apart */
 #define MOST_RUNS 64 /* of stages on a needed node that are told apart */
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -196,6 +199,8 @@ static double bound_with_slots (const struct least_terms *x,
     slow_slots_put (x, slots, &times);
     if (slots->on)
         needed_node_put (x, slots->on, &times);
+    if (slots->lanes > 0)
+        few_lanes_put (x, slots->lanes, &times);
     if (caps)
         bound_caps (x->b.pool, times.p, slots->from, !by_class, caps, cap);
     return higher_bound (x, by_class ? slots->from : 0, &times, slots, slow,
@@ -330,6 +335,73 @@ static double apart_bound (const struct least_terms *any, const int *caps, int *
     return apart < roams ? fmin (roams, bound_kinds (&x, caps, apart, roams)) : roams;
 }
 
+/* The least steps with which some stage has few lanes, and two neighbours both have.  Stages are
+ * told apart where that is little work, the last ones first, which have most time. */
+static void few_lanes_bounds (const struct least_terms *x, const int *caps, int *cap,
+                              double known, enum bound_level level, double from[2])
+{
+    int p = x->times.p;
+    bool told = x->b.c->deg.vpp > 1 && p <= MOST_TOLD;
+    struct slow_slots few = {.alike = true,
+                             .known_s = BY_ROWS * known,
+                             .run_first = p - 1,
+                             .run = told,
+                             .lanes = bound_few_lanes (&x->b),
+                             .from = x->b.pool->n_classes,
+                             .tp_s = x->tp.least};
+    double last = bound_with_slots (x, &few, 1, caps, cap, level), before = last;
+
+    from[0] = last;
+    from[1] = told ? INFINITY : last;
+    while (few.run_first > 0 && told && from[1] > known * CLOSE) {
+        double one;
+
+        few.run_first--;
+        one = bound_with_slots (x, &few, 1, caps, cap, level);
+        from[0] = fmin (from[0], one);
+        from[1] = fmin (from[1], fmax (one, before));
+        before = one;
+    }
+    from[1] = fmin (from[1], fmax (before, last));
+}
+
+/* The bound of any stage that has a TP group which spans nodes. */
+static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
+                              double known, enum bound_level level)
+{
+    struct slow_slots spans;
+
+    if (x->b.c->deg.tp == 1 || !isfinite (x->tp.across))
+        return INFINITY;
+    slow_slots_init (x, x->b.pool->n_classes, true, &spans);
+    spans.known_s = known;
+    return bound_with_slots (x, &spans, 1, caps, cap, level);
+}
+
+/* The bound by what stages have to themselves (lanes.c): all their nodes, or two neighbours have
+ * few lanes, or some TP group spans nodes.  @return `known`, a bound, or more */
+static double alone_bound (const struct least_terms *any, const int *caps, int *cap,
+                           double known, enum bound_level level)
+{
+    double bound = known, from[2] = {0.0, 0.0}, spans;
+
+    if (!isfinite (known) || bound_few_lanes (&any->b) == 0)
+        return known;
+    few_lanes_bounds (any, caps, cap, known, level, from);
+    spans = from[1] > known * CLOSE ? spanning_bound (any, caps, cap, known, level) : 0.0;
+    for (int some = 0; some < 2; some++) {
+        struct least_terms x = *any;
+        double other = fmin (from[some], spans), alone;
+
+        if (!(other > bound * CLOSE) || !bound_alone_sends (&x.b, some == 1, &x.apart))
+            continue;
+        least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
+        alone = fmax (bound, highest_divided (&x, caps, cap, level));
+        bound = alone < other ? bound_kinds (&x, caps, alone, other) : other;
+    }
+    return bound;
+}
+
 /* @param[in] most  a bound beyond that is of no use */
 static double bound_with_twins (const struct pool *pool, const struct workload_config *c,
                                 enum twins twins, const int *caps, int *cap, double most,
@@ -348,7 +420,9 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     if (!caps)
         return bound;
     bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), INFINITY);
-    return last ? apart_bound (&x, caps, cap, bound, level) : bound;
+    if (!last)
+        return bound;
+    return apart_bound (&x, caps, cap, alone_bound (&x, caps, cap, bound, level), level);
 }
 
 /* Ranks with the same embedding are all together or some are apart. */

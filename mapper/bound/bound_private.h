@@ -189,7 +189,7 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
-    struct boundary_sends apart; /* where all stages are on one node each; or 0 */
+    struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;
     struct least_compute all;
     struct tp_times tp;
@@ -217,6 +217,7 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {
     const struct needed_node *on; /* or NULL */
+    int lanes;          /* on one whose stage's synchronisation has no more; 0: any */
     int run_first, run; /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
     int from;
@@ -333,6 +334,20 @@ bool bound_needed_node (const struct bounded *b, int stages, struct needed_node 
 /** Slots on it into the times. */
 void needed_node_put (const struct least_terms *x, const struct needed_node *node,
                       struct config_times *times);
+
+/* ---- lanes.c ---- */
+
+/** Lanes of a stage's synchronisation that it has at most where its nodes need not be its own; 0
+ *  where that tells nothing. */
+int bound_few_lanes (const struct bounded *b);
+
+/** The boundaries where of any two neighbours one has more (`some`), or all stages have, and no TP
+ *  group spans nodes.
+ *  @return are they slower than any? */
+bool bound_alone_sends (const struct bounded *b, bool some, struct boundary_sends *sends);
+
+/** Stages with so few lanes into the times, as slow slots. */
+void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times);
 
 /* ---- fractions.c ---- */
 

@@ -251,8 +251,9 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     s.n_experts = scheduled_experts (x, tight, s.experts);
     /* Where every stage has a tail of its own, stage 0 is nothing special; nor is it where its
      * lanes are few. */
-    if (!tight || s.per_node == 0 || !s.span[SPAN_NONE] || (slots && slots->on) ||
-        x->twins == TWINS_TOGETHER || workload_schedule_splits_backward (s.schedule))
+    if (!tight || s.per_node == 0 || !s.span[SPAN_NONE] ||
+        (slots && (slots->on || slots->lanes > 0)) || x->twins == TWINS_TOGETHER ||
+        workload_schedule_splits_backward (s.schedule))
         return bound_by_end (&s, level);
     return by_lanes (x, slots, times, &s, level);
 }

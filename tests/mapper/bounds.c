@@ -272,6 +272,17 @@ static void knows_what_must_cross (void **state)
     check_gap (nodes_of_four (4, 1, 1, 1), config_of (1, 4, 4, 1), NULL, 64, .15);
 }
 
+/* Rings with two lanes would take too long: each node is of one stage, and all sends cross. */
+static void knows_nodes_of_one_stage (void **state)
+{
+    struct workload_config config = config_of (1, 2, 12, 1);
+    (void) state;
+
+    config.schedule = SCHEDULE_INTERLEAVED;
+    config.deg.vpp = 6;
+    check_gap (nodes_of_four (6, 1, 10, 1), config, NULL, 72, .001);
+}
+
 /* Half of every stage on each node: no send crosses. */
 static void knows_what_need_not_cross (void **state)
 {
@@ -318,6 +329,7 @@ int main (void)
                                        cmocka_unit_test (knows_all_types),
                                        cmocka_unit_test (knows_needed_nodes),
                                        cmocka_unit_test (knows_what_must_cross),
+                                       cmocka_unit_test (knows_nodes_of_one_stage),
                                        cmocka_unit_test (knows_what_need_not_cross),
                                        cmocka_unit_test (knows_where_no_group_can_be)};
 

@@ -1,0 +1,75 @@
+/* Nodes that ranks of one stage alone are on.
+ *
+ * A synchronisation ring over several nodes has as many lanes between two of them as it has
+ * members on both.  Let no TP group span nodes, and let a node have room for g of them.  Either
+ * some stage's rings have g / 2 members or fewer on some node, which is slow; or every node that a
+ * stage is on holds more than half of what fits it, so ranks of no other stage.  Then all
+ * boundaries cross, in all replicas, and all ranks of the stage on a node send at once and share
+ * what it reaches.
+ *
+ * Let nodes be of one size.  A node that is not full of its stage's ranks leaves a TP group's room
+ * idle.  So where GPUs in use are nearly all, few TP groups are on such nodes, and some replica has
+ * no more of them than the mean.  A boundary with a full node at one of its ends shares that
+ * node. */
+#include "mapper/bound/bound_private.h"
+
+#include <math.h>
+
+#include "base/extremes.h"
+
+/* TP groups that fit a node. */
+static int room_of (const struct bounded *b)
+{
+    return b->pool->max_node_gpus / b->c->deg.tp;
+}
+
+int bound_few_lanes (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+
+    return d->pp > 1 && workload_dense_shards (d) > 1 && room_of (b) > 1 ? room_of (b) / 2
+                                                                         : 0;
+}
+
+/* TP groups of a stage on a node that must all leave it: on those that bound some replica's
+ * boundaries.  Which replica that is, slow slots do not tell. */
+static int leaving (const struct bounded *b)
+{
+    const struct pool *pool = b->pool;
+    const struct workload_degrees *d = &b->c->deg;
+    int room = room_of (b), groups = d->dp * d->cp;
+    long idle = (long) pool->n_nodes * room - (long) d->pp * groups;
+    long mean = idle * (room - 1) / groups; /* stages on nodes that are not full */
+    bool replicas =
+        pool->n_classes == 1 && d->cp == 1 && pool->problem->model->experts == 0;
+    bool alike = pool->n_gpus == (long) pool->n_nodes * pool->max_node_gpus;
+
+    return alike && (idle == 0 || (replicas && mean < 2)) ? room : room / 2 + 1;
+}
+
+bool bound_alone_sends (const struct bounded *b, bool some, struct boundary_sends *sends)
+{
+    const struct pool *pool = b->pool;
+    int flows = (some ? room_of (b) / 2 + 1 : leaving (b)) * b->c->deg.tp;
+    double rate = smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows);
+    double any_s = bound_sends (b, 0.0, INFINITY).any_s;
+
+    *sends = (struct boundary_sends){
+        .any_s = 2.0 * bound_flow_s (b, rate, pool->inter_latency_s)};
+    return isfinite (sends->any_s) && sends->any_s > any_s;
+}
+
+void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times)
+{
+    const struct bounded *b = &x->b;
+    struct link_rates rates = link_rates_of (b->pool, 0);
+    int n = workload_dense_shards (&b->c->deg), tp = b->c->deg.tp;
+    struct line few = bound_sync (b, &rates, n, tp, room_of (b), lanes, tp);
+    struct line first = least_sync_terms (b, &rates, SPAN_NONE, first_takes (x));
+
+    if (isfinite (few.fixed))
+        config_times_put_sync (
+            x, few,
+            (struct line){larger (first.each, few.each), larger (first.fixed, few.fixed)},
+            1, SPAN_NONE, times);
+}

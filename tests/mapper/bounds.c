@@ -298,12 +298,27 @@ static void knows_what_need_not_cross (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* No link reaches the lone GPU, where no TP group can be: both stages, and the embedding with its
- * twin, are on the other node. */
+/* Is the plan with all stages on one node, whose embedding is beside its twin, below no bound?
+ * @param[in] gpu  of each rank */
+static void check_twins (struct topology_cluster *c, struct workload_config config,
+                         const int *gpu)
+{
+    struct setting s = small_job_as (c, 4, 512, 4, config);
+    struct mapper_problem p = unlimited (&s);
+    double bound[BOUND_RUNS + 1];
+
+    s.model.tied = true;
+    bounds_in (&p, &s.config, bound);
+    above (&s, "one node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* No link reaches the lone GPU, where no TP group can be. */
 static void knows_where_no_group_can_be (void **state)
 {
-    const int gpu[] = {0, 1, 2, 3, 4};
-    struct setting s = small_job_as (
+    (void) state;
+
+    check_twins (
         cluster_from (
             "{\"version\":1,\"name\":\"lone\",\"nodes\":[{\"name\":\"a\",\"gpus\":4,"
             "\"gpu_type\":\"h100-sxm5-80g\"},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":"
@@ -311,15 +326,18 @@ static void knows_where_no_group_can_be (void **state)
             "370},"
             "\"inter\":{\"latency_us\":9,\"bandwidth_gb_per_s\":[[null,null],[null,null]]"
             "}}}"),
-        4, 512, 4, config_of (2, 2, 1, 1));
-    struct mapper_problem p = unlimited (&s);
-    double bound[BOUND_RUNS + 1];
+        config_of (2, 2, 1, 1), (const int[]){0, 1, 2, 3, 4});
+}
+
+/* Faster GPUs are as many as ranks, but each on a node of its own. */
+static void knows_where_twins_can_be (void **state)
+{
     (void) state;
 
-    s.model.tied = true;
-    bounds_in (&p, &s.config, bound);
-    above (&s, "one node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
-    topology_cluster_destroy (s.cluster);
+    check_twins (
+        cluster_of ("1x1 h100-sxm5-80g inter:.02 + 1x1 a100-sxm4-80g inter:.02 + "
+                    "1x2 v100-sxm2-32g intra:100 inter:.02"),
+        config_of (1, 2, 1, 1), (const int[]){2, 3, 0, 1});
 }
 
 int main (void)
@@ -331,7 +349,8 @@ int main (void)
                                        cmocka_unit_test (knows_what_must_cross),
                                        cmocka_unit_test (knows_nodes_of_one_stage),
                                        cmocka_unit_test (knows_what_need_not_cross),
-                                       cmocka_unit_test (knows_where_no_group_can_be)};
+                                       cmocka_unit_test (knows_where_no_group_can_be),
+                                       cmocka_unit_test (knows_where_twins_can_be)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

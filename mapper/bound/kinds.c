@@ -294,9 +294,6 @@ static bool can_be_first (const struct kinds *x, int class, bool spans, bool acr
                : across        ? spans || has_rings (&x->x->b)
                                : !spans && taken <= x->x->b.pool->max_node_gpus;
 
-    /* Slower classes without units are tried as this one. */
-    while (class + 1 < x->classes && !kinds_has_units (x, class + 1))
-        class ++;
     return may && has_room (x, class);
 }
 

@@ -343,7 +343,7 @@ static void few_lanes_bounds (const struct least_terms *x, const int *caps, int 
     int p = x->times.p;
     bool told = x->b.c->deg.vpp > 1 && p <= MOST_TOLD;
     struct slow_slots few = {.alike = true,
-                             .known_s = BY_ROWS * known,
+                             .known_s = told ? BY_ROWS * known : known,
                              .run_first = p - 1,
                              .run = told,
                              .lanes = bound_few_lanes (&x->b),

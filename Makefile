@@ -255,7 +255,8 @@ record: $B/bench/record
 N ?= 20
 SEED ?= 1
 mutants:
-	@CC='$(CC)' LIBS='$(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)' LDFLAGS='$(LDFLAGS)' SLOW='$(SLOW)' perl bench/mutants.pl $(N) $(SEED) $(T)
+	@CC='$(CC)' OUR_CFLAGS='$(OUR_CFLAGS)' LIBS='$(OUR_LDFLAGS) $(LDFLAGS) $(LIBS)' LDFLAGS='$(LDFLAGS)' SLOW='$(SLOW)' \
+	    perl bench/mutants.pl $(N) $(SEED) $(T)
 
 bench: bench-plans $(BENCH)
 	@for b in speed annealer planted cluster probe history; do $B/bench/$$b || exit; done

@@ -1,13 +1,15 @@
 #!/usr/bin/perl
 # Do the tests notice?  One operator or constant of the sources is changed at a time, in a copy of
-# the tree under build/mutants, and the tests of its room are run: the quickest first, until one
-# fails.  What none of them notices is printed as "survived".
+# the tree under build/mutants, and the tests of its room that reach its line are run: the quickest
+# first, until one fails.  What none of them notices is printed as "survived" with their number, or
+# as "unreached" where there is none.
 #
 #     make mutants N=100 SEED=1 [T="costmodel mapper/bound/rows.c costmodel/group.c:294"]
 #
 # A change that does not compile, or whose object is the same, is drawn anew.  A test that takes
 # five times as long as usual has noticed.  Tests link a shared library, so that a change is one
-# file compiled.  Times are of the CPU, so that a busy machine changes nothing.
+# file compiled.  Times are of the CPU, so that a busy machine changes nothing.  Which lines a test
+# reaches is what gcov says of one run of it, and is kept until a source changes; gcc compiles that.
 use strict;
 use warnings;
 use Cwd 'getcwd';
@@ -16,15 +18,15 @@ use File::Basename 'dirname';
 use File::Path 'make_path';
 use POSIX 'ceil';
 
-# Where sources are drawn from, and folders of tests that see them: all of the first, and of the
-# others those that are quick.  Of the mapper the bound alone: what changes in the search is most
+# Where sources are drawn from, and tests that see them, folders or files: all of the first, and of
+# the others those that are quick.  Of the mapper the bound alone: what changes in the search is most
 # often only slower, or as good.
 my %ROOMS = (
     'calibrate'       => [qw(calibrate cli)],
-    'check'           => [qw(check cli mapper)],
+    'check'           => [qw(check mapper cli/running.t)],
     'costmodel'       => [qw(costmodel check memest calibrate mapper)],
     'jobs'            => [qw(jobs calibrate launch)],
-    'launch'          => [qw(launch cli)],
+    'launch'          => [qw(launch)],
     'mapper/bound'    => [qw(mapper costmodel)],
     'memest'          => [qw(memest check calibrate)],
     'report'          => [qw(report cli)],
@@ -35,7 +37,8 @@ my %ROOMS = (
 my $QUICK_S = 2;
 my $SLOW_S = $ENV{SLOW} || 30; # tests that take longer are left out
 my $LEAST_S = 5;
-my $WAIT = 10; # so many times as long as on the CPU may a test take by the clock
+my $IDLE_S = 120; # by the clock a test may take this, and
+my $WAIT = 20;    # so many times as long as on the CPU
 
 my ($count, $seed, @of) = @ARGV;
 die "usage: $0 COUNT SEED [ROOM|FILE...]\n" if grep { ($_ // '') !~ /^\d+$/ } $count, $seed;
@@ -75,7 +78,7 @@ sub sh {
     waitpid $running, 0;
     my $passed = $? == 0;
     stop;
-    return $passed;
+    return $passed; # $? says more
 }
 
 # ---- the copy ----
@@ -166,74 +169,139 @@ die "no place to change in @of\n" unless @sites;
 
 my $built = "CFLAGS='-O1 -fvisibility=default' LDFLAGS='$ENV{LDFLAGS}'";
 my ($archive, $log) = ('build/liblinkwise.a', "$tree/build.log");
+my @objects;
 
-# The archive that tests and programs link is a line that names the shared library.
-sub build {
-    sh "$make $built $archive >$log 2>&1" or return 0;
-    my @objects = split ' ', `find build/obj -name '*.o'`;
-    @objects = grep { !m{^build/obj/(cli|bwprobe|install)/} } @objects;
-    sh "$ENV{CC} -shared -Wl,-Bsymbolic -o $library @objects $ENV{LIBS} >>$log 2>&1" or return 0;
-    spew $archive, "INPUT ( $library )\n" unless slurp($archive) =~ /^INPUT/;
-    return 1;
+sub object_of { 'build/obj/' . $_[0] =~ s/\.c$/.o/r }
+sub watched_of { 'build/watched/' . $_[0] =~ s/\.c$/.o/r }
+
+sub compile {
+    my ($cc, $flags, $file, $object) = @_;
+    make_path(dirname $object);
+    return sh "$cc $ENV{OUR_CFLAGS} -fvisibility=default $flags -c -o $object $file >$log 2>&1";
 }
 
-build or die slurp $log, "the tree does not build\n";
+# The library that all programs load, with another object in place of some.
+sub link_library {
+    my ($flags, %instead) = @_;
+    my @of = map { $instead{$_} // $_ } @objects;
+    return sh "$ENV{CC} -shared -Wl,-Bsymbolic $flags -o $library @of $ENV{LIBS} >$log 2>&1";
+}
+
+# The archive that tests and programs link is a line that names the shared library: it stays as it
+# is, so that they are built once.
+sub build {
+    my @programs = @_;
+    sh "$make $built build/liblinkwise.so.0 >$log 2>&1" or return 0;
+    @objects = split ' ', `find build/obj -name '*.o'`;
+    @objects = grep { !m{^build/obj/(cli|bwprobe|install)/} } @objects;
+    link_library '' or return 0;
+    spew $archive, "INPUT ( $library )\n" unless slurp($archive) =~ /^INPUT/;
+    return sh "$make $built -o $archive build/linkwise build/bwprobe @programs >$log 2>&1";
+}
+
+my %tests; # of each room
+my %rooms = map { room_of($_->{file}) => 1 } @sites;
+for my $room (keys %rooms) {
+    my $of = join '|', @{$ROOMS{$room}};
+    $tests{$room} = [grep { m{^tests/($of)(/[^/]+\.[ct])?$} } @tracked];
+}
+my %all = map { $_ => 1 } map { @$_ } values %tests;
+build map { "build/" . s/\.c$//r } grep { /\.c$/ } sort keys %all
+    or die slurp $log, "the tree does not build\n";
 
 # ---- the tests ----
 
-my %usual; # seconds
+my %usual; # seconds of a test
+my %left;  # why it is left out
 
-# @return seconds, and whether it passed with none of its processes above `limit` of them
+# @return seconds, and whether it passed with none of its processes above `limit` of them, or else
+# whether that was why it ended
 sub run_test {
     my ($test, $limit) = @_;
     my $program = $test =~ s/\.c$//r;
     my $command = $test =~ /\.c$/ ? "build/$program" : "bash $test";
-    my ($most, $wait) = (ceil($limit), ceil($WAIT * $limit));
+    my ($most, $wait) = (ceil($limit), ceil($IDLE_S + $WAIT * $limit));
     my (undef, undef, @from) = times;
     my $limited = "ulimit -t $most; timeout --foreground -k 1 $wait $command";
     my $passed = sh "{ $limited; } >$log 2>&1 </dev/null";
+    my $killed = grep { $? >> 8 == $_ } 124, 137, 152; # by timeout, SIGKILL, SIGXCPU
     my (undef, undef, @to) = times;
-    return ($to[0] + $to[1] - $from[0] - $from[1], $passed);
+    my $s = $to[0] + $to[1] - $from[0] - $from[1];
+    return ($s, $passed, !$passed && ($killed || $s > $limit));
 }
 
 # How long a test may take to be run at all: longer in the room that it is of.
 sub longest { my ($test, $room) = @_; $test =~ m{^tests/$ROOMS{$room}[0]/} ? $SLOW_S : $QUICK_S }
 
-# The time of each of a room's tests, up to its longest, as measured when nothing that it depends
-# on was different.  @return those that pass in that time, the quickest first
-sub measured {
-    my ($room, @tests) = @_;
-    my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/|^tests/lib/} } @tracked;
-    @seen = grep { !m{^(bench/|tests/(?!lib/))} } @seen;
-    my $all = md5_hex map { slurp $_ } sort @seen;
-    my %known = map { split } split /\n/, slurp 'usual';
-    for my $t (@tests) {
-        my $key = "$t:" . md5_hex $all, slurp $t;
-        my $longest = longest $t, $room;
-        if (!defined $known{$key} || $known{$key} < 0 && -$known{$key} < $longest) {
-            my ($s, $passed) = run_test $t, $longest;
-            $known{$key} = sprintf '%.2f', $passed ? $s : -$longest;
-            print STDERR "$t fails without any change: left out\n"
-                unless $passed || $s > .9 * $longest;
-            spew 'usual', join '', map { "$_ $known{$_}\n" } sort keys %known;
-        }
-        $usual{$t} = $known{$key};
+# Lines of code that were drawn from, and those of them that each test reaches: file:line.
+my (%code, %reached);
+
+# @return lines that gcov says are code, and how often they ran
+sub gcov {
+    my @files = grep { -e } @_ or return ();
+    my ($file, @lines);
+    open my $in, '-|', "gcov -t @files 2>$log" or die "gcov: $!\n";
+    while (<$in>) {
+        $file = $1 if /^\s*-:\s*0:Source:(.*)/;
+        push @lines, ["$file:$2", $1] if /^\s*([\d#=]+)\*?:\s*(\d+):/;
     }
-    my @quick = grep { $usual{$_} >= 0 && $usual{$_} < longest $_, $room } @tests;
-    return sort { $usual{$a} <=> $usual{$b} || $a cmp $b } @quick;
+    return @lines;
 }
 
-my %tests; # of each room, the quickest first
-my %rooms = map { room_of($_->{file}) => 1 } @sites;
-for my $room (keys %rooms) {
-    my $of = join '|', @{$ROOMS{$room}};
-    $tests{$room} = [grep { m{^tests/($of)/[^/]+\.[ct]$} } @tracked];
+# Has every test of the rooms' run with the drawn files watched by gcov, if nothing that it depends
+# on is as it was then.
+sub watch {
+    my @files = keys %{{map { $_->{file} => 1 } @sites}};
+    my @notes = map { watched_of($_) =~ s/o$/gcno/r } @files;
+    my @counts = map { s/gcno$/gcda/r } @notes;
+    my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/|^tests/lib/} } @tracked;
+    @seen = grep { !m{^(bench/|tests/(?!lib/))} } @seen;
+    my $sources = md5_hex map({ slurp $_ } sort @seen), sort @files;
+
+    if (slurp('watched') ne $sources) {
+        unlink glob 'reached/*';
+        for my $f (@files) {
+            compile 'gcc', '-Og --coverage', $f, watched_of $f
+                or die slurp $log, "$f does not compile for gcov\n";
+        }
+        spew 'watched', $sources;
+    }
+    $code{$_->[0]} = 1 for gcov @notes;
+    link_library '--coverage', map { object_of($_) => watched_of $_ } @files
+        or die slurp $log, "the library does not link for gcov\n";
+    for my $t (sort keys %all) {
+        my ($longest) = sort { $b <=> $a } map { longest $t, $_ } grep { is_of($t, $_) } keys %rooms;
+        my $known = 'reached/' . $t =~ tr{/}{_}r;
+        my ($digest, $s, @lines) = split ' ', slurp $known;
+        if (($digest // '') ne md5_hex(slurp $t) || $s < 0 && -$s < $longest) {
+            unlink @counts;
+            ($s, my ($passed, $long)) = run_test $t, $longest;
+            @lines = map { $_->[0] } grep { $_->[1] =~ /^[1-9]/ } gcov @counts;
+            $left{$t} = 'fails without any change' unless $passed || $long;
+            next if $left{$t};
+            $s = -$longest unless $passed;
+            spew $known, join "\n", md5_hex(slurp $t), $s, @lines, '';
+        }
+        $usual{$t} = $s;
+        $left{$t} = "takes over $longest s" if $s < 0;
+        $reached{$t} = {map { $_ => 1, s/:.*//r => 1 } @lines};
+    }
+    link_library '' or die slurp $log;
 }
-my %all = map { $_ => 1 } map { @$_ } values %tests;
-my @programs = map { "build/" . s/\.c$//r } grep { /\.c$/ } sort keys %all;
-sh "$make $built build/linkwise build/bwprobe @programs >$log 2>&1"
-    or die slurp $log, "the tests do not build\n";
-$tests{$_} = [measured $_, @{$tests{$_}}] for sort keys %rooms;
+sub is_of { my ($test, $room) = @_; scalar grep { $_ eq $test } @{$tests{$room}} }
+watch;
+
+# The tests of its room that reach the line of a place, the quickest first; where gcov knows no code
+# on that line, the file.
+sub tests_of {
+    my $site = shift;
+    my ($file, $room) = ($site->{file}, room_of $site->{file});
+    my $line = "$file:" . line_of $site;
+    my $place = $code{$line} ? $line : $file;
+    my @tests = grep { !$left{$_} && $reached{$_}{$place} } @{$tests{$room}};
+    @tests = grep { $usual{$_} < longest $_, $room } @tests;
+    return sort { $usual{$a} <=> $usual{$b} || $a cmp $b } @tests;
+}
 
 # ---- the changes ----
 
@@ -242,34 +310,32 @@ sub restore {
     return unless defined $file;
     spew $file, $text;
     utime @times, $file;
-    rename "$log.o", object_of($file);
     undef $file;
 }
-sub object_of { 'build/obj/' . $_[0] =~ s/\.c$/.o/r }
 END { restore }
 
 # Who noticed; undef if it does not compile or is the same.
 sub noticed_by {
     my $site = shift;
-    my $by = 'survived';
+    my @tests = tests_of $site;
+    my $object = object_of $site->{file};
     $file = $site->{file};
     $text = slurp $file;
     @times = (stat $file)[8, 9];
     my $changed = $text;
     substr($changed, $site->{at}, length $site->{was}) = $CHANGE{$site->{was}};
-    my $object = object_of $file;
-    rename $object, "$log.o";
     spew $file, $changed;
-    undef $by unless build && slurp($object) ne slurp "$log.o";
-    for my $t (defined $by ? @{$tests{room_of $file}} : ()) {
-        my $limit = $LEAST_S + 5 * $usual{$t};
-        my ($s, $passed) = run_test $t, $limit;
-        next if $passed;
-        $by = $t . ($s > .9 * $limit ? ' (time)' : '');
-        last;
-    }
+    my $compiles = compile($ENV{CC}, '-O1', $file, "$log.o") && slurp($object) ne slurp "$log.o";
     restore;
-    return $by;
+    return undef unless $compiles;
+    return 'unreached' unless @tests;
+    link_library '', $object => "$log.o" or return undef;
+    for my $t (@tests) {
+        my $limit = $LEAST_S + 5 * $usual{$t};
+        my (undef, $passed, $long) = run_test $t, $limit;
+        return $t . ($long ? ' (time)' : '') unless $passed;
+    }
+    return sprintf 'survived %d', scalar @tests;
 }
 
 # The line of a place, with what it becomes in braces.
@@ -291,7 +357,8 @@ while ($count > 0 && @sites) {
     next unless defined $by;
     $count--;
     printf "%-30s %-30s %s\n", $where, $by =~ s{^tests/}{}r, $what;
-    $drawn{$_}++, $noticed{$_} += $by ne 'survived' for room_of($site->{file}), 'all';
+    $drawn{$_}++, $noticed{$_} += $by =~ m{/} for room_of($site->{file}), 'all';
 }
 printf "\n%-14s %8s %8s\n", qw(room drawn noticed);
 printf "%-14s %8d %7.0f%%\n", $_, $drawn{$_}, 100 * $noticed{$_} / $drawn{$_} for sort keys %drawn;
+printf "left out: %s, which %s\n", $_, $left{$_} for sort keys %left;

@@ -66,6 +66,42 @@ static void random_exchanges (void **state)
     }
 }
 
+/* The smooth price has a fiftieth of what the others take: of a chain of stages on one GPU each, by
+ * other people's models, the pipeline's sends and the mean stage's gradients. */
+static void smooth (void **state)
+{
+    (void) state;
+
+    for (int dp = 1; dp <= 2; dp++) {
+        struct setting s =
+            small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8, 1024, 16,
+                          config_of (1, 4, dp, 1));
+        struct costmodel_problem p;
+        struct costmodel_state *x;
+        struct costmodel_price price;
+        struct error err;
+        /* Three sends of 2 bytes there; a ring of two has once its bytes on the way. */
+        double sends = 3 * 2.0 * 1024 * 1024 / 10e9, syncs = 0;
+        int gpu[8];
+
+        in_file_order (gpu, 8);
+        s.kind = COSTMODEL_AMP;
+        for (int i = 0; i < 4 && dp == 2; i++) {
+            struct workload_stage held =
+                workload_stage_of (&s.model, &s.config, s.layers, i);
+
+            syncs +=
+                2.0 * workload_stage_params (&s.model, &s.config, &held).dense / 10e9;
+        }
+        p = problem_of (&s);
+        ok (costmodel_state_create (&p, gpu, 8, &x, &err), &err);
+        price = costmodel_state_price (x);
+        CLOSE (price.smooth_s - price.step_s, .02 * (sends + syncs / 4), 1e-9);
+        costmodel_state_destroy (x);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* A stage's time is that of its layers, all alike, of what stands at the ends, and what every
  * stage takes. */
 static void ends_and_layers (void **state)
@@ -250,7 +286,7 @@ static void long_walks (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges),
+    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges), cmocka_unit_test (smooth),
                                        cmocka_unit_test (ends_and_layers),
                                        cmocka_unit_test (long_walks)};
 

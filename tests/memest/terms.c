@@ -163,6 +163,26 @@ static void recomputed_layers (void **state)
     }
 }
 
+/* PyTorch's selective recomputation keeps a sublayer's input, queries, attention's output, one of keys
+ * and values, the MLP's inside once and the scores' sums. */
+static void every_second (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        bool sp = i & 1, wide = i & 2;
+        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        double h = s.m.hidden, kept = 2 * h / (sp ? 4 : 1) + 2 * h / 4 + 2 * 128;
+
+        s.j.precision = wide ? PREC_FP32 : PREC_BF16;
+        s.p.selective = SELECTIVE_PRODUCTS;
+        s.c.recompute = RECOMPUTE_SELECTIVE;
+        kept += s.m.ffn / 4.0;
+        CLOSE (memory_of (&s).activations_bytes,
+               3.0 * 2048 * ((wide ? 4 : 2) * kept + 4 * 32 / 4), 1e-12);
+    }
+}
+
 /* What a GPU type's framework keeps: a product's input once, in one byte where it is fp8; with
  * adapters their own inputs instead of the frozen ones'. */
 static void kept_inputs (void **state)
@@ -532,7 +552,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (dense_layers),     cmocka_unit_test (scores),
         cmocka_unit_test (expert_layers),    cmocka_unit_test (recomputed_layers),
-        cmocka_unit_test (kept_inputs),      cmocka_unit_test (packed_weights),
+        cmocka_unit_test (every_second),     cmocka_unit_test (kept_inputs),
+        cmocka_unit_test (packed_weights),
         cmocka_unit_test (sampled_inputs),   cmocka_unit_test (ends),
         cmocka_unit_test (buffers),          cmocka_unit_test (states),
         cmocka_unit_test (two_peaks),        cmocka_unit_test (flat_step),

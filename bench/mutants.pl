@@ -251,21 +251,23 @@ sub gcov {
 # Has every test of the rooms' run with the drawn files watched by gcov, if nothing that it depends
 # on is as it was then.
 sub watch {
-    my @files = keys %{{map { $_->{file} => 1 } @sites}};
-    my @notes = map { watched_of($_) =~ s/o$/gcno/r } @files;
-    my @counts = map { s/gcno$/gcda/r } @notes;
+    my ($known, @files) = split ' ', slurp 'watched';
     my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/|^tests/lib/} } @tracked;
     @seen = grep { !m{^(bench/|tests/(?!lib/))} } @seen;
-    my $sources = md5_hex map({ slurp $_ } sort @seen), sort @files;
+    my $sources = md5_hex map { slurp $_ } sort @seen;
+    my %files = map { $_ => 1 } ($known // '') eq $sources ? @files : ();
 
-    if (slurp('watched') ne $sources) {
+    if (grep { !$files{$_->{file}} } @sites) {
+        @files = sort keys %{{%files, map { $_->{file} => 1 } @sites}};
         unlink glob 'reached/*';
         for my $f (@files) {
             compile 'gcc', '-Og --coverage', $f, watched_of $f
                 or die slurp $log, "$f does not compile for gcov\n";
         }
-        spew 'watched', $sources;
+        spew 'watched', "$sources\n@files\n";
     }
+    my @notes = map { watched_of($_) =~ s/o$/gcno/r } @files;
+    my @counts = map { s/gcno$/gcda/r } @notes;
     $code{$_->[0]} = 1 for gcov @notes;
     link_library '--coverage', map { object_of($_) => watched_of $_ } @files
         or die slurp $log, "the library does not link for gcov\n";

@@ -83,6 +83,21 @@ holds "no communicator of all ranks: hosts and GPUs say who is who" "$T/no-world
 holds "rank 0's log alone" "$T/tp-2.21/0.log" \
     'n["processes"] == 1 and g["all ranks"]["partly_known"] == 1 and g["all ranks"]["compared"] == 1
      and g["dp"]["found"] == 1 and c["nccl ranks"]["verdict"] == "note"'
+for late in '' 1; do
+    logs "$plan" "$T/split$late" groups=world,tp,dp,pp split=1 late=$late
+    holds "split from the first${late:+, connected late}: told apart by parent, split and color" "$T/split$late" \
+        'g["tp"]["found"] == 8 == g["tp"]["compared"] and g["dp"]["found"] == 4 and g["pp"]["found"] == 8
+         and n["others"] == n["ambiguous"] == 0'
+done
+$L plan '4x2 h100-sxm5-80g intra:370 inter:48' llama-3.2-1b --seq 2048 --global-batch 32 --tp 1 --pp 4 --dp 2 \
+    --schedule 1f1b --threads 1 -o "$T/pp.json" >/dev/null
+logs "$T/pp.json" "$T/pp" groups=world,pp,pair,ends
+plan=$T/pp.json holds "neighbouring stages, and the first and the last" "$T/pp" \
+    'g["pp pair"]["found"] == g["pp pair"]["planned"] == 6 and g["embedding"]["found"] == g["embedding"]["planned"] == 2
+     and g["pp"]["found"] == 2 and n["others"] == n["ambiguous"] == 0'
+logs "$T/pp.json" "$T/pp-old" groups=world,pair shape=2.4
+plan=$T/pp.json holds "... without ids: those from the first stage may be either" "$T/pp-old" \
+    'g["pp pair"]["found"] == 4 and n["ambiguous"] == 4'
 expect 0 "several files" "2 files: 2 processes" $L check "$plan" --nccl-log "$T/tp-2.21/0.log" --nccl-log "$T/tp-2.21/5.log"
 expect 0 "a pattern" "7 files: 7 processes" $L check "$plan" --nccl-log "$T/tp-2.21/1?.log" --nccl-log "$T/tp-2.21/9.log"
 expect 0 "standard input" "1 files: 1 processes" sh -c "$L check $plan --nccl-log - <$T/tp-2.21/3.log"
@@ -94,6 +109,12 @@ says "sockets between nodes" "nccl sockets +note .* n0 to n1" "$T/slow"
 prints "nccl memory +note .*inside by shared memory, not P2P: n0, n1, n2"
 logs "$P" "$T/no-gdr" between=NET/IBext_v8/3
 says "no GPUDirect" "nccl GPUDirect +note +no GPUDirect on: n0, n1, n2" "$T/no-gdr"
+
+# Connections of the first collective are of the one communicator in which the process has that rank.
+logs "$P" "$T/late" groups=dp late=1 between=NET/Socket/0
+says "sockets, connected late" "nccl sockets +note .* n0 to n1" "$T/late"
+logs "$P" "$T/unplaced" groups=world,dp late=1 channels=1
+holds "... once there are two with these ranks none is told" "$T/unplaced" 'n["log"]["unplaced"] == 13'
 
 # A ring longer than NCCL's line needs the ranks' own lines.
 $L plan '8x8 h100-sxm5-80g intra:370 inter:48' llama-3.2-1b --seq 2048 --global-batch 64 --tp 1 --pp 1 --dp 64 --threads 1 \

@@ -71,6 +71,25 @@ static json_t *rank_of (json_t *doc, int rank)
     return json_array_get (json_object_get (doc, "ranks"), (size_t) rank);
 }
 
+/* Two ranks on one GPU are found where no reader has refused them. */
+static void shared (void **state)
+{
+    struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_plan plan;
+    struct topology_cluster *c =
+        cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20");
+    struct check_report r;
+    struct error err = {""};
+    (void) state;
+
+    ok (read_plan (good, &plan, &err), &err);
+    plan.place[0] = plan.place[1];
+    ok (check_plan (&plan, c, &profile, &r, &err), &err);
+    assert_int_equal (verdict_of (&r, "GPUs"), CHECK_FAILED);
+    workload_plan_release (&plan);
+    topology_cluster_destroy (c);
+}
+
 static void sound (void **state)
 {
     struct check_report r = check_doc (good);
@@ -136,6 +155,46 @@ static void edited_by_hand (void **state)
 }
 
 static void set_path (json_t *doc, const char *where, json_t *value);
+
+/* A rank moved by hand to the spare node: what it is there for decides, whichever rank it is. */
+static void moved_by_hand (void **state)
+{
+    (void) state;
+
+    for (int rank = 0; rank < 4; rank++) {
+        json_t *doc = json_deep_copy (good), *cluster = json_object_get (doc, "cluster");
+        json_t *nodes = json_object_get (cluster, "nodes"), *node, *spare = NULL;
+        const char *stage[] = {"stage 0 needs", "stage 1 needs"};
+        struct check_report r;
+        bool said = false;
+        size_t i;
+
+        json_array_foreach (nodes, i, node)
+        {
+            bool used = false;
+
+            for (int k = 0; k < 4; k++)
+                used = used || json_equal (json_object_get (node, "name"),
+                                           json_object_get (rank_of (doc, k), "node"));
+            spare = used ? spare : node;
+        }
+        json_object_set (rank_of (doc, rank), "node", json_object_get (spare, "name"));
+        json_object_set_new (rank_of (doc, rank), "gpu", json_integer (0));
+        /* Half of the memory, of which 95 % may be used: its stage is the fullest. */
+        json_object_set_new (spare, "gpu_type", json_string ("a100-sxm4-40g"));
+        r = check_doc (doc);
+        assert_int_equal (r.failed, 0);
+        for (int k = 0; k < r.n; k++)
+            said = said || (strstr (r.item[k].text, stage[rank / 2]) &&
+                            strstr (r.item[k].text, "the limit is 37.4 GiB"));
+        if (!said)
+            fail_msg ("rank %d: %s", rank, r.item[4].text);
+        json_object_set_new (spare, "state", json_string ("drained"));
+        r = check_doc (doc);
+        assert_int_equal (verdict_of (&r, "GPUs"), CHECK_FAILED);
+        json_decref (doc);
+    }
+}
 
 /* A member of a member. */
 static json_t *at_path (json_t *doc, const char *where)
@@ -557,6 +616,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (sound),         cmocka_unit_test (wrong_claims),
         cmocka_unit_test (false_figures), cmocka_unit_test (edited_by_hand),
+        cmocka_unit_test (moved_by_hand), cmocka_unit_test (shared),
         cmocka_unit_test (tables),        cmocka_unit_test (running),
         cmocka_unit_test (margins),       cmocka_unit_test (counts),
         cmocka_unit_test (breaches),      cmocka_unit_test (round_trip)};

@@ -1,5 +1,5 @@
 /* Whatever is played out, on random stages and links: an operation starts when its input has
- * arrived and its stage is free, neither before nor later; stages that choose take what has
+ * arrived and its stage is free, neither before nor later, and takes what it was given; stages that choose take what has
  * arrived, backward before forward before weights' gradients; interleaved stages go in
  * Megatron's order.  All of it is read off the events alone. */
 #include "tests/lib/fixture.h"
@@ -136,6 +136,19 @@ static void check_megatron (const struct film *f, int stage)
     }
 }
 
+/* What an operation takes, as it was given. */
+static double length (const struct film *f, const struct costmodel_event *e)
+{
+    int cell = e->chunk * f->p->stages + e->stage;
+
+    if (e->what == OPERATION_FORWARD)
+        return f->p->fwd_s[cell];
+    if (e->what == OPERATION_WEIGHTS)
+        return f->p->weight_s[cell];
+    return f->p->back_s[cell] -
+           (workload_schedule_splits_backward (f->s) ? f->p->weight_s[cell] : 0.0);
+}
+
 static void check (struct film *f)
 {
     const struct costmodel_pipeline *p = f->p;
@@ -159,6 +172,7 @@ static void check (struct film *f)
                                ? f->end[OPERATION_BACKWARD][k][e->micro]
                                : arrival (f, e->what, k, e->micro);
 
+            assert_true (fabs (e->end_s - e->start_s - length (f, e)) < EPS);
             assert_true (e->start_s >= input - EPS);
             assert_true (fabs (e->start_s - fmax (idle_from, input)) < EPS);
             if (chooses)

@@ -48,6 +48,72 @@ static void binding (void **state)
     topology_cluster_destroy (even.cluster);
 }
 
+/* The slowest links that are used, there and back, by their share of what is usual there. */
+static void slow_links (void **state)
+{
+    static const char line[] =
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\"}],"
+        "\"links\":{\"intra\":{\"latency_us\":5,\"bandwidth_gb_per_s\":[[null,90,90,90],"
+        "[90,null,45,90],[90,30,null,90],[90,90,90,null]]}}}";
+    struct setting of[] = {chain (1.0), chain (1.0)};
+    const double least[] = {1e9, 30e9}, next[] = {1e9, 45e9}, usual[] = {10e9, 90e9};
+    (void) state;
+
+    topology_cluster_destroy (of[1].cluster);
+    of[1].cluster = cluster_from (line);
+    for (int i = 0; i < 2; i++) {
+        struct costmodel_problem p = problem_of (&of[i]);
+        struct costmodel_binding slow[COSTMODEL_SLOW_LINKS];
+        struct error err = {""};
+        int n;
+
+        ok (costmodel_slow_links (&p, in_order, i ? COSTMODEL_INSIDE : COSTMODEL_BETWEEN,
+                                  slow, &n, &err),
+            &err);
+        assert_int_equal (n, 6); /* three boundaries */
+        CLOSE (slow[0].bytes_per_s, least[i], 1e-12);
+        CLOSE (slow[1].bytes_per_s, next[i], 1e-12);
+        for (int k = 0; k < n; k++) {
+            assert_true ((slow[k].src_gpu + slow[k].dst_gpu == 3) == (k < 2));
+            assert_int_equal (abs (slow[k].src_gpu - slow[k].dst_gpu), 1);
+            CLOSE (slow[k].median_bytes_per_s, usual[i], 1e-12);
+            CLOSE (slow[k].step_s, step_of (&of[i], in_order, NULL), 1e-12);
+        }
+        ok (costmodel_slow_links (&p, in_order, i ? COSTMODEL_BETWEEN : COSTMODEL_INSIDE,
+                                  slow, &n, &err),
+            &err);
+        assert_int_equal (n, 0);
+        topology_cluster_destroy (of[i].cluster);
+    }
+}
+
+/* Estimated links that a placement uses are counted once each, with the worst of their errors. */
+static void estimated (void **state)
+{
+    struct setting s = chain (10.0);
+    struct costmodel_problem p;
+    struct costmodel_estimate e;
+    struct error err = {""};
+    (void) state;
+
+    topology_cluster_destroy (s.cluster);
+    s.cluster = cluster_from (
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+        "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+        "{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+        "{\"name\":\"d\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"}],"
+        "\"links\":{\"inter\":{\"latency_us\":5,\"bandwidth_gb_per_s\":10,\"estimate_error\":"
+        "[[null,null,null,0.9],[null,null,0.1,null],[null,0.3,null,null],"
+        "[0.9,null,0.2,null]]}}}");
+    p = problem_of (&s);
+    ok (costmodel_estimate (&p, in_order, true, &e, &err), &err);
+    free (e.unmeasured);
+    assert_int_equal (e.links_used, 6);
+    assert_int_equal (e.links_estimated, 3);
+    CLOSE (e.estimate_error, .3, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Without sharing a step is what it is where nobody knows what nodes reach together: with
  * all of experts', context's, gradients' and stages' traffic between nodes. */
 static void sharing (void **state)
@@ -224,8 +290,9 @@ static void published (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (binding), cmocka_unit_test (trace), cmocka_unit_test (sharing),
-        cmocka_unit_test (published)};
+        cmocka_unit_test (binding),   cmocka_unit_test (slow_links),
+        cmocka_unit_test (estimated), cmocka_unit_test (trace),
+        cmocka_unit_test (sharing),   cmocka_unit_test (published)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

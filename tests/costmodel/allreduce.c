@@ -175,12 +175,42 @@ static void of_a_plan (void **state)
     }
 }
 
+/* What one GPU reaches in all is the most that a ring inside its node goes at, links being one number
+ * or each their own. */
+static void gpu_totals (void **state)
+{
+    static const char *const rate[] = {
+        "60", "100,\"gpu_gb_per_s\":60",
+        "[[null,100,100,100],[100,null,100,100],[100,100,null,100],[100,100,100,null]],"
+        "\"gpu_gb_per_s\":60"};
+    static const int gpu[] = {0, 1, 2, 3};
+    double first = 0;
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        struct setting s;
+        double step;
+
+        snprintf (text, sizeof text,
+                  "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":"
+                  "\"a100-sxm4-80g\"}],\"links\":{\"intra\":{\"latency_us\":5,"
+                  "\"bandwidth_gb_per_s\":%s}}}",
+                  rate[i]);
+        s = small_job_as (cluster_from (text), 4, 8192, 16, config_of (4, 1, 1, 1));
+        step = step_of (&s, gpu, NULL);
+        first = i ? first : step;
+        CLOSE (step, first, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (closed_forms), cmocka_unit_test (not_offered),
         cmocka_unit_test (chosen), cmocka_unit_test (published_h100),
-        cmocka_unit_test (of_a_plan)};
+        cmocka_unit_test (of_a_plan), cmocka_unit_test (gpu_totals)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * written out here. */
 #include "tests/lib/fixture.h"
 
-#include "costmodel/costmodel.h"
+#include "costmodel/costmodel_private.h"
 #include "memest/memest.h"
 
 #define SEQ 4096.0
@@ -144,22 +144,90 @@ static void times (void **state)
     assert_true (time_of (&twice, "*").fwd_s > 2.1 * a.fwd_s);
 }
 
-/* A scan takes five times what it moves: with twice the chunk, half as many states pass through
- * memory, 8 x n / C elements of 2 bytes, twice in backward. */
-static void scans_move (void **state)
+static struct machine machine_in (const struct bench *b)
 {
-    struct bench b = bench_of ("nemotron-nano-9b-v2", 1), twice = b;
     const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
-    double states = 8.0 * 80 * 128 * 128 / 128,
-           byte_s = 1.0 / (t->hbm_bytes_per_s * b.p.time.memory_bandwidth),
-           saved = 5 * 2 * (states / 2) * SEQ * byte_s;
-    struct costmodel_stage_time one = time_of (&b, "M"), less;
+
+    return (struct machine){
+        .wave_s = 1e-6,
+        .matrix_rate = t->bf16_flop_per_s * t->gemm_efficiency * b->p.time.gemm,
+        .memory_rate = t->hbm_bytes_per_s * b->p.time.memory_bandwidth,
+        .multiprocessors = t->multiprocessors,
+        .element_bytes = 2};
+}
+
+/* A layer that is nothing but a mixer: a norm and a residual, two products, and the scan at five
+ * times its products or what it moves, whichever is more; a convolution moves alone. */
+static void mixer_times (void **state)
+{
     (void) state;
 
-    twice.m.lin_chunk *= 2;
-    less = time_of (&twice, "M");
-    CLOSE (one.fwd_s - less.fwd_s, saved, 1e-9);
-    CLOSE (one.back_s - less.back_s, 2 * saved, 1e-9);
+    for (int i = 0; i < 3; i++) {
+        struct bench b = bench_of ("mamba2-2.7b", 1);
+        bool quick = i == 1, conv = i == 2; /* memory */
+        double fwd, again, chunk = conv ? INFINITY : 256, over = conv ? 1 : 5, peak;
+        double moved, scan, back, plain, h = 2560, weights;
+        struct workload_mixer x;
+        struct costmodel_stage_time s;
+        struct machine g;
+
+        b.m.linear = conv ? LINEAR_CONV : LINEAR_SSM;
+        b.m.lin_chunk = conv ? 0 : 256;
+        b.p.sums_in_products = false;
+        b.p.fused_accumulation = true;
+        b.p.memory.gradient_bytes = 4;
+        b.p.time.memory_bandwidth *= quick ? 100 : 1;
+        g = machine_in (&b);
+        x = workload_mixer_of (&b.m, 1);
+        workload_scan_flop (&b.m, 1, &fwd, &again);
+        peak = g.matrix_rate / b.p.time.gemm * b.p.time.attention;
+        moved = 2 * (2 * x.conv + 5 * x.inner + 2 * x.keys + 8 * x.states / chunk) * SEQ /
+                g.memory_rate;
+        plain = 10 * h * SEQ / g.memory_rate;
+        scan = over * fmax (fwd * SEQ / peak, moved);
+        back = over * fmax ((2 * fwd + again) * SEQ / peak, 2 * moved);
+        assert_true ((scan > over * moved) == quick && (back > over * 2 * moved) == quick);
+        weights = product_s (&g, 1, h, x.in, SEQ) + product_s (&g, 1, x.inner, h, SEQ) +
+                  8 * (x.in + x.inner) * h / g.memory_rate;
+        s = time_of (&b, "M");
+        CLOSE (s.fwd_s,
+               product_s (&g, 1, SEQ, x.in, h) + product_s (&g, 1, SEQ, h, x.inner) +
+                   scan + plain,
+               1e-9);
+        CLOSE (s.weight_s, weights, 1e-9);
+        CLOSE (s.back_s,
+               product_s (&g, 1, SEQ, h, x.in) + product_s (&g, 1, SEQ, x.inner, h) +
+                   weights + back + 2 * plain,
+               1e-9);
+    }
+}
+
+/* A gate on attention's output doubles the queries' product, and is multiplied into it. */
+static void attention_gates (void **state)
+{
+    struct bench b = bench_of ("llama-3-8b", 1);
+    const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
+    struct machine g = machine_in (&b);
+    double kept = 0, fwd = 0, q = 32 * 128, kv = 8 * 128;
+    (void) state;
+
+    for (int gate = 0; gate < 2; gate++) {
+        struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE};
+        struct workload_stage held = {.dense = 1};
+        struct memest_stage s;
+        struct costmodel_compute k;
+
+        b.m.attention_gate = gate;
+        memest_stage (&p, 0, &held, &s);
+        costmodel_compute (&b.m, &b.j, &b.c, &b.p, t, &k);
+        kept = s.activations_bytes - kept;
+        fwd = k.dense.fwd_s - fwd;
+    }
+    CLOSE (kept, 4 * q * SEQ, 1e-9);
+    CLOSE (fwd,
+           product_s (&g, 1, SEQ, 2 * q + 2 * kv, 4096) -
+               product_s (&g, 1, SEQ, q + 2 * kv, 4096) + 6 * q * SEQ / g.memory_rate,
+           1e-9);
 }
 
 /* Layers whose kind is not told take what any takes at least. */
@@ -217,6 +285,14 @@ static void operations (void **state)
     costmodel_tp_operations (&m, &c, &all, &fwd, &back);
     CLOSE (fwd, 56, 0);
     CLOSE (back, 56, 0);
+    c.recompute = RECOMPUTE_FULL; /* of 14 layers in 56 they come again in backward */
+    c.recompute_layers = 14;
+    costmodel_tp_operations (&m, &c, &all, &fwd, &back);
+    CLOSE (fwd, 56, 0);
+    CLOSE (back, 70, 0);
+    c.recompute_layers = 56;
+    costmodel_tp_operations (&m, &c, &all, &fwd, &back);
+    CLOSE (back, 112, 0);
 }
 
 int main (void)
@@ -225,7 +301,8 @@ int main (void)
         cmocka_unit_test (state_space_memory),
         cmocka_unit_test (other_mixers_memory),
         cmocka_unit_test (times),
-        cmocka_unit_test (scans_move),
+        cmocka_unit_test (mixer_times),
+        cmocka_unit_test (attention_gates),
         cmocka_unit_test (untold_layers),
         cmocka_unit_test (flop),
         cmocka_unit_test (operations),

@@ -252,7 +252,7 @@ sub gcov {
 # on is as it was then.
 sub watch {
     my ($known, @files) = split ' ', slurp 'watched';
-    my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/|^tests/lib/} } @tracked;
+    my @seen = grep { m{\.[ch]$|^launch/|^workload/profiles/} } @tracked;
     @seen = grep { !m{^(bench/|tests/(?!lib/))} } @seen;
     my $sources = md5_hex map { slurp $_ } sort @seen;
     my %files = map { $_ => 1 } ($known // '') eq $sources ? @files : ();
@@ -275,14 +275,16 @@ sub watch {
         my ($longest) = sort { $b <=> $a } map { longest $t, $_ } grep { is_of($t, $_) } keys %rooms;
         my $known = 'reached/' . $t =~ tr{/}{_}r;
         my ($digest, $s, @lines) = split ' ', slurp $known;
-        if (($digest // '') ne md5_hex(slurp $t) || $s < 0 && -$s < $longest) {
+        my @helpers = $t =~ /t$/ ? grep { m{^tests/lib/.*\.(sh|py)$} } @tracked : ();
+        my $now = md5_hex map { slurp $_ } $t, @helpers;
+        if (($digest // '') ne $now || $s < 0 && -$s < $longest) {
             unlink @counts;
             ($s, my ($passed, $long)) = run_test $t, $longest;
             @lines = map { $_->[0] } grep { $_->[1] =~ /^[1-9]/ } gcov @counts;
             $left{$t} = 'fails without any change' unless $passed || $long;
             next if $left{$t};
             $s = -$longest unless $passed;
-            spew $known, join "\n", md5_hex(slurp $t), $s, @lines, '';
+            spew $known, join "\n", $now, $s, @lines, '';
         }
         $usual{$t} = $s;
         $left{$t} = "takes over $longest s" if $s < 0;

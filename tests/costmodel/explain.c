@@ -254,6 +254,68 @@ static void trace (void **state)
     }
 }
 
+struct seen {
+    int n[4];
+    double end_s[4];
+};
+
+static void see (void *context, const struct costmodel_event *e)
+{
+    struct seen *x = context;
+
+    x->n[e->stage]++;
+    x->end_s[e->stage] = fmax (x->end_s[e->stage], e->end_s);
+}
+
+/* Every replica can be watched: all of its operations, and none of another's; the step ends with the
+ * last of them and what follows it. */
+static void replicas (void **state)
+{
+    struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8, 1024,
+                                     16, config_of (1, 4, 2, 1));
+    struct costmodel_problem p = problem_of (&s);
+    double step = 0, last[2] = {0};
+    (void) state;
+
+    s.cluster->node[7].speed = calloc (1, sizeof (double));
+    s.cluster->node[7].speed[0] = .5; /* the second replica's last stage */
+    for (int d = 0; d < 2; d++) {
+        struct seen seen = {{0}, {0}};
+        struct costmodel_watch watch = {see, &seen};
+        struct costmodel_tail tail[4];
+        struct error err = {""};
+
+        ok (costmodel_watch_replica (&p, in_order, d, &watch, tail, &err), &err);
+        for (int k = 0; k < 4; k++) {
+            assert_int_equal (seen.n[k], 2 * 8);
+            step = fmax (step, seen.end_s[k] + tail[k].sync_s + tail[k].optimizer_s);
+            last[d] = fmax (last[d], seen.end_s[k]);
+        }
+    }
+    assert_true (last[0] != last[1]);
+    CLOSE (step, step_of (&s, in_order, NULL), 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Parts of a step are told from another's one by one; cost models have names. */
+static void words (void **state)
+{
+    struct costmodel_breakdown a = {1, 2, 3, 4, 5, 6, 7, 8}, b = {9, 7, 5, 3, 1, 9, 7, 5};
+    static const double less[] = {-8, -5, -2, 1, 4, -3, 0, 3};
+    enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
+    (void) state;
+
+    costmodel_breakdown_less (&a, &b);
+    for (int k = 0; k < COSTMODEL_PARTS; k++)
+        CLOSE (costmodel_part_s (&a, k), less[k], 0);
+    for (int k = 0; k < 3; k++) {
+        assert_true (costmodel_kind_parse (
+            costmodel_kind_name ((enum costmodel_kind) k), &kind));
+        assert_int_equal (kind, k);
+    }
+    assert_false (costmodel_kind_parse ("pip", &kind));
+}
+
 /* Pipette's and AMP's sums, added up here from a stage's times (tp 1, dp 1). */
 static void published (void **state)
 {
@@ -292,7 +354,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (binding),   cmocka_unit_test (slow_links),
         cmocka_unit_test (estimated), cmocka_unit_test (trace),
-        cmocka_unit_test (sharing),   cmocka_unit_test (published)};
+        cmocka_unit_test (sharing),   cmocka_unit_test (published),
+        cmocka_unit_test (replicas),  cmocka_unit_test (words)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

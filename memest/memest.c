@@ -277,8 +277,6 @@ static double gathered_weights (const struct memest_problem *p,
     workload_class_sum (p->model, held, false, layer_weights, p, &dense);
     if (held->expert == 0 || workload_kinds_told (held))
         layer = fmax (layer, dense);
-    if (held->dense + held->expert == 0)
-        layer = workload_least_layer (p->model, false, layer_weights, p);
     return 2.0 * packed * layer + root +
            (p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root));
 }

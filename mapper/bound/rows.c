@@ -62,13 +62,13 @@ static double slack_of (const struct pipeline_case *pc, const struct layer_cost 
     return (l->dense_s - l->expert_s) * (m->expert_every - 1) / m->expert_every;
 }
 
-/* Nodes that the stages from..to are on at least, beyond one. */
+/* Nodes that the stages from..to are on at least, beyond one; 0 or less where one may do. */
 static int crossings (const struct pipeline_case *pc, int from, int to)
 {
     const struct bound_pipeline *x = pc->x;
     int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
 
-    if (pc->spans || x->per_node == 0 || !(x->cross_s > x->any_s) || rest <= 0)
+    if (pc->spans || x->per_node == 0)
         return 0;
     return (rest + x->per_node - 1) / x->per_node;
 }

@@ -73,7 +73,8 @@ for shape in 2.21 2.4; do
     logs "$plan" "$T/tp-$shape" groups=world,tp,dp,pp shape=$shape prefix=srun
     holds "$shape: tp, dp and pp groups are told apart" "$T/tp-$shape" \
         'g["tp"]["found"] == 8 == g["tp"]["compared"] and g["dp"]["found"] == 4 and g["pp"]["found"] == 8
-         and g["all ranks"]["found"] == 1 and n["others"] == n["ambiguous"] == 0'
+         and g["all ranks"]["found"] == 1 and n["others"] == n["ambiguous"] == 0
+         and c["nccl groups"]["verdict"] == "ok" and ": tp +0 s, dp +0 s," in c["nccl cost"]["found"]'
 done
 logs "$plan" "$T/back" groups=world,dp reverse=1
 holds "ranks in another order" "$T/back" 'g["dp"]["reordered"] == 4 and c["nccl groups"]["verdict"] == "note" and d["ok"]'

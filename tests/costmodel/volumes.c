@@ -112,6 +112,50 @@ static void gradients (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for its shared experts and
+ * for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's backward.
+ * What is recomputed comes again in backward, attention's with the whole layer alone. */
+static void operations (void **state)
+{
+    static const struct {
+        const char *model;
+        int etp;
+        unsigned modules; /* that are recomputed */
+        double expert, again[2]; /* of a layer with experts; of one without, of one with */
+    } t[] = {{"llama-3-8b", 8, 0, 0, {0, 0}},
+             {"llama-3-8b", 8, 1u << MODULE_MLP, 0, {1, 0}},
+             {"mixtral-8x7b", 1, 0, 1, {0, 0}},
+             {"mixtral-8x7b", 4, 0, 1 + 2 * 4 / 8.0, {0, 0}},
+             {"mixtral-8x7b", 4, 1u << MODULE_MOE, 1 + 2 * 4 / 8.0, {0, 2 * 4 / 8.0}},
+             {"mixtral-8x7b", 4, 1u << MODULE_SHARED_EXPERTS, 1 + 2 * 4 / 8.0, {0, 0}},
+             {"deepseek-v3", 1, 0, 2, {0, 0}},
+             {"deepseek-v3", 2, 0, 2 + 8 * 2 / 8.0, {0, 0}},
+             {"deepseek-v3", 2, 1u << MODULE_MOE, 2 + 8 * 2 / 8.0, {0, 1 + 8 * 2 / 8.0}},
+             {"deepseek-v3", 2, 1u << MODULE_SHARED_EXPERTS, 2 + 8 * 2 / 8.0, {0, 1}},
+             {"deepseek-v3", 2, 1u << MODULE_MLP, 2 + 8 * 2 / 8.0, {1, 0}}};
+    (void) state;
+
+    for (size_t i = 0; i < 2 * sizeof t / sizeof *t; i++) {
+        size_t k = i / 2;
+        struct workload_model m = model_of (t[k].model);
+        struct workload_config c = config_of (8, 1, 1, 1);
+        int experts = m.experts > 0 ? 2 : 0;
+        struct workload_stage held = {.dense = 3, .expert = experts};
+        double once = 3 * 2 + experts * t[k].expert, fwd, back;
+
+        held.embedding = i % 2;
+        held.head = i % 2;
+        m.mtp_layers = 0;
+        c.deg.etp = t[k].etp;
+        c.recompute = t[k].modules ? RECOMPUTE_SELECTIVE : RECOMPUTE_NONE;
+        c.recompute_modules = t[k].modules;
+        costmodel_tp_operations (&m, &c, &held, &fwd, &back);
+        CLOSE (fwd, once + held.embedding, 1e-12);
+        CLOSE (back, once + 3 * t[k].again[0] + experts * t[k].again[1] + held.head,
+               1e-12);
+    }
+}
+
 /* First and last stage sum the gradients of one matrix; not where they are one rank. */
 static void tied_embeddings (void **state)
 {
@@ -280,7 +324,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (tensors),         cmocka_unit_test (gradients),
-        cmocka_unit_test (tied_embeddings), cmocka_unit_test (model_flop),
+        cmocka_unit_test (operations),      cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop),
         cmocka_unit_test (visits),          cmocka_unit_test (sends),
     };
 

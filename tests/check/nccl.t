@@ -99,6 +99,8 @@ plan=$T/pp.json holds "neighbouring stages, and the first and the last" "$T/pp" 
 logs "$T/pp.json" "$T/pp-old" groups=world,pair shape=2.4
 plan=$T/pp.json holds "... without ids: those from the first stage may be either" "$T/pp-old" \
     'g["pp pair"]["found"] == 4 and n["ambiguous"] == 4'
+logs "$T/pp.json" "$T/dp-old" groups=world,dp shape=2.4
+plan=$T/pp.json holds "... the last stage begins no pair" "$T/dp-old" 'g["dp"]["found"] == 4 and n["ambiguous"] == 0'
 expect 0 "several files" "2 files: 2 processes" $L check "$plan" --nccl-log "$T/tp-2.21/0.log" --nccl-log "$T/tp-2.21/5.log"
 expect 0 "a pattern" "7 files: 7 processes" $L check "$plan" --nccl-log "$T/tp-2.21/1?.log" --nccl-log "$T/tp-2.21/9.log"
 expect 0 "standard input" "1 files: 1 processes" sh -c "$L check $plan --nccl-log - <$T/tp-2.21/3.log"

@@ -76,8 +76,7 @@ static void shared (void **state)
 {
     struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct workload_plan plan;
-    struct topology_cluster *c =
-        cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20");
+    struct topology_cluster *c = cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20");
     struct check_report r;
     struct error err = {""};
     (void) state;

@@ -175,8 +175,8 @@ static void of_a_plan (void **state)
     }
 }
 
-/* What one GPU reaches in all is the most that a ring inside its node goes at, links being one number
- * or each their own. */
+/* What one GPU reaches in all is the most that a ring inside its node goes at, links being one
+ * number or each their own. */
 static void gpu_totals (void **state)
 {
     static const char *const rate[] = {
@@ -209,8 +209,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (closed_forms), cmocka_unit_test (not_offered),
-        cmocka_unit_test (chosen), cmocka_unit_test (published_h100),
-        cmocka_unit_test (of_a_plan), cmocka_unit_test (gpu_totals)};
+        cmocka_unit_test (chosen),       cmocka_unit_test (published_h100),
+        cmocka_unit_test (of_a_plan),    cmocka_unit_test (gpu_totals)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

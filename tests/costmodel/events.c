@@ -1,7 +1,7 @@
 /* Whatever is played out, on random stages and links: an operation starts when its input has
- * arrived and its stage is free, neither before nor later, and takes what it was given; stages that choose take what has
- * arrived, backward before forward before weights' gradients; interleaved stages go in
- * Megatron's order.  All of it is read off the events alone. */
+ * arrived and its stage is free, neither before nor later, and takes what it was given; stages
+ * that choose take what has arrived, backward before forward before weights' gradients; interleaved
+ * stages go in Megatron's order.  All of it is read off the events alone. */
 #include "tests/lib/fixture.h"
 
 #include "costmodel/costmodel.h"

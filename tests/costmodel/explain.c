@@ -52,7 +52,8 @@ static void binding (void **state)
 static void slow_links (void **state)
 {
     static const char line[] =
-        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-80g\"}],"
+        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-"
+        "80g\"}],"
         "\"links\":{\"intra\":{\"latency_us\":5,\"bandwidth_gb_per_s\":[[null,90,90,90],"
         "[90,null,45,90],[90,30,null,90],[90,90,90,null]]}}}";
     struct setting of[] = {chain (1.0), chain (1.0)};
@@ -97,14 +98,16 @@ static void estimated (void **state)
     (void) state;
 
     topology_cluster_destroy (s.cluster);
-    s.cluster = cluster_from (
-        "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-        "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-        "{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
-        "{\"name\":\"d\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"}],"
-        "\"links\":{\"inter\":{\"latency_us\":5,\"bandwidth_gb_per_s\":10,\"estimate_error\":"
-        "[[null,null,null,0.9],[null,null,0.1,null],[null,0.3,null,null],"
-        "[0.9,null,0.2,null]]}}}");
+    s.cluster =
+        cluster_from ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":"
+                      "\"a100-sxm4-80g\"},"
+                      "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+                      "{\"name\":\"c\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"},"
+                      "{\"name\":\"d\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\"}],"
+                      "\"links\":{\"inter\":{\"latency_us\":5,\"bandwidth_gb_per_s\":10,"
+                      "\"estimate_error\":"
+                      "[[null,null,null,0.9],[null,null,0.1,null],[null,0.3,null,null],"
+                      "[0.9,null,0.2,null]]}}}");
     p = problem_of (&s);
     ok (costmodel_estimate (&p, in_order, true, &e, &err), &err);
     free (e.unmeasured);
@@ -267,8 +270,8 @@ static void see (void *context, const struct costmodel_event *e)
     x->end_s[e->stage] = fmax (x->end_s[e->stage], e->end_s);
 }
 
-/* Every replica can be watched: all of its operations, and none of another's; the step ends with the
- * last of them and what follows it. */
+/* Every replica can be watched: all of its operations, and none of another's; the step ends with
+ * the last of them and what follows it. */
 static void replicas (void **state)
 {
     struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8, 1024,
@@ -309,8 +312,8 @@ static void words (void **state)
     for (int k = 0; k < COSTMODEL_PARTS; k++)
         CLOSE (costmodel_part_s (&a, k), less[k], 0);
     for (int k = 0; k < 3; k++) {
-        assert_true (costmodel_kind_parse (
-            costmodel_kind_name ((enum costmodel_kind) k), &kind));
+        assert_true (
+            costmodel_kind_parse (costmodel_kind_name ((enum costmodel_kind) k), &kind));
         assert_int_equal (kind, k);
     }
     assert_false (costmodel_kind_parse ("pip", &kind));

@@ -186,7 +186,8 @@ static void mixer_times (void **state)
         plain = 10 * h * SEQ / g.memory_rate;
         scan = over * fmax (fwd * SEQ / peak, moved);
         back = over * fmax ((2 * fwd + again) * SEQ / peak, 2 * moved);
-        assert_true ((scan > over * moved) == quick && (back > over * 2 * moved) == quick);
+        assert_true ((scan > over * moved) == quick &&
+                     (back > over * 2 * moved) == quick);
         weights = product_s (&g, 1, h, x.in, SEQ) + product_s (&g, 1, x.inner, h, SEQ) +
                   8 * (x.in + x.inner) * h / g.memory_rate;
         s = time_of (&b, "M");

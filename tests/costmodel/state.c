@@ -73,9 +73,8 @@ static void smooth (void **state)
     (void) state;
 
     for (int dp = 1; dp <= 2; dp++) {
-        struct setting s =
-            small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8, 1024, 16,
-                          config_of (1, 4, dp, 1));
+        struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8,
+                                         1024, 16, config_of (1, 4, dp, 1));
         struct costmodel_problem p;
         struct costmodel_state *x;
         struct costmodel_price price;
@@ -286,9 +285,9 @@ static void long_walks (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_exchanges), cmocka_unit_test (smooth),
-                                       cmocka_unit_test (ends_and_layers),
-                                       cmocka_unit_test (long_walks)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (random_exchanges), cmocka_unit_test (smooth),
+        cmocka_unit_test (ends_and_layers), cmocka_unit_test (long_walks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

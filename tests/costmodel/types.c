@@ -10,14 +10,15 @@ static void pace (void **state)
     static const struct {
         const char *line, *slowest;
         int drained; /* a node, or -1 */
-    } t[] = {{"1x2 h100-sxm5-80g intra:400 inter:40 + 1x2 v100-sxm2-32g intra:100 inter:10 + "
-              "1x2 a100-sxm4-80g intra:200 inter:20",
-              "v100-sxm2-32g", -1},
-             {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
-              "v100-sxm2-32g", -1},
-             {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
-              "h100-sxm5-80g", 0},
-             {"1x2 h100-sxm5-80g intra:400 inter:40", "h100-sxm5-80g", 0}};
+    } t[] = {
+        {"1x2 h100-sxm5-80g intra:400 inter:40 + 1x2 v100-sxm2-32g intra:100 inter:10 + "
+         "1x2 a100-sxm4-80g intra:200 inter:20",
+         "v100-sxm2-32g", -1},
+        {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
+         "v100-sxm2-32g", -1},
+        {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
+         "h100-sxm5-80g", 0},
+        {"1x2 h100-sxm5-80g intra:400 inter:40", "h100-sxm5-80g", 0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {

@@ -112,16 +112,17 @@ static void gradients (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for its shared experts and
- * for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's backward.
- * What is recomputed comes again in backward, attention's with the whole layer alone. */
+/* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for shared experts
+ * and for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's
+ * backward.  What is recomputed comes again in backward, attention's with the whole layer alone. */
 static void operations (void **state)
 {
     static const struct {
         const char *model;
         int etp;
         unsigned modules; /* that are recomputed */
-        double expert, again[2]; /* of a layer with experts; of one without, of one with */
+        double expert,
+            again[2]; /* of a layer with experts; of one without, of one with */
     } t[] = {{"llama-3-8b", 8, 0, 0, {0, 0}},
              {"llama-3-8b", 8, 1u << MODULE_MLP, 0, {1, 0}},
              {"mixtral-8x7b", 1, 0, 1, {0, 0}},
@@ -323,10 +324,10 @@ static void sends (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (tensors),         cmocka_unit_test (gradients),
-        cmocka_unit_test (operations),      cmocka_unit_test (tied_embeddings),
-        cmocka_unit_test (model_flop),
-        cmocka_unit_test (visits),          cmocka_unit_test (sends),
+        cmocka_unit_test (tensors),    cmocka_unit_test (gradients),
+        cmocka_unit_test (operations), cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop), cmocka_unit_test (visits),
+        cmocka_unit_test (sends),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The lowest bound, compute alone: of one configuration in closed form, of the whole space the least of
- * all, tried one by one. */
+/* The lowest bound, compute alone: of one configuration in closed form, of the whole space the
+ * least of all, tried one by one. */
 #include "mapper/bound/bound.h"
 #include "mapper/pool/pool.h"
 #include "tests/lib/search.h"

@@ -150,6 +150,8 @@ says "a version that is not known" "nccl log +note .*3\.1\.0 \(2\.4 to 2\.28 are
   printf 'n0:1:2 [0] NCCL INFO Channel 00/02 : 0 1 n0:1:3 [1] NCCL INFO Channel 01/02 : 1 0\n'; } >"$T/odd"
 holds "lines that are not understood are counted, with their place" "$T/odd" \
     'n["log"]["not_understood"] == 4 and n["log"]["not_understood_at"][0]["line"] == n["log"]["lines"] - 3'
+{ cat "$T/same-2.21/0.log"; echo 'n0:1:2 [0] NCCL INFO Trees zz'; } >"$T/one"
+says "... a single one, too" "nccl lines +note +1 lines were not understood" "$T/one"
 : >"$T/empty"
 expect 1 "an empty log" "empty: expected lines of NCCL .* found 0 lines" $L check "$P" --nccl-log "$T/empty"
 expect 1 "a log of something else" "expected lines of NCCL" $L check "$P" --nccl-log tests/lib/tap.sh

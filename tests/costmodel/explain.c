@@ -54,8 +54,8 @@ static void slow_links (void **state)
     static const char line[] =
         "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-"
         "80g\"}],"
-        "\"links\":{\"intra\":{\"latency_us\":5,\"bandwidth_gb_per_s\":[[null,90,90,90],"
-        "[90,null,45,90],[90,30,null,90],[90,90,90,null]]}}}";
+        "\"links\":{\"intra\":{\"latency_us\":5,\"bandwidth_gb_per_s\":[[null,45,90,90],"
+        "[30,null,90,90],[90,90,null,90],[90,90,90,null]]}}}";
     struct setting of[] = {chain (1.0), chain (1.0)};
     const double least[] = {1e9, 30e9}, next[] = {1e9, 45e9}, usual[] = {10e9, 90e9};
     (void) state;
@@ -75,7 +75,7 @@ static void slow_links (void **state)
         CLOSE (slow[0].bytes_per_s, least[i], 1e-12);
         CLOSE (slow[1].bytes_per_s, next[i], 1e-12);
         for (int k = 0; k < n; k++) {
-            assert_true ((slow[k].src_gpu + slow[k].dst_gpu == 3) == (k < 2));
+            assert_true ((slow[k].src_gpu + slow[k].dst_gpu == (i ? 1 : 3)) == (k < 2));
             assert_int_equal (abs (slow[k].src_gpu - slow[k].dst_gpu), 1);
             CLOSE (slow[k].median_bytes_per_s, usual[i], 1e-12);
             CLOSE (slow[k].step_s, step_of (&of[i], in_order, NULL), 1e-12);
@@ -183,8 +183,9 @@ static void follow (struct arrow *a, const char *phase, double ns, const char *b
 
 /* Every operation is in the trace once, in time; what follows on a track starts no earlier
  * than what was before has ended, in whole nanoseconds, or viewers drop it; the last event
- * ends with the step.  An arrow goes from each operation whose output another stage needs over
- * the link's track to the one that needs it, and a send is as long as its rate says. */
+ * ends with the step.  Each track has one name.  An arrow goes from each operation whose output
+ * another stage needs over the link's track to the one that needs it, and a send is as long as its
+ * rate says. */
 static void trace (void **state)
 {
     static const struct {
@@ -206,6 +207,7 @@ static void trace (void **state)
         struct error err = {""};
         double last = 0, free_ns[TRACKS] = {0};
         struct arrow arrow[ARROWS] = {{0}};
+        int named[TRACKS] = {0};
         size_t k, operations = 0, sends = 0, arrows = 0;
         json_t *doc, *event;
 
@@ -223,6 +225,7 @@ static void trace (void **state)
             const json_t *sent = json_object_get (event, "args");
 
             assert_true (track < TRACKS && id < ARROWS);
+            named[track] += strcmp (name, "thread_name") == 0;
             if (strchr ("stf", phase[0])) {
                 follow (&arrow[id], phase, whole_ns (event, "ts"),
                         json_string_value (json_object_get (event, "bp")));
@@ -248,6 +251,8 @@ static void trace (void **state)
         assert_int_equal (operations, 16 * 4 * known[i].operations);
         assert_int_equal (sends, 16 * known[i].sends);
         assert_int_equal (arrows, 3 * sends);
+        for (k = 0; k < TRACKS; k++)
+            assert_int_equal (named[k], free_ns[k] > 0);
         for (k = 0; k < ARROWS; k++)
             assert_true (arrow[k].seen == 0 || arrow[k].seen == 3);
         CLOSE (last * 1e-6, step_of (&s, in_order, NULL), 1e-6);

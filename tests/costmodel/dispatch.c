@@ -61,6 +61,12 @@ static void visits (void **state)
     }
 }
 
+static void ignore (void *context, const struct costmodel_event *e)
+{
+    (void) context;
+    (void) e;
+}
+
 /* @param capacity  0: no tokens are dropped */
 static double ep_with_s (const char *cluster, const char *model, int ep,
                          bool deduplicated, double capacity)
@@ -89,6 +95,48 @@ static double ep_with_s (const char *cluster, const char *model, int ep,
     ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
     topology_cluster_destroy (s.cluster);
     return e.part.ep_s;
+}
+
+/* A stage's dense parameters are synchronised over all its ranks, its experts' over those that hold
+ * the same ones, one after the other. */
+static void synchronised (void **state)
+{
+    struct setting s =
+        small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10 inter-us:12"), 4, 1024, 64,
+                      config_of (1, 1, 8, 1));
+    struct costmodel_problem p;
+    struct costmodel_volume v;
+    struct workload_stage held;
+    struct workload_stage_params n;
+    struct costmodel_tail tail;
+    struct costmodel_watch watch = {ignore, NULL};
+    struct error err = {""};
+    static const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    double sum = 0;
+    (void) state;
+
+    s.model.experts = 4;
+    s.model.top_k = 2;
+    s.model.expert_ffn = 2048;
+    s.config.deg.ep = 2;
+    s.profile.time.dp_overlap = 0;
+    p = problem_of (&s);
+    costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+    held = workload_stage_of (&s.model, &s.config, s.layers, 0);
+    n = workload_stage_params (&s.model, &s.config, &held);
+    for (int ranks = 4; ranks <= 8; ranks += 4) {
+        struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
+                                   .between_bytes_per_s = 10e9 * s.profile.time.link_out,
+                                   .latency_s = (ranks - 1) * 12e-6,
+                                   .nodes = ranks,
+                                   .nvls = s.cluster->node[0].type->nvls_efficiency};
+
+        sum +=
+            costmodel_sync_s (&s.profile, &r, ranks, &v, ranks == 4 ? n.expert : n.dense);
+    }
+    ok (costmodel_watch_replica (&p, gpu, 0, &watch, &tail, &err), &err);
+    CLOSE (tail.sync_s, sum, 1e-9);
+    topology_cluster_destroy (s.cluster);
 }
 
 static double ep_s (const char *cluster, const char *model, int ep, bool deduplicated)
@@ -314,6 +362,7 @@ static void hide_where_joined (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
+                                       cmocka_unit_test (synchronised),
                                        cmocka_unit_test (capacity),
                                        cmocka_unit_test (between_nodes),
                                        cmocka_unit_test (shared_ways),

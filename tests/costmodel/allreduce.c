@@ -181,8 +181,8 @@ static void gpu_totals (void **state)
 {
     static const char *const rate[] = {
         "60", "100,\"gpu_gb_per_s\":60",
-        "[[null,100,100,100],[100,null,100,100],[100,100,null,100],[100,100,100,null]],"
-        "\"gpu_gb_per_s\":60"};
+        ("[[null,100,100,100],[100,null,100,100],[100,100,null,100],[100,100,100,null]],"
+         "\"gpu_gb_per_s\":60")};
     static const int gpu[] = {0, 1, 2, 3};
     double first = 0;
     (void) state;

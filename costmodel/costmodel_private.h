@@ -216,6 +216,27 @@ static inline bool has_experts (const struct terms *t, int stage)
     return t->problem.config->deg.ep > 1 && stage_experts (t, stage) > 0;
 }
 
+/** All-to-alls of expert groups beside each other: tokens go to their experts and back, in each
+ *  direction.  A group spans replicas, so that the slowest one holds up its whole stage. */
+struct exchange_row {
+    double once_s; /* the slowest, one way */
+    int unmeasured;
+    bool leaves; /* the row leaves a node */
+};
+
+/** Price a row of a stage's expert groups.  Where nodes' ways are shared (t->limited),
+ *  t->scratch->share has the groups of the whole stage: share_exchanges, until clear_shares. */
+struct exchange_row exchange_price (const struct terms *t, int stage, int row);
+void share_exchanges (const struct terms *t, int stage);
+
+/** Two rows as one. */
+struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b);
+
+/** Add to a slot that is priced alone its all-to-alls, of once_s one way each: forward, as many
+ *  backward, and as many more where that recomputes. */
+void slot_exchange (const struct terms *t, int stage, double once_s, bool out_of_node,
+                    struct slot_time *slot);
+
 /** Are a stage's slots priced together, since all of them use the nodes' ways at the same
  *  time? */
 static inline bool is_joint (const struct terms *t, int stage)

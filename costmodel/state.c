@@ -108,8 +108,7 @@ static bool has_sends (const struct costmodel_state *s, int stage)
     return is_published (s) ? stage < s->t.pp - 1 : has_boundary (&s->t, stage);
 }
 
-/* @return was it not touched yet? */
-static bool touch (struct touched *x, int number)
+bool touch (struct touched *x, int number)
 {
     if (x->is[number])
         return false;
@@ -142,8 +141,7 @@ static void touch_slot (struct costmodel_state *s, int slot)
         touch_sends (s, t->pp * t->dp + d);
 }
 
-/* Nothing is touched any more. */
-static void forget (struct touched *x)
+void forget (struct touched *x)
 {
     while (x->n > 0)
         x->is[x->list[--x->n]] = false;
@@ -212,7 +210,7 @@ static void touch_sharers (struct costmodel_state *s)
 
 /* ---- repricing ---- */
 
-static bool same_times (const struct slot_time *a, const struct slot_time *b)
+bool same_times (const struct slot_time *a, const struct slot_time *b)
 {
     return a->fwd_s == b->fwd_s && a->back_s == b->back_s && a->weight_s == b->weight_s &&
            memcmp (&a->embedding, &b->embedding, sizeof a->embedding) == 0 &&
@@ -225,7 +223,7 @@ static void reprice_slot (struct costmodel_state *s, int k)
     int stage = k / t->dp, d = k % t->dp;
     struct slot_time *slot = &s->r.slot[d * t->pp + stage], old = *slot;
 
-    if (is_joint (t, stage))
+    if (is_joint (t, stage) || s->x.any)
         return; /* with its whole stage */
     journal_slot (s, d * t->pp + stage);
     slot_price (t, stage, d, tp_share_of (s, stage), slot);
@@ -465,7 +463,9 @@ static void reprice (struct costmodel_state *s)
         if (!s->stage_dirty[i])
             continue;
         s->stage_dirty[i] = false;
-        if (is_joint (t, i))
+        if (s->x.any)
+            exchanges_reprice (s, i);
+        else if (is_joint (t, i))
             reprice_stage (s, i);
         reprice_tail (s, i);
     }
@@ -476,6 +476,7 @@ static void reprice (struct costmodel_state *s)
     }
     memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
     forget (&s->slots);
+    forget (&s->x.dirty);
     forget (&s->sends);
     if (is_published (s)) {
         sum_dirty (s);
@@ -516,6 +517,8 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         st = replicas_init (&s->r, &s->t, err);
     if (st == ST_OK)
         st = allocate (s, err);
+    if (st == ST_OK)
+        st = exchanges_init (s, err);
     if (st != ST_OK) {
         costmodel_state_destroy (s);
         return st;
@@ -539,6 +542,7 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->slot_node);
     free (s->stamp);
     free (s->slots.is);
+    exchanges_release (s);
     journal_release (s);
     free (s);
 }
@@ -555,6 +559,7 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
     for (int k = 0; k < t->pp * t->dp; k++)
         touch_slot (s, k);
+    exchanges_touch_all (s);
     find_slot_nodes (s);
     count_touched (s, 1);
     reprice (s);
@@ -571,6 +576,8 @@ static void exchange (struct costmodel_state *s, const int *a, const int *b, int
             touch_slot (s, a[k] / t->slot);
         if (b[k] < t->world)
             touch_slot (s, b[k] / t->slot);
+        exchanges_touch (s, a[k]);
+        exchanges_touch (s, b[k]);
     }
     count_touched (s, -1);
     for (int k = 0; k < n; k++) {
@@ -601,6 +608,7 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
     }
     exchange (s, a, b, n);
     forget (&s->slots);
+    forget (&s->x.dirty);
     forget (&s->sends);
     memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);
     memset (s->crossing, 0, pp * sizeof *s->crossing);

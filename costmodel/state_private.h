@@ -1,5 +1,5 @@
-/* Shared by the files of struct costmodel_state alone: state.c (what an exchange changes)
- * and state_journal.c (what was before). */
+/* Shared by the files of struct costmodel_state alone: state.c (what an exchange changes),
+ * state_experts.c (the same of all-to-alls) and state_journal.c (what was before). */
 #ifndef COSTMODEL_STATE_PRIVATE_H
 #define COSTMODEL_STATE_PRIVATE_H
 
@@ -12,13 +12,21 @@ struct stage_end {
     int unmeasured, sync_unmeasured;
 };
 
+/** A slot's time as it was. */
+struct journal_slot {
+    int at;
+    struct slot_time time;
+};
+
 /** What the last exchange changed, as it was before. */
 struct journal {
-    int n_slots, n_sends, n_replicas;
+    int n_slots, n_alone, n_rows, n_sends, n_replicas;
+    struct journal_slot *slot, *alone; /* [pp * dp] of replicas.slot, of exchanges.alone */
     struct {
         int at;
-        struct slot_time time;
-    } * slot; /* [pp * dp] */
+        struct exchange_row row;
+    } * row;                    /* [pp * exchanges.rows] */
+    struct exchange_row *added; /* [pp] */
     struct {
         int k, unmeasured;
         double there_s, back_s;
@@ -37,6 +45,17 @@ struct touched {
     bool *is; /* by number: is it on the list? */
 };
 
+/** All-to-alls of expert groups, which hold up all slots of a stage: each row of groups keeps its
+ *  price, each slot what it takes without them.  Rows are numbered stage by stage. */
+struct exchanges {
+    bool any;                   /* groups of several ranks, no context parallelism */
+    int rows, ranks;            /* of a stage; of a row */
+    struct slot_time *alone;    /* [dp * pp] as replicas.slot */
+    struct exchange_row *row;   /* [pp * rows] */
+    struct exchange_row *added; /* [pp] what the stage's slots wait for */
+    struct touched dirty;       /* [pp * rows] */
+};
+
 /** Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
  *  slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
  *  last stage to the first. */
@@ -47,6 +66,7 @@ struct costmodel_state {
     int n, nodes;
     int *layers, *gpu;
     struct replicas r;
+    struct exchanges x;
     struct slot_time *begun;     /* [dp] scratch of costmodel_state_begun_s */
     struct stage_end *stage_end; /* [pp] */
     double *latest_s, *sum_s;    /* [pp] scratch */
@@ -78,6 +98,29 @@ static inline int sends_at (const struct costmodel_state *s, int k)
     return row == s->t.pp ? k : d * s->t.pp + row;
 }
 
+/** Note a number that is to be repriced.  @return was it not touched yet? */
+bool touch (struct touched *x, int number);
+
+/** Nothing is touched any more. */
+void forget (struct touched *x);
+
+/** Do two slots take as long in a pipeline? */
+bool same_times (const struct slot_time *a, const struct slot_time *b);
+
+/* ---- state_experts.c ---- */
+
+/** @return ST_OK or ST_NOMEM; release it in any case */
+enum status exchanges_init (struct costmodel_state *s, struct error *err);
+void exchanges_release (struct costmodel_state *s);
+
+/** The rank at a position, or those of all, have other GPUs. */
+void exchanges_touch (struct costmodel_state *s, int position);
+void exchanges_touch_all (struct costmodel_state *s);
+
+/** Reprice the touched slots of a stage alone, its touched rows, and the slots that wait for
+ *  them; the replicas whose times changed are dirty. */
+void exchanges_reprice (struct costmodel_state *s, int stage);
+
 /* ---- state_journal.c ---- */
 
 /** @return ST_OK or ST_NOMEM; release it in any case */
@@ -88,8 +131,10 @@ void journal_release (struct costmodel_state *s);
 void journal_begin (struct costmodel_state *s);
 
 /** Note what is about to be repriced, each at most once: slot[at], sends k, the ends of
- *  replica d. */
+ *  replica d; slot[at] without all-to-alls, a row of these. */
 void journal_slot (struct costmodel_state *s, int at);
+void journal_alone (struct costmodel_state *s, int at);
+void journal_row (struct costmodel_state *s, int at);
 void journal_sends (struct costmodel_state *s, int k);
 void journal_replica (struct costmodel_state *s, int d);
 

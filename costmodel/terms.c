@@ -377,33 +377,51 @@ static void cp_price (const struct terms *t, int stage, struct slot_time *out, i
     clear_shares (t->scratch);
 }
 
-/* Expert parallelism: tokens go to their experts and back, in each direction; a group
- * spans replicas, so that the slowest group holds up the stage. */
-static double ep_price (const struct terms *t, int stage, int *unmeasured,
-                        bool *out_of_node)
+void share_exchanges (const struct terms *t, int stage)
 {
-    struct members ep = stage_groups (t, stage, GROUP_EP),
-                   sync = stage_groups (t, stage, GROUP_EXPERT_SYNC);
-    double worst = 0.0;
-
-    add_row_shares (t, ep, sync.n);
-    for (int k = 0; k < sync.n; k++)
-        *out_of_node |= !inside_node (t, ep.gpu + k * sync.stride, sync.stride);
-    for (int k = 0; k < sync.n; k++)
-        for (int j = 0; j < ep.stride; j++) {
-            struct members one = beside (&ep, k * sync.stride + j);
-
-            worst = fmax (worst, alltoall_of (t, &one, unmeasured));
-        }
-    clear_shares (t->scratch);
-    return worst;
+    add_row_shares (t, stage_groups (t, stage, GROUP_EP),
+                    stage_groups (t, stage, GROUP_EXPERT_SYNC).n);
 }
 
-/* Add a slot's all-to-alls, of fwd_s forward: as many backward, and as many more where that
- * recomputes.  Compute is all that the slot has so far but for other communication. */
-static void slot_ep (const struct terms *t, int stage, double fwd_s, bool out_of_node,
-                     struct slot_time *slot)
+struct exchange_row exchange_price (const struct terms *t, int stage, int row)
 {
+    struct members ep = stage_groups (t, stage, GROUP_EP);
+    int ranks = ep.n * ep.stride;
+    struct exchange_row out = {.leaves =
+                                   !inside_node (t, ep.gpu + row * ranks, ranks)};
+
+    for (int j = 0; j < ep.stride; j++) {
+        struct members one = beside (&ep, row * ranks + j);
+
+        out.once_s = fmax (out.once_s, alltoall_of (t, &one, &out.unmeasured));
+    }
+    return out;
+}
+
+struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b)
+{
+    return (struct exchange_row){fmax (a.once_s, b.once_s), a.unmeasured + b.unmeasured,
+                                 a.leaves || b.leaves};
+}
+
+/* All groups of a stage. */
+static struct exchange_row ep_price (const struct terms *t, int stage)
+{
+    int rows = stage_groups (t, stage, GROUP_EXPERT_SYNC).n;
+    struct exchange_row all = {0};
+
+    share_exchanges (t, stage);
+    for (int k = 0; k < rows; k++)
+        all = exchange_add (all, exchange_price (t, stage, k));
+    clear_shares (t->scratch);
+    return all;
+}
+
+/* Compute is all that the slot has so far but for other communication. */
+void slot_exchange (const struct terms *t, int stage, double once_s, bool out_of_node,
+                    struct slot_time *slot)
+{
+    double fwd_s = 2.0 * stage_experts (t, stage) * once_s;
     const struct workload_config *c = t->problem.config;
     double times = workload_repeats_exchange (c) ? 3.0 : 2.0, all = times * fwd_s;
     double compute = slot->fwd_s + slot->back_s - slot->tp_s - slot->cp_s;
@@ -418,12 +436,11 @@ static void slot_ep (const struct terms *t, int stage, double fwd_s, bool out_of
 int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
     const int *g = slot_gpus (t, stage, 0);
-    int unmeasured = 0, experts = stage_experts (t, stage), *share = t->scratch->share;
-    double once = 0.0;
-    bool out_of_node = false;
+    int unmeasured = 0, *share = t->scratch->share;
+    struct exchange_row all = {0};
 
     if (has_experts (t, stage))
-        once = ep_price (t, stage, &unmeasured, &out_of_node);
+        all = ep_price (t, stage);
     change_tp_shares (t, g, t->dp * t->cp, share, 1);
     for (int d = 0; d < t->dp; d++)
         slot_price (t, stage, d, share, &out[d * apart]);
@@ -433,11 +450,11 @@ int stage_price (const struct terms *t, int stage, struct slot_time *out, int ap
     for (int d = 0; d < t->dp; d++) {
         struct slot_time *slot = &out[d * apart];
 
-        if (once > 0.0)
-            slot_ep (t, stage, 2.0 * experts * once, out_of_node, slot);
+        if (all.once_s > 0.0)
+            slot_exchange (t, stage, all.once_s, all.leaves, slot);
         unmeasured += slot->unmeasured;
     }
-    return unmeasured;
+    return unmeasured + all.unmeasured;
 }
 
 /* ---- stage boundaries ---- */

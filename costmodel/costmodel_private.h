@@ -52,6 +52,7 @@ struct terms {
     struct costmodel_volume volume;
     struct workload_stage *held;          /* [pp] */
     struct workload_stage_params *params; /* [pp] */
+    double *tp_fwd, *tp_back;             /* [pp] operations of tensor parallelism */
     struct costmodel_stage_time *stage;   /* [pp * n_types] at speed 1 */
     bool plain;         /* one kind of link inside every node, one between any two */
     bool limited;       /* somewhere flows share what a node reaches */
@@ -89,6 +90,14 @@ void terms_release (struct terms *t);
 /** Let a stage hold other layers: its parameters and compute; its slots are not repriced. */
 void terms_hold (struct terms *t, int stage, const struct workload_stage *held);
 
+/** What one operation of a TP group takes. */
+struct tp_operation {
+    double once_s;
+    enum workload_all_reduce by;
+    int unmeasured;
+    bool leaves; /* the group leaves a node */
+};
+
 /** Scratch over nodes and group members. */
 struct scratch {
     int *share;    /* [n_nodes] groups or flows that use a node's way out; all 0 between
@@ -103,6 +112,10 @@ struct scratch {
     int *shared;   /* [n_nodes] nodes with a share */
     int n_shared;
     int *group, *times; /* [world] kinds of groups */
+    /* The last TP group that was priced inside a node, and that node's links and type. */
+    struct tp_operation inside;
+    const struct topology_links *inside_of;
+    int inside_type;
 };
 /** @return NULL when out of memory */
 struct scratch *scratch_create (int nodes, int world);

@@ -36,8 +36,9 @@ static double chunk_share (const struct terms *t, int stage, int chunk)
     return (double) held / layers;
 }
 
-/* Fill the first replica's pipeline.  @return false when a rank of it cannot be reached */
-static bool fill (const struct terms *t, const struct replicas *r,
+/* Fill the first replica's pipeline, the times of the first `chunks` of each stage.
+ * @return false when a rank of it cannot be reached */
+static bool fill (const struct terms *t, const struct replicas *r, int chunks,
                   struct costmodel_pipeline *p, double *work)
 {
     int pp = t->pp, v = t->problem.config->deg.vpp;
@@ -56,7 +57,7 @@ static bool fill (const struct terms *t, const struct replicas *r,
         const struct slot_time *s = &r->slot[i];
         const struct costmodel_stage_time *a = &s->embedding, *b = &s->head;
 
-        for (int c = 0; c < v; c++) {
+        for (int c = 0; c < chunks; c++) {
             double share = v == 1 ? 1.0 : chunk_share (t, i, c);
             int first = c == 0, last = c == v - 1;
 
@@ -84,7 +85,7 @@ void pipeline_play (const struct terms *t, struct replicas r, bool skip,
     enum workload_schedule schedule = t->problem.config->schedule;
     struct costmodel_pipeline p;
 
-    if (!fill (t, &r, &p, r.work))
+    if (!fill (t, &r, t->problem.config->deg.vpp, &p, r.work))
         never (t->pp, r.end_s);
     else if (!watch)
         costmodel_schedule (schedule, &p, skip, r.end_s,
@@ -96,13 +97,13 @@ void pipeline_play (const struct terms *t, struct replicas r, bool skip,
 void pipeline_play_two (const struct terms *t, const struct replicas r[2])
 {
     enum workload_schedule schedule = t->problem.config->schedule;
-    int one = 3 * t->pp * t->problem.config->deg.vpp;
+    int v = t->problem.config->deg.vpp, one = 3 * t->pp * v;
     double *const end_s[2] = {r[0].end_s, r[1].end_s}, *work = r[0].work;
     struct costmodel_pipeline p[2];
     bool ok[2];
 
     for (int y = 0; y < 2; y++) {
-        ok[y] = fill (t, &r[y], &p[y], work + y * one);
+        ok[y] = fill (t, &r[y], v, &p[y], work + y * one);
         if (!ok[y])
             never (t->pp, end_s[y]);
     }
@@ -140,7 +141,7 @@ bool pipeline_least (const struct terms *t, struct replicas r)
 
     if (!plain && c->schedule != SCHEDULE_INTERLEAVED && c->schedule != SCHEDULE_GPIPE)
         return false;
-    if (!fill (t, &r, &p, r.work)) {
+    if (!fill (t, &r, 1, &p, r.work)) {
         never (t->pp, r.end_s);
         return true;
     }

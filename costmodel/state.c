@@ -129,8 +129,7 @@ static void touch_slot (struct costmodel_state *s, int slot)
     const struct terms *t = &s->t;
     int stage = slot / t->dp, d = slot % t->dp, before = (stage + t->pp - 1) % t->pp;
 
-    if (!touch (&s->slots, slot))
-        return;
+    touch (&s->slots, slot); /* its layers may have been, without its sends */
     s->stage_dirty[stage] = true;
     if (has_sends (s, stage))
         touch_sends (s, slot);
@@ -639,8 +638,9 @@ void costmodel_state_layers (struct costmodel_state *s, const int *layers)
             continue;
         s->layers[i] = layers[i];
         terms_hold (t, i, &held);
+        s->stage_dirty[i] = true;
         for (int d = 0; d < t->dp; d++)
-            touch_slot (s, i * t->dp + d);
+            touch (&s->slots, i * t->dp + d); /* sends are as they were */
     }
 }
 

@@ -10,6 +10,10 @@ void terms_hold (struct terms *t, int stage, const struct workload_stage *held)
 
     t->held[stage] = *held;
     t->params[stage] = workload_stage_params (p->model, p->config, held);
+    costmodel_tp_operations (p->model, p->config, held, &t->tp_fwd[stage],
+                             &t->tp_back[stage]);
+    t->tp_back[stage] +=
+        costmodel_gate_operations (p->model, p->config, p->profile, held);
     for (int k = 0; k < t->n_types; k++)
         if (!t->refused[k])
             costmodel_stage_compute (p->config, p->profile, &t->compute[k], held,
@@ -62,11 +66,13 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
     t->type_of_node = malloc ((size_t) c->n_nodes * sizeof (int));
     t->held = calloc ((size_t) d->pp, sizeof *t->held);
     t->params = calloc ((size_t) d->pp, sizeof *t->params);
+    t->tp_fwd = malloc (2 * (size_t) d->pp * sizeof *t->tp_fwd);
     t->scratch = scratch_create (c->n_nodes, t->world);
-    if (!t->type_of_node || !t->held || !t->params || !t->scratch) {
+    if (!t->type_of_node || !t->held || !t->params || !t->tp_fwd || !t->scratch) {
         terms_release (t);
         return err_nomem (err);
     }
+    t->tp_back = t->tp_fwd + d->pp;
     t->limited = c->has_pair_totals && !p->unshared;
     t->plain = !c->has_gpu_links;
     for (int i = 0; i < c->n_nodes; i++) {
@@ -100,6 +106,7 @@ void terms_release (struct terms *t)
     free (t->type_of_node);
     free (t->held);
     free (t->params);
+    free (t->tp_fwd);
     free (t->stage);
     scratch_destroy (t->scratch);
     *t = (struct terms){0};
@@ -314,35 +321,59 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     out->cp_s = fwd + back;
 }
 
+static struct tp_operation price_operation (const struct terms *t, const int *gpu,
+                                            const int *share)
+{
+    const struct costmodel_problem *p = &t->problem;
+    struct costmodel_ring r =
+        ring_of (t, &(struct members){gpu, t->tp, 1, NULL}, share, "tp");
+
+    return (struct tp_operation){
+        costmodel_tp_operation_s (p->profile, p->config, &r, t->volume.tp_bytes),
+        p->config->sequence_parallel
+            ? ALL_REDUCE_RING
+            : costmodel_allreduce_by (p->profile, &r, t->tp, t->volume.tp_bytes),
+        r.unmeasured, r.nodes > 1};
+}
+
+/* A TP group's operation.  Inside nodes of one kind of link it is the same on all of a type. */
+static struct tp_operation tp_operation_of (const struct terms *t, const int *gpu,
+                                            const int *share)
+{
+    struct scratch *s = t->scratch;
+    int node = t->node_of[gpu[0]], type = t->type_of_node[node];
+    const struct topology_links *intra = t->problem.cluster->node[node].intra;
+
+    if (!t->plain || !inside_node (t, gpu, t->tp))
+        return price_operation (t, gpu, share);
+    if (s->inside_of != intra || s->inside_type != type) {
+        s->inside = price_operation (t, gpu, share);
+        s->inside_of = intra;
+        s->inside_type = type;
+    }
+    return s->inside;
+}
+
 void slot_price (const struct terms *t, int stage, int d, const int *share,
                  struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
     const int *g = slot_gpus (t, stage, d);
     struct slot_time slot = {.tp_by = ALL_REDUCE_RING};
-    double once = 0.0, fwd_ops, back_ops;
+    double once = 0.0, fwd_ops = t->tp_fwd[stage], back_ops = t->tp_back[stage];
     bool out_of_node = false;
 
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
-        struct members tp = {g + k * t->tp, t->tp, 1, NULL};
-        struct costmodel_ring r = ring_of (t, &tp, share, "tp");
-        double op =
-            costmodel_tp_operation_s (p->profile, p->config, &r, t->volume.tp_bytes);
+        struct tp_operation op = tp_operation_of (t, g + k * t->tp, share);
 
-        if (op > once) {
-            once = op;
-            slot.tp_by =
-                p->config->sequence_parallel
-                    ? ALL_REDUCE_RING
-                    : costmodel_allreduce_by (p->profile, &r, t->tp, t->volume.tp_bytes);
+        if (op.once_s > once) {
+            once = op.once_s;
+            slot.tp_by = op.by;
         }
-        out_of_node |= r.nodes > 1;
-        slot.unmeasured += r.unmeasured;
+        out_of_node |= op.leaves;
+        slot.unmeasured += op.unmeasured;
     }
-    costmodel_tp_operations (p->model, p->config, &t->held[stage], &fwd_ops, &back_ops);
-    back_ops +=
-        costmodel_gate_operations (p->model, p->config, p->profile, &t->held[stage]);
     if (once > 0.0) {
         double fwd = costmodel_tp_exposed_s (p->profile, p->config, fwd_ops * once,
                                              slot.fwd_s),

@@ -301,106 +301,6 @@ static void reprice_tail (struct costmodel_state *s, int stage)
     end->sync_unmeasured = unmeasured;
 }
 
-/* Do two replicas take as long everywhere, as they do where links and GPUs are alike? */
-static bool same_replicas (const struct costmodel_state *s, int a, int b)
-{
-    size_t pp = (size_t) s->t.pp, bytes = pp * sizeof (double);
-    struct replicas x = replicas_from (&s->r, &s->t, a),
-                    y = replicas_from (&s->r, &s->t, b);
-    bool same = memcmp (x.send_s, y.send_s, bytes) == 0 &&
-                memcmp (x.return_s, y.return_s, bytes) == 0;
-
-    for (size_t i = 0; i < pp && same; i++)
-        same = same_times (&x.slot[i], &y.slot[i]);
-    return same;
-}
-
-/* Play the pipelines of the dirty replicas, two at a time; those that are like the first of
- * them end when it does. */
-static void play_dirty (struct costmodel_state *s)
-{
-    const struct terms *t = &s->t;
-    struct replicas two[2];
-    int pp = t->pp, waiting = 0, first = -1;
-
-    for (int d = 0; d < t->dp; d++) {
-        if (!s->replica_dirty[d])
-            continue;
-        if (first < 0)
-            first = d;
-        else if (same_replicas (s, first, d))
-            continue;
-        s->replica_dirty[d] = false;
-        two[waiting++] = replicas_from (&s->r, t, d);
-        if (waiting == 2) {
-            pipeline_play_two (t, two);
-            waiting = 0;
-        }
-    }
-    if (waiting == 1)
-        pipeline_play (t, two[0], true, NULL);
-    for (int d = 0; d < t->dp; d++)
-        if (s->replica_dirty[d]) {
-            memcpy (s->r.end_s + d * pp, s->r.end_s + first * pp,
-                    (size_t) pp * sizeof (double));
-            s->replica_dirty[d] = false;
-        }
-}
-
-/* The largest end decides; the others count a little, so that a search sees a way where
- * the largest alone is flat. */
-#define SMOOTH_WEIGHT 0.02
-#define ROUNDING 1e-9 /* of sums in another order */
-
-static void sum_up (struct costmodel_state *s)
-{
-    const struct terms *t = &s->t;
-    struct costmodel_price price = {.unmeasured = s->unmeasured};
-    double others = 0.0;
-    int pp = t->pp;
-
-    memset (s->latest_s, 0, (size_t) pp * sizeof *s->latest_s);
-    memset (s->sum_s, 0, (size_t) pp * sizeof *s->sum_s);
-    for (int d = 0; d < t->dp; d++) {
-        const double *end = s->r.end_s + d * pp;
-
-        for (int i = 0; i < pp; i++) {
-            s->latest_s[i] = end[i] > s->latest_s[i] ? end[i] : s->latest_s[i];
-            s->sum_s[i] += end[i];
-        }
-    }
-    for (int i = 0; i < pp; i++) {
-        double tail = s->stage_end[i].sync_s + s->stage_end[i].optimizer_s;
-
-        if (i == 0 || i == pp - 1)
-            tail += s->tied_s;
-        price.step_s = fmax (price.step_s, s->latest_s[i] + tail);
-        others += s->sum_s[i] / t->dp + tail;
-    }
-    if (!isfinite (price.step_s))
-        price.step_s = INFINITY;
-    price.smooth_s = price.step_s + SMOOTH_WEIGHT * others / pp;
-    s->price = price;
-}
-
-/* Is the price above what is asked for, whatever the schedules do?  It is what is known then, and
- * replicas stay dirty. */
-static bool is_beyond (struct costmodel_state *s)
-{
-    const struct costmodel_price *most = &s->most, *least = &s->price;
-
-    if (!(fmin (most->step_s, most->smooth_s) < INFINITY) ||
-        s->unmeasured < most->unmeasured)
-        return false;
-    for (int d = 0; d < s->t.dp; d++)
-        if (s->replica_dirty[d] &&
-            !pipeline_least (&s->t, replicas_from (&s->r, &s->t, d)))
-            return false;
-    sum_up (s);
-    return least->step_s > most->step_s * (1.0 + ROUNDING) ||
-           least->smooth_s > most->smooth_s * (1.0 + ROUNDING);
-}
-
 /* Add up the slowest lane of every dirty replica. */
 static void sum_dirty (struct costmodel_state *s)
 {
@@ -481,13 +381,7 @@ static void reprice (struct costmodel_state *s)
         sum_dirty (s);
         sum_published (s);
     } else {
-        for (int d = 0; d < t->dp; d++)
-            if (s->replica_dirty[d])
-                journal_replica (s, d);
-        if (!is_beyond (s)) {
-            play_dirty (s);
-            sum_up (s);
-        }
+        play_replicas (s);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Shared by the files of struct costmodel_state alone: state.c (what an exchange changes),
- * state_experts.c (the same of all-to-alls) and state_journal.c (what was before). */
+ * state_experts.c (the same of all-to-alls), state_play.c (of pipelines) and state_journal.c (what
+ * was before). */
 #ifndef COSTMODEL_STATE_PRIVATE_H
 #define COSTMODEL_STATE_PRIVATE_H
 
@@ -120,6 +121,15 @@ void exchanges_touch_all (struct costmodel_state *s);
 /** Reprice the touched slots of a stage alone, its touched rows, and the slots that wait for
  *  them; the replicas whose times changed are dirty. */
 void exchanges_reprice (struct costmodel_state *s, int stage);
+
+/* ---- state_play.c ---- */
+
+/** The largest end decides; the others count a little, so that a search sees a way where
+ *  the largest alone is flat. */
+#define SMOOTH_WEIGHT 0.02
+
+/** Play the dirty replicas and price the whole; where it is above s->most, only so far. */
+void play_replicas (struct costmodel_state *s);
 
 /* ---- state_journal.c ---- */
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define GRID_SMALL 32         /* nodes */
+#define SINGLE_NODES 64 /* of a grid in which single GPUs may gain what lets them be taken */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define FEW_TRIES 60000       /* placements of all splits in a larger pool */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
@@ -29,7 +30,7 @@ static int moves_for (const struct placer *x, int effort)
 }
 
 /* Moves on the grid cost less by far, on a large one more than on a small one.
- * @return was that all that large pools need? */
+ * @return was it one? */
 static bool on_grid (struct placer *x, int effort, struct candidate *k)
 {
     int nodes = x->pool->n_nodes, runs = nodes > GRID_SMALL ? 4 : 6;
@@ -37,8 +38,7 @@ static bool on_grid (struct placer *x, int effort, struct candidate *k)
     if (nodes > GRID_LARGE)
         effort = 1;
     return improve_on_grid (x, effort > 1 ? runs : 1,
-                            (effort + 1) / 2 * (16000 + 150L * nodes), k) &&
-           nodes > GRID_LARGE;
+                            (effort + 1) / 2 * (16000 + 150L * nodes), k);
 }
 
 /* Is the start so slow that no moves will make it the best? */
@@ -54,6 +54,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
 {
     struct effort some = *e;
     int moves = moves_for (x, e->exact);
+    bool grid;
     double grid_s;
 
     if (place_tries_all (x->pool))
@@ -64,7 +65,8 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     }
     if (is_hopeless (e, by_node) && is_hopeless (e, any))
         return ST_OK;
-    if (on_grid (x, e->grid, by_node))
+    grid = on_grid (x, e->grid, by_node);
+    if (grid && x->pool->n_nodes > GRID_LARGE) /* that was all that large pools need */
         moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
@@ -80,7 +82,8 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     }
     if (mapper_price_less (&by_node->price, &any->price))
         candidate_copy (x, by_node, any);
-    improve_by_gpu (x, moves, any);
+    if (!grid || granularity != MAPPER_AUTO || x->pool->n_nodes <= SINGLE_NODES)
+        improve_by_gpu (x, moves, any);
     out->moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;
     return ST_OK;
 }

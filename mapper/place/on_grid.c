@@ -260,8 +260,7 @@ static void keep (struct on_grid *o, struct candidate *k)
     layout_fill (x, &straight);
     if (!straight || !pool_pins_hold (x->pool, x->order, x->world))
         return;
-    costmodel_state_reset (x->state, x->order);
-    price = costmodel_state_price (x->state);
+    price = price_order (x, x->order, k->price);
     if (!mapper_price_less (&price, &k->price))
         return;
     k->price = price;

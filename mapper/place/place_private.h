@@ -147,6 +147,10 @@ static inline bool stage_may_use (const struct placer *x, int position, int gpu)
                       x->pool->class_of_gpu[gpu]];
 }
 
+/** Price an order where it is better than that; it may only say that it is not. */
+struct costmodel_price price_order (struct placer *x, const int *gpu,
+                                    struct costmodel_price than);
+
 /** Has every node consecutive ranks? */
 bool is_by_node (struct placer *x, const int *gpu);
 

@@ -233,6 +233,17 @@ struct starts {
     struct candidate *by_node, *any;
 };
 
+struct costmodel_price price_order (struct placer *x, const int *gpu,
+                                    struct costmodel_price than)
+{
+    than.smooth_s = INFINITY;
+    costmodel_state_limit (x->state, than);
+    costmodel_state_reset (x->state, gpu);
+    than.step_s = INFINITY;
+    costmodel_state_limit (x->state, than);
+    return costmodel_state_price (x->state);
+}
+
 /* Price the order in hand; keep it where it is legal and better. */
 static void try_order (struct placer *x, const struct starts *s)
 {
@@ -242,8 +253,7 @@ static void try_order (struct placer *x, const struct starts *s)
 
     if (!order_ok (x, x->order) || !pool_pins_hold (x->pool, x->order, x->world))
         return;
-    costmodel_state_reset (x->state, x->order);
-    price = costmodel_state_price (x->state);
+    price = price_order (x, x->order, keep[n_keep - 1]->price);
     for (int i = 0; i < n_keep; i++)
         if (mapper_price_less (&price, &keep[i]->price)) {
             keep[i]->price = price;

@@ -103,6 +103,8 @@ static enum status parse_header (const char *path, struct npy *m, struct error *
                         start + dict_len + entries, m->n, m->n, len);
     if (!swapped (m) && !m->fortran && item == 8 && (start + dict_len) % 8 == 0)
         m->v = (const double *) (const void *) m->entry;
+    if (!swapped (m) && !m->fortran && item == 4 && (start + dict_len) % 4 == 0)
+        m->f = (const float *) (const void *) m->entry;
     return ST_OK;
 }
 

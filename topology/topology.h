@@ -105,10 +105,13 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j);
 /** Entry i -> j in SI units; NaN when unmeasured. */
 static inline double topology_matrix_at (const struct topology_matrix *m, int i, int j)
 {
+    size_t at = (size_t) i * (size_t) m->n + (size_t) j;
+
     if (m->n == 0)
         return m->number;
-    return m->v ? m->v[(size_t) i * (size_t) m->n + (size_t) j] * m->scale
-                : topology_matrix_entry (m, i, j);
+    return m->v       ? m->v[at] * m->scale
+           : m->npy.f ? (double) m->npy.f[at] * m->scale
+                      : topology_matrix_entry (m, i, j);
 }
 
 /** Links of a GPU type's usual machines (usual.c): of a pair inside, and a node's NICs together. */

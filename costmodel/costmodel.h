@@ -475,7 +475,7 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e);
  *  is kept up to date part by part. */
 struct costmodel_state;
 
-/** @param[in] gpu    [n] distinct GPUs, n >= world
+/** @param[in] gpu    [n] distinct GPUs, n >= world; NULL: there is no price before a reset
  *  @param[out] out   destroy with costmodel_state_destroy
  *  @return ST_OK, ST_NOMEM, or ST_INVALID if a GPU type cannot run the precision */
 enum status costmodel_state_create (const struct costmodel_problem *p, const int *gpu,

@@ -416,7 +416,8 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         costmodel_state_destroy (s);
         return st;
     }
-    costmodel_state_reset (s, gpu);
+    if (gpu)
+        costmodel_state_reset (s, gpu);
     *out = s;
     return ST_OK;
 }

@@ -109,7 +109,6 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
 {
     const struct mapper_problem *p = pool->problem;
     struct costmodel_problem priced;
-    enum status st;
 
     *x = (struct drawn){.pool = pool,
                         .c = c,
@@ -124,9 +123,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
         return err_set (err, ST_NOFIT, "no split of the layers fits");
     pool_sure_caps (pool, c, x->cap);
     priced = mapper_priced (p, c, x->layers);
-    st = pool_default_order (pool, x->gpu, err);
-    return st == ST_OK ? costmodel_state_create (&priced, x->gpu, x->n, &x->state, err)
-                       : st;
+    return costmodel_state_create (&priced, NULL, x->n, &x->state, err);
 }
 
 void drawn_release (struct drawn *x)

@@ -270,7 +270,8 @@ static void long_walks (void **state)
         struct costmodel_state *fresh;
 
         memcpy (gpu, costmodel_state_gpus (x), sizeof gpu);
-        ok (costmodel_state_create (&p, gpu, 32, &fresh, &err), &err);
+        ok (costmodel_state_create (&p, NULL, 32, &fresh, &err), &err);
+        costmodel_state_reset (fresh, gpu);
         assert_true (costmodel_state_price (x).step_s ==
                      costmodel_state_price (fresh).step_s);
         assert_true (costmodel_state_price (x).smooth_s ==

@@ -128,6 +128,60 @@ static enum status refuse (const struct placer *x, enum mapper_granularity granu
                         : "no placement was found that is connected and fits in memory");
 }
 
+struct begun {
+    struct begun_split of[2]; /* by_speed */
+};
+
+struct begun *begun_create (void)
+{
+    return calloc (1, sizeof (struct begun));
+}
+
+void begun_destroy (struct begun *b)
+{
+    for (int i = 0; b && i < 2; i++) {
+        free (b->of[i].layers);
+        free (b->of[i].class_of_stage);
+        candidate_release (&b->of[i].by_node);
+        candidate_release (&b->of[i].any);
+    }
+    free (b);
+}
+
+/* Keep a split and its starts. */
+static enum status keep_begun (const struct placer *x, const struct candidate *by_node,
+                               const struct candidate *any, struct begun_split *out,
+                               struct error *err)
+{
+    size_t stages = (size_t) x->c->deg.pp * sizeof (int);
+
+    TRY (candidate_init (x, &out->by_node, err));
+    TRY (candidate_init (x, &out->any, err));
+    candidate_copy (x, by_node, &out->by_node);
+    candidate_copy (x, any, &out->any);
+    out->class_of_stage = malloc (stages);
+    out->layers = malloc (stages);
+    if (!out->class_of_stage || !out->layers)
+        return err_nomem (err);
+    memcpy (out->class_of_stage, x->class_of_stage, stages);
+    memcpy (out->layers, x->layers, stages);
+    return ST_OK;
+}
+
+/* The best starts: those that are kept, or found and kept. */
+static enum status begin (struct placer *x, enum mapper_granularity granularity,
+                          struct begun_split *known, struct candidate *by_node,
+                          struct candidate *any, struct error *err)
+{
+    if (known && known->layers) {
+        candidate_copy (x, &known->by_node, by_node);
+        candidate_copy (x, &known->any, any);
+        return ST_OK;
+    }
+    TRY (try_starts (x, granularity != MAPPER_NODE, by_node, any, err));
+    return known ? keep_begun (x, by_node, any, known, err) : ST_OK;
+}
+
 /* Place with one split of the layers.
  * @param[in] base  what all splits have in common
  * @param[in] by_speed  the layers follow the speed of the classes */
@@ -139,7 +193,8 @@ static enum status place_split (const struct placer *base, bool by_speed,
     struct candidate by_node = {0}, any = {0};
     struct placed result = {0};
     struct placer own = *base, *x = &own;
-    enum status st = placer_init (x, by_speed, err);
+    struct begun_split *known = effort->begun ? &effort->begun->of[by_speed] : NULL;
+    enum status st = placer_init (x, by_speed, known, err);
 
     if (st == ST_NOFIT) /* where layers differ, another split might fit */
         out->refusal = pool_layers_alike (x->pool) ? REFUSED_MEMORY : REFUSED_UNKNOWN;
@@ -154,7 +209,7 @@ static enum status place_split (const struct placer *base, bool by_speed,
             st = err_nomem (err);
     }
     if (st == ST_OK)
-        st = try_starts (x, granularity != MAPPER_NODE, &by_node, &any, err);
+        st = begin (x, granularity, known, &by_node, &any, err);
     if (st == ST_OK)
         st = improve (x, granularity, effort, &by_node, &any, &result, err);
     if (st == ST_OK) {

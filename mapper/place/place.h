@@ -33,6 +33,12 @@ enum status place_tp_groups (const struct topology_cluster *c,
                              const struct workload_profile *p, int node, int tp,
                              double bytes, double layer_s, int *gpu, struct error *err);
 
+/** A configuration's splits of the layers and the best starts with each, which do not depend on
+ *  random numbers: who places one several times keeps them.  Zeroed, nothing is known yet. */
+struct begun;
+struct begun *begun_create (void); /* NULL when out of memory */
+void begun_destroy (struct begun *b);
+
 /** How much work a placement is worth. */
 struct effort {
     int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
@@ -42,6 +48,8 @@ struct effort {
                        that cannot beat it are not tried; INFINITY: there is none */
     long tries;  /* placements of a small pool that are tried at most */
     const struct deadline *deadline;
+    struct begun *begun; /* of this configuration: what is known is taken, what is not is
+                                kept; or NULL */
 };
 #define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
 

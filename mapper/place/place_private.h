@@ -109,11 +109,19 @@ struct placer {
 
 /* ---- placer.c ---- */
 
+/* A split and its best starts. */
+struct begun_split {
+    int *layers, *class_of_stage; /* [pp]; NULL: not known */
+    struct candidate by_node, any;
+};
+
 /** Split the layers and price a first placement; the placer's pool, groups, configuration and
  *  random numbers are set.
  *  @param[in] by_speed  let the layers follow the speed of the classes
+ *  @param[in] known     the split, where it is known; or NULL
  *  @return as stages_split; release also after a failure */
-enum status placer_init (struct placer *x, bool by_speed, struct error *err);
+enum status placer_init (struct placer *x, bool by_speed, const struct begun_split *known,
+                         struct error *err);
 void placer_release (struct placer *x);
 
 /** The stages' classes and the state, anew for other layers. */

@@ -78,12 +78,17 @@ static enum status placer_allocate (struct placer *x, struct error *err)
     return ST_OK;
 }
 
-enum status placer_init (struct placer *x, bool by_speed, struct error *err)
+enum status placer_init (struct placer *x, bool by_speed, const struct begun_split *known,
+                         struct error *err)
 {
     int slots[CLASSES_MAX];
+    size_t stages = (size_t) x->c->deg.pp * sizeof (int);
     enum status st = placer_allocate (x, err);
 
-    if (st == ST_OK) {
+    if (st == ST_OK && known && known->layers) {
+        memcpy (x->layers, known->layers, stages);
+        memcpy (x->class_of_stage, known->class_of_stage, stages);
+    } else if (st == ST_OK) {
         count_slots (x->pool, x->groups, x->c, slots);
         st = stages_split (x->pool, x->c, by_speed ? slots : NULL, x->layers,
                            x->class_of_stage, err);

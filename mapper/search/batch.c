@@ -265,7 +265,7 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
             st[i] = place_config (
                 &x->pool, search_groups (x, c->deg.tp), c, x->s->granularity,
                 (struct effort){1, 1, search_cut (x) / search_weight (x, c), tries,
-                                &x->deadline},
+                                &x->deadline, NULL},
                 rng_next (&mix), &placed[i], &why[i]);
         }
         search_show_progress (x);

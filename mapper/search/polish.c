@@ -106,6 +106,22 @@ static enum status place_again (const struct search *x, long at, int seed,
                          effort, rng_next (&mix), out, err);
 }
 
+/* The same with several seeds, which begin alike. */
+static void place_seeds (const struct search *x, long at, int round, struct effort effort,
+                         struct placed *out, enum status *st)
+{
+    struct error why;
+
+    effort.begun = begun_create ();
+    for (int i = 0; i < POLISH_SEEDS; i++) {
+        st[i] = effort.begun
+                    ? place_again (x, at, round * POLISH_SEEDS + i, effort, &out[i], &why)
+                    : ST_NOMEM;
+        search_show_progress (x);
+    }
+    begun_destroy (effort.begun);
+}
+
 /* Place the best few again with several seeds; the order of the list is kept.
  * @param[out] moved  the most that exactly priced moves gained where the step got less */
 static enum status polish_round (struct search *x, const long *pick, int n, int round,
@@ -113,17 +129,12 @@ static enum status polish_round (struct search *x, const long *pick, int n, int 
 {
     struct placed again[POLISHED * POLISH_SEEDS] = {{0}};
     enum status st[POLISHED * POLISH_SEEDS] = {ST_OK};
-    struct error why;
     bool failed = false;
 
-#pragma omp parallel for schedule(dynamic, 1) \
-    num_threads(x->threads) private(why) if (n > 0)
-    for (int i = 0; i < n * POLISH_SEEDS; i++) {
-        st[i] = place_again (x, pick[i / POLISH_SEEDS],
-                             round * POLISH_SEEDS + i % POLISH_SEEDS, effort, &again[i],
-                             &why);
-        search_show_progress (x);
-    }
+#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 0)
+    for (int k = 0; k < n; k++)
+        place_seeds (x, pick[k], round, effort, &again[k * POLISH_SEEDS],
+                     &st[k * POLISH_SEEDS]);
     for (int i = 0; i < n * POLISH_SEEDS; i++) {
         struct placed *old = &x->placed[pick[i / POLISH_SEEDS]].plan;
 
@@ -161,7 +172,8 @@ static enum status place_best_again (struct search *x, struct error *err)
         most = x->s->polish * x->s->effort / (n > 1 ? n : 1);
         st = polish_round (
             x, pick, n, round,
-            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED, &x->deadline},
+            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED, &x->deadline,
+                             NULL},
             &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }

@@ -108,15 +108,6 @@ static bool has_sends (const struct costmodel_state *s, int stage)
     return is_published (s) ? stage < s->t.pp - 1 : has_boundary (&s->t, stage);
 }
 
-bool touch (struct touched *x, int number)
-{
-    if (x->is[number])
-        return false;
-    x->is[number] = true;
-    x->list[x->n++] = number;
-    return true;
-}
-
 static void touch_sends (struct costmodel_state *s, int k)
 {
     if (touch (&s->sends, k))
@@ -138,12 +129,6 @@ static void touch_slot (struct costmodel_state *s, int slot)
     if (t->volume.tied_bytes > 0 && !is_published (s) &&
         (stage == 0 || stage == t->pp - 1))
         touch_sends (s, t->pp * t->dp + d);
-}
-
-void forget (struct touched *x)
-{
-    while (x->n > 0)
-        x->is[x->list[--x->n]] = false;
 }
 
 static int *tp_share_of (const struct costmodel_state *s, int stage)
@@ -208,13 +193,6 @@ static void touch_sharers (struct costmodel_state *s)
 }
 
 /* ---- repricing ---- */
-
-bool same_times (const struct slot_time *a, const struct slot_time *b)
-{
-    return a->fwd_s == b->fwd_s && a->back_s == b->back_s && a->weight_s == b->weight_s &&
-           memcmp (&a->embedding, &b->embedding, sizeof a->embedding) == 0 &&
-           memcmp (&a->head, &b->head, sizeof a->head) == 0;
-}
 
 static void reprice_slot (struct costmodel_state *s, int k)
 {

@@ -4,6 +4,8 @@
 #ifndef COSTMODEL_STATE_PRIVATE_H
 #define COSTMODEL_STATE_PRIVATE_H
 
+#include <string.h>
+
 #include "costmodel/costmodel_private.h"
 
 /** What follows a stage's last backward, and the unmeasured links of its slots and of its
@@ -100,13 +102,29 @@ static inline int sends_at (const struct costmodel_state *s, int k)
 }
 
 /** Note a number that is to be repriced.  @return was it not touched yet? */
-bool touch (struct touched *x, int number);
+static inline bool touch (struct touched *x, int number)
+{
+    if (x->is[number])
+        return false;
+    x->is[number] = true;
+    x->list[x->n++] = number;
+    return true;
+}
 
 /** Nothing is touched any more. */
-void forget (struct touched *x);
+static inline void forget (struct touched *x)
+{
+    while (x->n > 0)
+        x->is[x->list[--x->n]] = false;
+}
 
 /** Do two slots take as long in a pipeline? */
-bool same_times (const struct slot_time *a, const struct slot_time *b);
+static inline bool same_times (const struct slot_time *a, const struct slot_time *b)
+{
+    return a->fwd_s == b->fwd_s && a->back_s == b->back_s && a->weight_s == b->weight_s &&
+           memcmp (&a->embedding, &b->embedding, sizeof a->embedding) == 0 &&
+           memcmp (&a->head, &b->head, sizeof a->head) == 0;
+}
 
 /* ---- state_experts.c ---- */
 

@@ -13,7 +13,7 @@ run() {
     "$program" $(echo "$1 " | cut -s -d ' ' -f 2-) "${@:2}"
 }
 # The commands, as the help lists them.
-listed() { run "$1" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
+listed() { run "$1" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'; }
 {
     echo bwprobe
     for c in $(listed linkwise); do
@@ -24,28 +24,43 @@ listed() { run "$1" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; 
 [ "$(wc -l <"$T/commands")" -gt 20 ]
 result $? "commands are found" "$T/commands"
 
-# --help breaks lines and wraps; options begin theirs.
+# What each --help says, read often below.
+mkdir "$T/help"
 while read -r c; do
-    page=$B/man1/${c// /-}.1
-    run "$c" --help | grep -oE '^ +(-.,)? +--[a-z-]+(=[^ ]+)?' | sed -E 's/^ +//; s/ +/ /' | sort >"$T/helped"
-    sed -n '/^\.TP/{n;s/\\fB\|\\fI\|\\fR//g;s/\\-/-/gp}' "$page" | grep -E '^(-., )?--' | sort >"$T/paged"
-    diff "$T/helped" "$T/paged" | sed "s/^/$c: /"
-    [ "$c" = "linkwise cluster" ] || [ -s "$T/helped" ] || echo "$c: no options"
-done <"$T/commands" >"$T/unlike"
-[ ! -s "$T/unlike" ]
+    run "$c" --help >"$T/help/$c"
+done <"$T/commands"
+
+# --help breaks lines and wraps; options begin theirs.
+awk '
+    FNR == 1 { name = FILENAME; sub(".*/", "", name); all[name] }
+    match($0, /^ +(-.,)? +--[a-z-]+(=[^ ]+)?/) { s = substr($0, 1, RLENGTH); sub(/^ +/, "", s); gsub(/ +/, " ", s); print name ": " s; some[name] }
+    END { for (name in all) if (name != "linkwise cluster" && !(name in some)) print name ": no options" }' "$T"/help/* | sort >"$T/helped"
+while read -r c; do
+    echo "$B/man1/${c// /-}.1"
+done <"$T/commands" | xargs awk '
+    FNR == 1 { name = FILENAME; sub(".*/", "", name); sub(/\.1$/, "", name); sub(/-/, " ", name); if (name != "linkwise cluster") sub(/cluster-/, "cluster ", name) }
+    after { gsub(/\\f[BIR]/, ""); if (gsub(/\\-/, "-") && /^(-., )?--/) print name ": " $0 }
+    { after = /^\.TP/ }' | sort >"$T/paged"
+diff "$T/helped" "$T/paged" >"$T/unlike"
 result $? "every page has the options of --help and no others" "$T/unlike"
 
 sed -n '/^\.SH SYNOPSIS/,/^\.SH DESC/p' "$B/man1/linkwise-plan.1" | grep -A1 '^\.br$' | grep -q 'from PLAN'
 result $? "each use stands on a line of its own" "$B/man1/linkwise-plan.1"
 
+# Rows below the line that ends a table's head; headings.
 for f in "$B"/man5/*.5; do
-    name=$(basename "$f" .5) name=${name#linkwise-}
-    [ -f "docs/$name.md" ] || continue
-    # Rows below the line that ends a table's head.
-    awk '/^\|[-|]+\|$/ { on = 1; next } !/^\|/ { on = 0 } on' "docs/$name.md" | wc -l >"$T/rows"
-    grep -c '^\.TP' "$f" | diff "$T/rows" - >/dev/null || echo "$name"
-    [ "$(grep -c '^## ' "docs/$name.md")" = "$(grep '^\.SH' "$f" | grep -vcE 'NAME|DESCRIPTION|SEE ALSO')" ] || echo "$name: headings"
-done >"$T/unlike"
+    name=${f##*/linkwise-}
+    [ ! -f "docs/${name%.5}.md" ] || printf '%s\n' "docs/${name%.5}.md" "$f"
+done | xargs awk '
+    FNR == 1 { on = 0; name = FILENAME; sub(".*/", "", name); sub(/^linkwise-/, "", name); page = sub(/\.5$/, "", name); sub(/\.md$/, "", name); all[name] }
+    page && /^\.TP/ { rows[name]-- }
+    page && /^\.SH/ && !/NAME|DESCRIPTION|SEE ALSO/ { heads[name]-- }
+    page { next }
+    /^\|[-|]+\|$/ { on = 1; next }
+    !/^\|/ { on = 0 }
+    on { rows[name]++ }
+    /^## / { heads[name]++ }
+    END { for (name in all) if (rows[name] || heads[name]) print name ": " rows[name] " rows, " heads[name] " headings more than in the page" }' >"$T/unlike"
 [ ! -s "$T/unlike" ] && [ -f "$B/man5/linkwise-plan.5" ] && grep -q '^\\fBestimates\[\]' "$B/man5/linkwise-links.5"
 result $? "pages of file formats have every heading and row of docs/" "$T/unlike"
 
@@ -54,52 +69,57 @@ lints() { # COMMAND...: what it says on standard error, and mandoc on the other
         skip "$1" "it is not installed"
         return
     fi
-    "$@" "$B"/man?/* >"$T/page" 2>"$T/found"
-    [ "$1" = man ] || cat "$T/page" >>"$T/found"
+    "$@" "$B"/man?/* >"$T/found" 2>&1
     [ ! -s "$T/found" ]
     result $? "$* has nothing to say" "$T/found"
 }
 lints mandoc -Tlint -Wwarning
-lints man --warnings -P cat -l
+lints groff -tk -mandoc -Tutf8 -ww -z # as man does, all pages in one
 
-# What bash offers after words; the last is what is being completed.
+# What bash offers after words, in $offer; the last is what is being completed.
 . "$B/bash/linkwise"
 . "$B/bash/bwprobe"
 compopt() { :; }
 offered() {
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
     "_$1"
-    echo "${COMPREPLY[*]}"
+    offer="${COMPREPLY[*]}"
 }
-while read -r c; do
-    run "$c" --help | grep -oE '^ +(-.,)? +--[a-z-]+=[a-z0-9-]+(\|[a-z0-9-]+)+( |$)' | sed 's/.*--//' |
-        while IFS='= ' read -r option words; do
-            # shellcheck disable=SC2086
-            [ "$(offered $c --$option '')" = "${words//|/ }" ] || echo "$c --$option: $(offered $c --$option '')"
-            echo . >>"$T/tried"
-        done
-done <"$T/commands" >"$T/unlike"
+grep -oE '^ +(-.,)? +--[a-z-]+=[a-z0-9-]+(\|[a-z0-9-]+)+( |$)' "$T"/help/* | sed 's/.*\///; s/: .*--/=/' >"$T/tried"
+while IFS='=' read -r command option words; do
+    words=${words%% *}
+    # shellcheck disable=SC2086
+    offered $command "--$option" ''
+    [ "$offer" = "${words//|/ }" ] || echo "$command --$option: $offer"
+done <"$T/tried" >"$T/unlike"
 [ ! -s "$T/unlike" ] && [ "$(wc -l <"$T/tried")" -gt 40 ]
 result $? "bash offers the words of every option" "$T/unlike"
 # What stands behind a command: its options, files where it takes any, and listed values.
-while read -r c; do
-    case $c in linkwise\ cluster | bwprobe) continue ;; esac
-    run "$c" --help >"$T/help"
+awk '
+    FNR == 1 { name = FILENAME; sub(".*/", "", name); if (name != "bwprobe" && name != "linkwise cluster") all[name] }
+    match($0, /^ +(-., *)? *--[a-z-]+/) { s = substr($0, 1, RLENGTH); sub(/.*--/, "--", s); options[name] = options[name] " " s }
+    match($0, /^ +(-.,)? +--(to|format)=NAME/) { s = substr($0, 1, RLENGTH); sub(/.*--/, "--", s); sub(/=.*/, "", s); listed[name] = listed[name] " " s }
+    END { for (name in all) print name "=" listed[name] "=" substr(options[name], 2) }' "$T"/help/* >"$T/all"
+while IFS='=' read -r c listed options; do
     # shellcheck disable=SC2086
-    [ "$(offered $c -- | tr ' ' '\n')" = "$(grep -oE '^ +(-., *)? *--[a-z-]+' "$T/help" | sed 's/.*--/--/')" ] ||
-        echo "$c: options: $(offered $c --)"
+    offered $c --
+    [ "$offer" = "$options" ] || echo "$c: options: $offer"
+    # shellcheck disable=SC2086
+    offered $c README.m
     case $c in *synth | *gpus | *models | *topo) ;;
-    *) [ "$(offered $c README.m)" = README.md ] || echo "$c: a file: $(offered $c README.m)" ;; esac
-    sed -nE 's/^ +(-.,)? +--(to|format)=NAME.*/\2/p' "$T/help" | while read -r option; do
-        [ -n "$(offered $c --$option '')" ] || echo "$c --$option: nothing"
+    *) [ "$offer" = README.md ] || echo "$c: a file: $offer" ;; esac
+    for option in $listed; do
+        # shellcheck disable=SC2086
+        offered $c "$option" ''
+        [ -n "$offer" ] || echo "$c $option: nothing"
     done
-done <"$T/commands" >"$T/unlike"
-[ ! -s "$T/unlike" ]
+done <"$T/all" >"$T/unlike"
+[ ! -s "$T/unlike" ] && [ "$(wc -l <"$T/all")" -gt 20 ]
 result $? "bash offers the options of every command, files and listed values" "$T/unlike"
 offers() { # WANTED WORD...
-    offered "${@:2}" >"$T/out"
-    [ "$(cat "$T/out")" = "$1" ]
-    result $? "bash, ${*:2}: $1" "$T/out"
+    offered "${@:2}"
+    [ "$offer" = "$1" ]
+    result $? "bash, ${*:2}: $1" <(echo "$offer")
 }
 offers "plan" linkwise pl
 offers "show synth" linkwise cluster s

@@ -96,6 +96,30 @@ batch h1,h2,h4 LINKWISE=false
 grep -q -- "-n 6 --ntasks-per-node=2 -m block " "$T/out" && [ "$(wc -l <"$T/out")" = 1 ]
 result $? "nodes alike are left to the scheduler" "$T/why"
 
+# Where binding fails in any way the job starts all the same, in that order, and says so.
+way() { # NAME PATTERN [VARIABLE...]: with what stands for linkwise on standard input, or the folder $T/NAME
+    if [ -d "$T/$1" ]; then
+        set -- "$1" "$2" LINKWISE_DIR="$T/$1"
+    else
+        { echo '#!/bin/sh'; cat; } >"$T/$1.sh"
+        chmod +x "$T/$1.sh"
+        set -- "$1" "$2" LINKWISE="$T/$1.sh" "${@:3}"
+    fi
+    batch h1,h2,h4 "${@:3}"
+    [ "$code" = 0 ] && grep -q -- "-n 6 --ntasks-per-node=2 -m block " "$T/out" && [ "$(wc -l <"$T/out")" = 1 ] &&
+        grep -Eq "$2.*starting the job in the scheduler's order instead" "$T/err"
+    result $? "linkwise $1: the job starts in the scheduler's order, and says why" "$T/why"
+}
+way hangs "bind did not place" LINKWISE_TIMEOUT=1 <<<'sleep 60'
+way crashes "bind did not place" <<<'kill -SEGV $$'
+way empty "not one for these nodes" <<<'exit 0'
+cp -r "$T/launch" "$T/old"
+way stale "not one for these nodes" LAUNCH="$T/old" <<<'[ "$1" = bind ] || cp -r "$LAUNCH"/* "$6"'
+cp -r "$T/launch" "$T/cut" && head -c 3000 "$T/launch/plan.json" >"$T/cut/plan.json"
+way cut "bind did not place"
+cp -r "$T/launch" "$T/unknown" && sed 's/"h\([1-8]\)"/"m\1"/g' "$T/launch/plan.json" >"$T/unknown/plan.json"
+way unknown "bind did not place"
+
 # Only one of two hosts with the same short name is in the plan.
 nodes n1.east:2 n1.west:2 n2.east:2 n3.east:2 >"$T/twins.json"
 emitted "$T/twins.json" n1.east,n2.east,n3.east

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A real mpirun takes the emitted rankfile: ranks interleaved over 8 hosts, every rank on the
-# planned host and GPU.  Without the rankfile the wrapper refuses to start.  What each rank
+# A real mpirun takes the emitted rankfile: ranks interleaved over 4 hosts (8 in the long form),
+# every rank on the planned host and GPU.  Without the rankfile the wrapper refuses to start.  What each rank
 # reports about itself goes through `linkwise check --running`.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
@@ -8,16 +8,16 @@ needs_hosts
 needs openmpi-bin mpirun.openmpi
 
 no_driver
-gpus=2
-[ -z "$LINKWISE_LONG" ] || gpus=8
-ranks=$((8 * gpus))
-placed "$T" 8 $gpus || exit 1
+hosts=4 gpus=2
+[ -z "$LINKWISE_LONG" ] || hosts=8 gpus=8
+ranks=$((hosts * gpus))
+placed "$T" $hosts $gpus || exit 1
 expect 0 "emit" "$ranks ranks written" $LINKWISE emit "$T/plan.json" --to openmpi,deepspeed -d "$T/launch"
 
 reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
-hosts_up h1 h2 h3 h4 h5 h6 h7 h8
+hosts_up $(seq -f h%.0f $3)
 cd "$1/launch"
 run="mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent $HOSTS_RSH --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24"
 noted "$1/report" $run -np $2 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh "$1/program"
@@ -27,7 +27,7 @@ noted "$1/wrong" $run -np $2 --hostfile openmpi/hostfile ./exec.sh "$1/program"
 noted "$1/deepspeed" $run -n $2 -hostfile deepspeed/hostfile -rf deepspeed/rankfile -x LINKWISE_RUNNING="$1/running" \
     ./exec.sh ./where.sh sh -c 'exit 0'
 S2
-in_sandbox "$T/inside.sh" "$T" $ranks >"$T/sandbox.out" 2>&1
+in_sandbox "$T/inside.sh" "$T" $ranks $hosts >"$T/sandbox.out" 2>&1
 
 reported mpirun "$T" "$T/report"
 stopped wrong

@@ -15,24 +15,18 @@ expect 0 "emit" "8 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$
 jobs=4
 [ -z "$LINKWISE_LONG" ] || jobs=20
 
-# Ways in which placing fails: a name, what the script says, and what stands for linkwise.
+# Ways in which placing fails (tests/launch/batch.t has more): a name, and what the script says.
 cat >"$T/ways" <<'W'
 missing bind did not place
-hangs bind did not place
-crashes bind did not place
-empty not one for these nodes
-stale not one for these nodes
 swapped cannot be started here
-cut bind did not place
-unknown bind did not place
 readonly cannot be made
 W
-script() { { echo '#!/bin/sh'; cat; } >"$T/$1.sh"; chmod +x "$T/$1.sh"; }
-script hangs <<<'sleep 60'
-script crashes <<<'kill -SEGV $$'
-script empty <<<'exit 0'
-script stale <<<'[ "$1" = bind ] || cp -r "$LAUNCH"/* "$6"'
-script swapped <<<'"$REAL" "$@" || exit 1; [ "$1" = bind ] || { tac "$6/slurm/hostfile" >"$6/x" && mv "$6/x" "$6/slurm/hostfile"; }'
+cat >"$T/swapped.sh" <<'S' # stands for linkwise
+#!/bin/sh
+"$REAL" "$@" || exit 1
+[ "$1" = bind ] || { tac "$6/slurm/hostfile" >"$6/x" && mv "$6/x" "$6/slurm/hostfile"; }
+S
+chmod +x "$T/swapped.sh"
 
 reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
@@ -56,21 +50,13 @@ for i in $(seq "$2"); do
 done
 # Hosts that are never exactly the plan's.
 hosts=$(printf 'h%d\n' 1 2 3 4 5 6 7 8 | grep -vx "$(sort -u launch/slurm/hostfile | head -n 1)" | head -n 4 | paste -sd,)
-export REAL=$LINKWISE LAUNCH=$PWD/launch
+export REAL=$LINKWISE LINKWISE_TIMEOUT=60
 while read -r name _; do
     mkdir "$name"
     cp -r launch "$name/folder"
-    case $name in
-    cut) head -c 3000 launch/plan.json >cut/folder/plan.json ;;
-    unknown) sed 's/"h\([1-8]\)"/"m\1"/g' launch/plan.json >unknown/folder/plan.json ;;
-    readonly) mount --bind readonly/folder readonly/folder && mount -o remount,ro,bind readonly/folder ;;
-    esac
-    export LINKWISE_TIMEOUT=60
-    [ $name != hangs ] || LINKWISE_TIMEOUT=2
-    case $name in
-    cut | unknown | readonly) unset LINKWISE ;;
-    *) export LINKWISE=$PWD/$name.sh ;;
-    esac
+    export LINKWISE=$PWD/$name.sh
+    [ $name != readonly ] ||
+        { unset LINKWISE && mount --bind readonly/folder readonly/folder && mount -o remount,ro,bind readonly/folder; }
     submit "$PWD/$name" launch "$hosts"
 done <ways
 for i in $(seq 1000); do

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Real torchrun agents form a gloo group over interleaved hosts, and plain env:// processes meet
-# where they are told to; agents also start ranks host by host, with 1 and 3 of them by turns: every
-# rank is on the planned host and GPU, which is its device LOCAL_RANK.
+# Real torchrun agents over interleaved hosts, whose ranks form a gloo group in the long form, and
+# plain env:// processes, which meet where they are told to; agents also start ranks host by host,
+# with 1 and 3 of them by turns: every rank is on the planned host and GPU, which is its device
+# LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
@@ -62,8 +63,8 @@ P
 # how ORDER WAY: what its ranks do.
 how() {
     case $1-$2 in
-    interleaved-torchrun) echo group ;;
     interleaved-env) [ -n "$LINKWISE_LONG" ] && echo group || echo meet ;;
+    interleaved-torchrun) [ -n "$LINKWISE_LONG" ] && echo group || echo "alone $T/$1/$2.alone" ;;
     *) echo "alone $T/$1/$2.alone" ;;
     esac
 }

@@ -28,7 +28,7 @@ for shell in sh bash; do
         done
         shift
         env -i PATH="$PATH" "${vars[@]}" $shell "$T/${run_in:-d}/exec.sh" "$@" >"$T/out" 2>&1
-        grep -Eqx -- "$want" "$T/out"
+        matches "^($want)\$" "$T/out"
         result $? "$shell: $name" "$T/out"
     }
     place='echo "$RANK $LINKWISE_HOST $LINKWISE_GPU"'

@@ -5,7 +5,7 @@ needs_python jsonschema python3-jsonschema
 L=$LINKWISE
 for f in examples/clusters/*.json; do valid cluster "$f" "$f"; done
 for f in workload/profiles/*.json; do valid profile "$f" "$f"; done
-$L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 -o "$T/plan.json" >/dev/null
+$L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 --tp 8 -o "$T/plan.json" >/dev/null
 valid plan "$T/plan.json" "plan"
 $L plan "3x1 t4 inter:3" gpt2-xl --seq 512 --global-batch 8 --json >"$T/small.json" 2>/dev/null
 valid plan "$T/small.json" "plan of a small cluster"

@@ -203,10 +203,11 @@ TEST_ENV = TMPDIR="$$(sh tests/lib/tmpdir.sh)" OMP_WAIT_POLICY=passive LINKWISE=
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
-# Launchers, probers and what is compiled take longest: these tests start first, and since they wait
-# much, two tests more than there are cores are at work.
-FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/slurm_bind launch/emit bwprobe/rogue bwprobe/faults bwprobe/nccl \
-         cli/tutorial launch/slurm_preflight bwprobe/preflight launch/slurm_het report/browser tree/shape report/explain launch/examples)
+# What takes longest starts first; since launchers and probers wait much, two tests more than there
+# are cores are at work.
+FIRST := $(patsubst %,tests/%.t,launch/torch launch/slurm_bind launch/emit bwprobe/hosts launch/slurm_preflight faults/files bwprobe/faults \
+         bwprobe/rogue cli/readme cli/tutorial launch/examples report/explain tree/shape launch/wrapper launch/env faults/memory \
+         cli/running cli/compare install/install cli/main_job bwprobe/nccl bwprobe/preflight launch/slurm_het launch/batch report/browser)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
@@ -305,9 +306,9 @@ install: all $B/obj/install/liblinkwise.a
 	install -m 644 $(SCHEMAS) "$(DESTDIR)$(datadir)/linkwise/schema/"
 	install -d "$(DESTDIR)$(pythondir)/linkwise"
 	install -m 644 $(PYTHON) "$(DESTDIR)$(pythondir)/linkwise/"
-	for f in $(PAGES); do install -D -m 644 $$f "$(DESTDIR)$(docdir)/$$f" || exit; done
+	$(foreach d,$(sort $(dir $(PAGES))),install -D -m 644 -t "$(DESTDIR)$(docdir)/$d" $(foreach f,$(PAGES),$(if $(filter $d,$(dir $f)),$f)) &&) :
 	ln -sfnr "$(DESTDIR)$(datadir)/linkwise/schema" "$(DESTDIR)$(docdir)/docs/schema"
-	$(foreach k,$(MADE),for f in $B/pages/$k/*; do install -D -m 644 $$f "$(DESTDIR)$($(k)dir)/$${f##*/}" || exit; done;)
+	$(foreach k,$(MADE),install -D -m 644 -t "$(DESTDIR)$($(k)dir)" $B/pages/$k/* &&) :
 
 uninstall: $B/pages/table
 	rm -f "$(DESTDIR)$(bindir)/linkwise" "$(DESTDIR)$(bindir)/bwprobe" "$(DESTDIR)$(includedir)/linkwise.h" \

@@ -24,11 +24,10 @@ for f in bin/linkwise bin/bwprobe include/linkwise.h lib/liblinkwise.a lib/libli
 done >"$T/missing"
 [ ! -s "$T/missing" ]
 result $? "programs, library, header, pages, licence and schemas are there" "$T/missing"
-(cd "$P/share/doc/linkwise" && find . -name '*.md' | while read -r page; do
-    grep -o '](\([^)#:]*\)[)#]' "$page" | sed 's/^](//; s/[)#]$//' | grep . | sort -u | while read -r to; do
+(cd "$P/share/doc/linkwise" && find . -name '*.md' | xargs grep -o '](\([^)#:]*\)[)#]' | sed 's/:](/ /; s/[)#]$//' | sort -u |
+    while read -r page to; do
         [ -e "${page%/*}/$to" ] || echo "$page names $to"
-    done
-done) >"$T/dangling"
+    done) >"$T/dangling"
 [ ! -s "$T/dangling" ]
 result $? "what pages link to is installed" "$T/dangling"
 find "$P/include" -name '*.h' | grep -v '/linkwise.h$' >"$T/more"

@@ -254,6 +254,8 @@ struct linkwise_config {
     const char *schedule;  /* "1f1b", "gpipe", "interleaved", "zb1p", ... */
     const int *layers;     /* [pp] of each stage, or NULL; a search refuses it */
     int optimizer_bytes;   /* of optimizer state per parameter; -1: the profile's */
+    const char *offload; /* "none", "optimizer", "all", "checkpoints"; NULL: none, or, in a search,
+                            what the profile offers where nothing fits without */
 };
 
 static inline struct linkwise_config linkwise_config (void)

@@ -200,9 +200,10 @@ enum status api_filling_batch (const struct workload_config *c, int *global_batc
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                       struct error *err);
 
-/** Words of the axes recompute (into struct mapper_axes) and schedule (into its int).
+/** Words of the axes recompute (into struct mapper_axes), offload and schedule (into their int).
  *  @return false: not a word that it knows */
 bool api_parse_recompute (const char *word, void *axes);
+bool api_parse_offload (const char *word, void *axis);
 bool api_parse_schedule (const char *word, void *axis);
 
 /** A cost model's name; NULL leaves what is there. */

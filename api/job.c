@@ -173,6 +173,15 @@ bool api_parse_schedule (const char *word, void *axis)
     return known;
 }
 
+bool api_parse_offload (const char *word, void *axis)
+{
+    enum workload_offload offload = OFFLOAD_NONE;
+    bool known = workload_offload_parse (word, &offload);
+
+    *(int *) axis = (int) offload;
+    return known;
+}
+
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                       struct error *err)
 {
@@ -206,6 +215,7 @@ enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
     }
     API_WORD (c, recompute, api_parse_recompute, &a);
     API_WORD (c, schedule, api_parse_schedule, &a.schedule);
+    API_WORD (c, offload, api_parse_offload, &a.offload);
     *out = a;
     return ST_OK;
 }

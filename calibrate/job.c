@@ -448,7 +448,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         return "offloading to the host is not supported";
     if (calibrate_contains (calibrate_cell (r, "notes"), "activation offloading") ||
         calibrate_contains (calibrate_cell (r, "notes"), "checkpointing and offloading"))
-        j->offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
+        run->config.offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
     read_sampling (r, j);
     why = read_frozen (r, j);
     if (why)

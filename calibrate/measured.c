@@ -176,7 +176,7 @@ static double least_bytes (const struct calibrate_run *run)
     double split =
         (double) d->tp * d->pp * d->ep * (run->config.zero == 3 ? d->dp * d->cp : 1);
 
-    return run->job.offload == OFFLOAD_ALL || run->job.frozen_bytes > 0.0
+    return run->config.offload == OFFLOAD_ALL || run->job.frozen_bytes > 0.0
                ? 0.0
                : WEIGHT_LEAST * workload_model_params (&run->model) / split;
 }

@@ -369,6 +369,8 @@ const char *cli_config_change (const struct workload_config *c,
     if (c->optimizer_bytes != f->optimizer_bytes)
         add_word (buf, c->optimizer_bytes ? "optimizer %d B" : "optimizer as usual",
                   c->optimizer_bytes);
+    if (c->offload != f->offload)
+        add_word (buf, "offload %s", workload_offload_name (c->offload));
     if (!from || c->schedule != f->schedule)
         add_word (buf, "%s", workload_schedule_name (c->schedule));
     if (d->vpp != was->vpp)

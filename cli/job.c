@@ -56,6 +56,11 @@ static const struct cli_option options[] = {
      "bytes of optimizer state per parameter, fewer with 16- or 8-bit moments (default: "
      "the profile's)",
      CLI_INT (axes.optimizer_bytes, 1, WORKLOAD_OPTIMIZER_BYTES_MAX)},
+    {"offload", 0, "none|optimizer|all|checkpoints",
+     "what lies in the host's memory: the optimizer's state, weights and gradients "
+     "besides, or the inputs of recomputed layers (default none; plan and compare: what "
+     "the profile offers where nothing fits without)",
+     CLI_PARSED (api_parse_offload, int, axes.offload)},
     {"schedule", 0, "1f1b|interleaved|gpipe|zb1p|zb2p|zbv|v-half|v-min|dualpipev",
      "pipeline schedule (default 1f1b, with --vpp above 1 interleaved; plan and compare "
      "try all that the profile supports)",
@@ -162,6 +167,8 @@ static void check (void *input, struct argp_state *state)
                      workload_recompute_text (&modules, text));
     if (j->axes.optimizer_bytes != MAPPER_FREE && !own)
         usage_error (state, "--optimizer-bytes needs --memory-model linkwise");
+    if (j->axes.offload > OFFLOAD_NONE && !own)
+        usage_error (state, "--offload needs --memory-model linkwise");
     refuse_contradictions (&j->axes, state);
 }
 

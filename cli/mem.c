@@ -16,18 +16,9 @@ struct mem_input {
 
 #define INPUT struct mem_input
 
-static bool parse_offload (const char *word, void *value)
-{
-    return workload_offload_parse (word, value);
-}
-
 static const struct cli_option options[] = {
     {"gpu", 'g', "TYPE", "GPU type (`linkwise gpus` lists them)", CLI_TEXT (gpu)},
     {CLI_LAYERS},
-    {"offload", 0, "none|optimizer|all|checkpoints",
-     "what lies in the host's memory: the optimizer's state, weights and gradients "
-     "besides, or the inputs of recomputed layers (default none)",
-     CLI_PARSED (parse_offload, enum workload_offload, job.job.offload)},
     {CLI_JSON},
     {0}};
 
@@ -38,8 +29,6 @@ static void check (void *input, struct argp_state *state)
     if (!in->model || !in->gpu)
         usage_error (state, "MODEL and --gpu are required, as in: linkwise mem "
                             "llama-3-8b --gpu h100");
-    if (in->job.job.offload != OFFLOAD_NONE && in->job.memory_model != MEMEST_LINKWISE)
-        usage_error (state, "--offload needs --memory-model linkwise");
 }
 
 /* Everything that one call is about. */
@@ -170,7 +159,6 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
     costmodel_note_type (e->gpu, job->precision, notes);
     TRY (workload_config_check (&plan->model, job, &plan->config, err));
     TRY (workload_config_offered (&plan->config, &e->work.profile, err));
-    TRY (workload_offload_offered (job->offload, &plan->config, &e->work.profile, err));
     return cli_job_layers (&in->job, &e->work, err);
 }
 

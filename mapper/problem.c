@@ -18,6 +18,7 @@ struct mapper_axes mapper_axes_free (void)
                                 .sequence_parallel = MAPPER_FREE,
                                 .recompute = MAPPER_FREE,
                                 .optimizer_bytes = MAPPER_FREE,
+                                .offload = MAPPER_FREE,
                                 .schedule = MAPPER_FREE};
 }
 
@@ -38,6 +39,7 @@ struct mapper_axes mapper_axes_of (const struct workload_config *c)
         .recompute_layers = c->recompute_layers,
         .recompute_modules = c->recompute_modules,
         .optimizer_bytes = c->optimizer_bytes > 0 ? c->optimizer_bytes : MAPPER_FREE,
+        .offload = (int) c->offload,
         .schedule = (int) c->schedule};
 }
 
@@ -46,6 +48,7 @@ struct mapper_axes mapper_axes_resumed (const struct workload_config *c)
     struct mapper_axes a = mapper_axes_free ();
 
     a.optimizer_bytes = mapper_axes_of (c).optimizer_bytes;
+    a.offload = (int) c->offload;
     return a;
 }
 
@@ -69,6 +72,7 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
             (fixed->recompute_layers == has.recompute_layers &&
              fixed->recompute_modules == has.recompute_modules)) &&
            holds (fixed->optimizer_bytes, has.optimizer_bytes) &&
+           holds (fixed->offload, has.offload) &&
            holds (fixed->schedule, has.schedule);
 }
 
@@ -155,10 +159,13 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
                 .ep = or_usual (a->ep, 1)},
         .micro_batch = or_usual (a->micro_batch, 1),
         .zero = or_usual (a->zero, 1),
-        .recompute = (enum workload_recompute) or_usual (a->recompute, RECOMPUTE_NONE),
+        .recompute = (enum workload_recompute) or_usual (
+            a->recompute,
+            a->offload == OFFLOAD_CHECKPOINTS ? RECOMPUTE_FULL : RECOMPUTE_NONE),
         .recompute_layers = a->recompute_layers,
         .recompute_modules = a->recompute_modules,
         .optimizer_bytes = or_usual (a->optimizer_bytes, 0),
+        .offload = (enum workload_offload) or_usual (a->offload, OFFLOAD_NONE),
         .schedule = (enum workload_schedule) or_usual (
             a->schedule, a->vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B)};
 
@@ -177,6 +184,8 @@ void mapper_axes_usual (const struct mapper_axes *a, const struct workload_profi
     if (a->zero != MAPPER_FREE)
         return;
     c->zero = p->zero > 1 ? p->zero : 1;
+    if (c->offload == OFFLOAD_ALL) /* no other stage has weights to spare */
+        c->zero = 3;
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         c->zero = p->zero_with_pipeline;
     if (c->deg.tp > 1 && c->zero > p->zero_with_tensor)

@@ -22,7 +22,8 @@ struct mapper_axes {
     int recompute_layers;       /* with recompute full: of each stage; 0: all */
     unsigned recompute_modules; /* with recompute selective; 0: the framework's own */
     int optimizer_bytes;        /* per parameter; free: the profile's, never searched */
-    int schedule;               /* enum workload_schedule */
+    int offload;  /* enum workload_offload; free: none (mapper_search_prudent) */
+    int schedule; /* enum workload_schedule */
 };
 struct mapper_axes mapper_axes_free (void);
 /** Every axis as a configuration has it. */

@@ -175,7 +175,7 @@ static double activation_bytes (const struct memest_shape *w, int stage,
                     : layers;
         double again = (double) n / layers;
         double here =
-            w->p->job->offload == OFFLOAD_CHECKPOINTS ? CHECKPOINTS_HERE : INFINITY;
+            w->p->config->offload == OFFLOAD_CHECKPOINTS ? CHECKPOINTS_HERE : INFINITY;
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
@@ -314,14 +314,14 @@ static int groups_in_use (const struct workload_degrees *d)
 
 static bool optimizer_is_away (const struct memest_problem *p)
 {
-    return p->job->offload == OFFLOAD_OPTIMIZER || p->job->offload == OFFLOAD_ALL;
+    return p->config->offload == OFFLOAD_OPTIMIZER || p->config->offload == OFFLOAD_ALL;
 }
 
 /* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
  * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
 static bool weights_are_away (const struct memest_problem *p)
 {
-    return p->job->offload == OFFLOAD_ALL && p->config->zero == 3;
+    return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;
 }
 
 static bool gradients_are_away (const struct memest_problem *p)

@@ -302,6 +302,30 @@ static enum status memory_options_offered (const struct workload_config *c,
     return ST_INVALID;
 }
 
+/* What the framework keeps in the host's memory. */
+static enum status offload_offered (const struct workload_config *c,
+                                    const struct workload_profile *p, struct error *err)
+{
+    if (c->offload == OFFLOAD_NONE)
+        return ST_OK;
+    if (!(p->offloads >> c->offload & 1))
+        return err_set (err, ST_INVALID, "offload %s: profile %s does not have it",
+                        workload_offload_name (c->offload), p->name);
+    if (c->offload == OFFLOAD_OPTIMIZER && c->zero == 0)
+        return err_set (err, ST_INVALID,
+                        "offload optimizer needs zero 1 or more: only sharded states go "
+                        "to the host");
+    if (c->offload == OFFLOAD_ALL && c->zero != 3)
+        return err_set (err, ST_INVALID,
+                        "offload all: weights leave the GPU under zero 3 alone, found "
+                        "zero %d",
+                        c->zero);
+    if (c->offload == OFFLOAD_CHECKPOINTS && c->recompute != RECOMPUTE_FULL)
+        return err_set (err, ST_INVALID,
+                        "offload checkpoints: there are none without recompute full");
+    return ST_OK;
+}
+
 /* What the profile's framework can split. */
 static enum status parallelism_offered (const struct workload_config *c,
                                         const struct workload_profile *p,
@@ -332,6 +356,7 @@ enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
     TRY (memory_options_offered (c, p, err));
+    TRY (offload_offered (c, p, err));
     TRY (parallelism_offered (c, p, err));
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
@@ -352,26 +377,6 @@ enum status workload_config_offered (const struct workload_config *c,
             "zero %d with tp %d: profile %s supports at most zero %d with tensor "
             "parallelism",
             c->zero, c->deg.tp, p->name, p->zero_with_tensor);
-    return ST_OK;
-}
-
-enum status workload_offload_offered (enum workload_offload o,
-                                      const struct workload_config *c,
-                                      const struct workload_profile *p, struct error *err)
-{
-    if (o == OFFLOAD_NONE)
-        return ST_OK;
-    if (!(p->offloads >> o & 1))
-        return err_set (err, ST_INVALID, "offload %s: profile %s does not have it",
-                        workload_offload_name (o), p->name);
-    if (o == OFFLOAD_ALL && c->zero != 3)
-        return err_set (err, ST_INVALID,
-                        "offload all: weights leave the GPU under zero 3 alone, found "
-                        "zero %d",
-                        c->zero);
-    if (o == OFFLOAD_CHECKPOINTS && c->recompute != RECOMPUTE_FULL)
-        return err_set (err, ST_INVALID,
-                        "offload checkpoints: there are none without recompute full");
     return ST_OK;
 }
 

@@ -110,7 +110,6 @@ struct workload_job {
     double
         frozen_bytes; /* with them, of a weight of the layers, which products cast back to 16
                             bits; 0: 16-bit, as others */
-    enum workload_offload offload; /* of memory alone: no step time has it */
 };
 
 /** Degrees of parallelism; dp excludes cp; world = tp * cp * dp * pp. */
@@ -130,6 +129,7 @@ struct workload_config {
      * selective repeats. */
     unsigned recompute_modules;
     int optimizer_bytes; /* of optimizer state per parameter; 0: the profile's */
+    enum workload_offload offload;
     enum workload_schedule schedule;
 };
 
@@ -444,7 +444,8 @@ json_t *workload_degrees_to_json (const struct workload_degrees *d);
 /** {"micro_batch": ..., "zero": ...}: what is no degree, but for the optimizer's bytes.  A new
  *  reference. */
 json_t *workload_settings_to_json (const struct workload_config *c);
-/** The same members of an object; cp, ep, etp, vpp and "optimizer_bytes" may be left out. */
+/** The same members of an object; cp, ep, etp, vpp, "optimizer_bytes" and
+ *  "offload" may be left out. */
 enum status workload_degrees_from_json (const struct json_at *at,
                                         struct workload_degrees *d, struct error *err);
 enum status workload_settings_from_json (const struct json_at *at,

@@ -45,7 +45,7 @@ enum status workload_degrees_from_json (const struct json_at *at,
 enum status workload_settings_from_json (const struct json_at *at,
                                          struct workload_config *c, struct error *err)
 {
-    struct json_at recompute = json_key (at, "recompute"),
+    struct json_at recompute = json_key (at, "recompute"), offload = json_key (at, "offload"),
                    schedule = json_key (at, "schedule");
     const char *s;
 
@@ -59,6 +59,11 @@ enum status workload_settings_from_json (const struct json_at *at,
     if (json_has (at, "optimizer_bytes"))
         TRY (json_get_int (at, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
                            &c->optimizer_bytes, err));
+    if (json_has (at, "offload")) {
+        TRY (json_want_string (&offload, &s, err));
+        if (!workload_offload_parse (s, &c->offload))
+            return json_fail (&offload, err, "none, optimizer, all or checkpoints");
+    }
     TRY (json_want_string (&schedule, &s, err));
     return workload_schedule_parse (s, &c->schedule)
                ? ST_OK

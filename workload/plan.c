@@ -443,6 +443,9 @@ json_t *workload_plan_to_json (const struct workload_plan *p)
 
     if (doc && c->optimizer_bytes > 0)
         json_object_set_new (doc, "optimizer_bytes", json_integer (c->optimizer_bytes));
+    if (doc && c->offload != OFFLOAD_NONE)
+        json_object_set_new (doc, "offload",
+                             json_string (workload_offload_name (c->offload)));
     return doc;
 }
 

@@ -227,12 +227,6 @@ bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
                            const struct workload_config *c, bool blocks);
 
-/** Does the framework keep this in the host's memory, of such a configuration? */
-enum status workload_offload_offered (enum workload_offload o,
-                                      const struct workload_config *c,
-                                      const struct workload_profile *p,
-                                      struct error *err);
-
 /** The precision in which a job's weights, states and activations are kept. */
 static inline enum workload_precision
 workload_kept_precision (const struct workload_job *j, const struct workload_profile *p)

@@ -144,7 +144,7 @@ static void list_ways (struct enumeration *e)
     const struct mapper_axes *a = &p->axes;
     unsigned own = workload_modules_of (p->model);
 
-    if (a->recompute != MAPPER_FREE) {
+    if (a->recompute != MAPPER_FREE || a->offload == OFFLOAD_CHECKPOINTS) {
         e->way[e->n_ways++] = mapper_axes_config (a);
         return;
     }
@@ -373,7 +373,8 @@ static json_t *values_json (const struct values *s)
 
 static json_t *space_json (const struct enumeration *e)
 {
-    int bytes = e->pool->problem->axes.optimizer_bytes;
+    int bytes = e->pool->problem->axes.optimizer_bytes,
+        offload = e->pool->problem->axes.offload;
     json_t *sp = json_array (), *recompute = json_array (), *schedule = json_array (),
            *space;
 
@@ -400,6 +401,10 @@ static json_t *space_json (const struct enumeration *e)
         "sequence_parallel", sp, "recompute", recompute, "schedule", schedule);
     if (space && bytes != MAPPER_FREE)
         json_object_set_new (space, "optimizer_bytes", json_pack ("[i]", bytes));
+    if (space && offload != MAPPER_FREE)
+        json_object_set_new (
+            space, "offload",
+            json_pack ("[s]", workload_offload_name ((enum workload_offload) offload)));
     return space;
 }
 
@@ -451,6 +456,7 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
         c.optimizer_bytes = a->optimizer_bytes;
         c.zero = a->zero == MAPPER_FREE ? 1 : a->zero;
     }
+    c.offload = mapper_axes_config (a).offload;
 
     enum status st = workload_config_check (p->model, p->job, &c, err);
 
@@ -589,7 +595,7 @@ static long spread (long i, long n)
 /* All parts, put together in their order. */
 static void list_all (struct enumeration *e)
 {
-    int bytes = e->pool->problem->axes.optimizer_bytes;
+    const struct workload_config fixed = mapper_axes_config (&e->pool->problem->axes);
     struct part *part = NULL;
     long n = list_parts (e, &part), sum = 0;
 
@@ -597,7 +603,8 @@ static void list_all (struct enumeration *e)
     for (long i = 0; i < n; i++) {
         struct part *x = &part[spread (i, n)];
         struct workload_config c = {.deg = {.tp = x->tp, .cp = x->cp, .pp = x->pp},
-                                    .optimizer_bytes = bytes == MAPPER_FREE ? 0 : bytes};
+                                    .optimizer_bytes = fixed.optimizer_bytes,
+                                    .offload = fixed.offload};
 
         end_late (&x->e, 0);
         if (!x->e.ended)

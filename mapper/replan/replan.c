@@ -322,6 +322,8 @@ enum status mapper_replan (const struct mapper_problem *p,
 
     if (own.axes.optimizer_bytes == MAPPER_FREE)
         own.axes.optimizer_bytes = mapper_axes_resumed (&old->config).optimizer_bytes;
+    if (own.axes.offload == MAPPER_FREE)
+        own.axes.offload = (int) old->config.offload;
     p = &own;
     *info = (struct mapper_info){0};
     if (st == ST_OK) {

@@ -43,7 +43,7 @@ class Config:
     dp does not count cp; micro_batch is in sequences; zero is 0 to 3; sequence_parallel 0 or 1;
     recompute "none", "selective", "full", "full:K", "layernorm,mlp"; schedule "1f1b", "gpipe",
     "interleaved", "zb1p"; layers one number a stage, for estimates alone; optimizer_bytes of
-    optimizer state per parameter.
+    optimizer state per parameter; offload "none", "optimizer", "all", "checkpoints".
     """
 
     tp: Optional[int] = None
@@ -60,6 +60,7 @@ class Config:
     schedule: Optional[str] = None
     layers: Optional[Sequence[int]] = field(default=None, metadata={"per": "pp"})
     optimizer_bytes: Optional[int] = None
+    offload: Optional[str] = None
 
 
 @dataclass(frozen=True)

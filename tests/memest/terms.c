@@ -468,7 +468,7 @@ static void offload (void **state)
         s.p.offloads_gradients = sends;
         before = memory_of (&s);
         s.p.memory.step_bytes = 30;
-        s.j.offload = all ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
+        s.c.offload = all ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
         out = memory_of (&s);
         CLOSE (out.weights_bytes, weights ? 0 : before.weights_bytes, 1e-12);
         CLOSE (out.gradients_bytes, gradients ? 0 : before.gradients_bytes, 1e-12);
@@ -490,7 +490,7 @@ static void checkpoints_away (void **state)
         s.held.dense = layers;
         s.c.recompute = RECOMPUTE_FULL;
         before = memory_of (&s).activations_bytes;
-        s.j.offload = OFFLOAD_CHECKPOINTS;
+        s.c.offload = OFFLOAD_CHECKPOINTS;
         CLOSE (before - memory_of (&s).activations_bytes + 1,
                fmax (0, layers - 5) * 2 * 2048 * s.m.hidden + 1, 1e-6);
         assert_true (memory_of (&s).optimizer_bytes > 0);

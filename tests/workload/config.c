@@ -275,11 +275,12 @@ static void offloads (void **state)
              {"megatron-core", "all", 1, RECOMPUTE_NONE,
               "offload all: profile megatron-core does not have it"},
              {"deepspeed", "optimizer", 2, RECOMPUTE_NONE, NULL},
+             {"deepspeed", "optimizer", 0, RECOMPUTE_NONE, "needs zero 1 or more"},
              {"deepspeed", "all", 3, RECOMPUTE_NONE, NULL},
              {"deepspeed", "all", 2, RECOMPUTE_NONE, "under zero 3 alone, found zero 2"},
              {"fsdp", "optimizer", 3, RECOMPUTE_NONE, "profile fsdp does not have it"},
-             {"torchtune", "checkpoints", 0, RECOMPUTE_FULL, NULL},
-             {"torchtune", "checkpoints", 0, RECOMPUTE_SELECTIVE,
+             {"torchtune", "checkpoints", 3, RECOMPUTE_FULL, NULL},
+             {"torchtune", "checkpoints", 3, RECOMPUTE_SELECTIVE,
               "none without recompute full"}};
     enum workload_offload o;
     (void) state;
@@ -290,10 +291,11 @@ static void offloads (void **state)
         struct error err = {""};
 
         assert_true (workload_offload_parse (t[i].word, &o));
+        c.offload = o;
         assert_string_equal (workload_offload_name (o), t[i].word);
         c.zero = t[i].zero;
         c.recompute = t[i].recompute;
-        assert_int_equal (workload_offload_offered (o, &c, &p, &err),
+        assert_int_equal (workload_config_offered (&c, &p, &err),
                           t[i].says ? ST_INVALID : ST_OK);
         if (t[i].says)
             assert_non_null (strstr (err.text, t[i].says));

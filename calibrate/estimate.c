@@ -363,7 +363,7 @@ static void stage_of (const struct calibrate_run *run, const struct workload_pro
                       enum memest_model by, int stage, struct memest_stage *s)
 {
     struct workload_profile own = calibrate_profile_as_said (run, p);
-    struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by};
+    struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by, 0};
     struct workload_stage held =
         run->chunks
             ? workload_stage_of_chunks (&run->model, &run->config, run->chunks, stage)

@@ -185,7 +185,7 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
     const struct workload_degrees *d = &p->config.deg;
     int per_stage = p->n_ranks / d->pp, worst = 0;
     struct memest_problem memory = {&p->model, &p->job, &p->config, profile,
-                                    MEMEST_LINKWISE};
+                                    MEMEST_LINKWISE, 0};
     double most = -1, peak = 0, limit = 0;
     /* Of the fullest GPU: what a plan file states. */
     double fullest = -1, fullest_peak = 0, fullest_limit = 0;
@@ -218,6 +218,47 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
                "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
                limit / UNITS_GIB);
     check_memory_said (p, fullest_peak, fullest_limit, r);
+}
+
+/* What the ranks of a node keep in its host's memory together. */
+static enum status check_host (const struct workload_plan *p,
+                               const struct topology_cluster *c,
+                               const struct workload_profile *profile, const int *gpu,
+                               struct check_report *r, struct error *err)
+{
+    struct memest_problem memory = {&p->model, &p->job, &p->config, profile,
+                                    MEMEST_LINKWISE, 0.0};
+    int per_stage = p->n_ranks / p->config.deg.pp, worst = 0;
+    double *bytes = calloc ((size_t) c->n_nodes, sizeof *bytes), most = -1.0;
+
+    if (!bytes)
+        return err_nomem (err);
+    for (int i = 0; i < p->config.deg.pp; i++) {
+        struct workload_stage held = workload_plan_stage (p, i);
+        struct memest_stage s;
+
+        memest_stage (&memory, i, &held, &s);
+        for (int k = i * per_stage; k < (i + 1) * per_stage; k++)
+            bytes[c->node_of_gpu[gpu[k]]] += s.host_bytes;
+    }
+    for (int i = 0; i < c->n_nodes; i++) {
+        double has = c->node[i].host_memory_bytes, part = has > 0 ? bytes[i] / has : 0.0;
+
+        if (part > most) {
+            most = part;
+            worst = i;
+        }
+    }
+    if (most > 0)
+        check_say (r, "host memory", verdict_of (most <= 1.0),
+                   "node %.60s needs %.1f of its %.1f GiB", c->node[worst].name,
+                   bytes[worst] / UNITS_GIB,
+                   c->node[worst].host_memory_bytes / UNITS_GIB);
+    else
+        check_say (r, "host memory", CHECK_NOTE,
+                   "what is offloaded needs some, and no node tells how much it has");
+    free (bytes);
+    return ST_OK;
 }
 
 /* The lower bound, and what follows from it and the step. */
@@ -333,7 +374,10 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
         check_degrees (p, r);
         check_chunks (p, profile, r);
         check_memory (p, c, profile, gpu, r);
-        st = costmodel_estimate (&problem, gpu, !plays_out (p), &e, &why);
+        if (p->config.offload != OFFLOAD_NONE)
+            st = check_host (p, c, profile, gpu, r, &why);
+        if (st == ST_OK)
+            st = costmodel_estimate (&problem, gpu, !plays_out (p), &e, &why);
         if (st == ST_OK)
             check_time (p, &e, r);
         else

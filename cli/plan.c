@@ -201,6 +201,7 @@ static enum status run_what_if (struct planning *x, struct error *err)
                                       .lower_bound_s = x->r.lower_bound_s};
 
     asked.oom_risk = x->work.plan.oom_risk;
+    asked.axes = x->in->job.axes;
     quiet.progress = NULL;
     return cli_whatif_run (&plan, &x->what_if, err);
 }

@@ -90,6 +90,34 @@ static void print_memory (const struct planning *x)
             "sequences would\n");
 }
 
+/* What is in the hosts' memory, and what their links and memory are taken to be. */
+static void print_host (const struct planning *x)
+{
+    const struct topology_cluster *c = x->p.cluster;
+    const struct mapper_result *r = &x->r;
+    const struct topology_host h = topology_host_of (topology_gpu_type_of (c, r->gpu[0]));
+    double bytes;
+    int most = mapper_fullest_host (&x->p, r, &bytes);
+
+    if (most < 0)
+        return;
+    cli_print ("host     offload %s%s: %.1f GiB of the memory of node %s",
+               workload_offload_name (r->config.offload),
+               x->in->job.axes.offload == MAPPER_FREE && !x->in->from.file
+                   ? ", since nothing fits without"
+                   : "",
+               bytes / UNITS_GIB, c->node[most].name);
+    if (c->node[most].host_memory_bytes > 0)
+        cli_print (", which has %.1f GiB\n",
+                   c->node[most].host_memory_bytes / UNITS_GIB);
+    else
+        cli_print (", whose size is not told (host_memory_gib)\n");
+    cli_print ("         a GPU's link to its host %.0f GB/s, its share of the host's memory "
+               "%.0f GB/s%s\n",
+               h.link_bytes_per_s / UNITS_GB, h.memory_bytes_per_s / UNITS_GB,
+               h.nominal ? ": nominal, not measured" : "");
+}
+
 /* How much better a plan could be, and what is as good. */
 static void print_gap (const struct planning *x)
 {
@@ -359,6 +387,7 @@ static void print_answer (const struct planning *x)
     print_gpus (x, x->in->verbose ? 8 : 3);
     print_step (x);
     print_memory (x);
+    print_host (x);
     print_gap (x);
     print_links (x);
     print_default (&x->r);

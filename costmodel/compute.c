@@ -68,6 +68,27 @@ double costmodel_slowest (const struct workload_profile *p,
                               : 1.0;
 }
 
+/* The optimizer's step, for each parameter on the rank: reads state and gradients, writes state and
+ * weights; then clears gradients. */
+static double step_s (const struct setting *x, double shards)
+{
+    const struct workload_profile *p = x->p;
+    double hbm = x->plain.memory_rate,
+           whole = p->memory.gradient_bytes +
+                   (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
+    double each =
+        2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
+    bool away =
+        x->c->offload == OFFLOAD_OPTIMIZER || x->c->offload == OFFLOAD_ALL;
+
+    if (x->j->lora)
+        return 0.0;
+    if (x->c->zero == 0)
+        shards = 1.0;
+    return away ? host_step_s (x) / shards + whole / hbm
+                : (each / shards + whole) / hbm;
+}
+
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out)
@@ -100,21 +121,10 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
     head_time (&x, &k);
     k.embed_fwd_s = 4.0 * element * x.tokens * x.h / hbm;
     k.embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
-    /* Reads state and gradients, writes state and weights; then clears gradients. */
-    for (int i = 0; i < 2; i++) {
-        double shards = c->zero == 0 ? 1.0
-                        : i == 0     ? workload_dense_shards (&c->deg)
-                                     : workload_expert_shards (&c->deg);
-        double whole = p->memory.gradient_bytes +
-                       (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
-        double s =
-            ((2.0 * workload_optimizer_bytes (c, p) + p->memory.gradient_bytes + 2.0) /
-                 shards +
-             whole) /
-            hbm;
-
-        *(i == 0 ? &k.optimizer_s : &k.expert_optimizer_s) = j->lora ? 0.0 : s;
-    }
+    if (c->offload != OFFLOAD_NONE)
+        host_ends (&x, &k);
+    k.optimizer_s = step_s (&x, workload_dense_shards (&c->deg));
+    k.expert_optimizer_s = step_s (&x, workload_expert_shards (&c->deg));
     costmodel_compute_least (&k, 1.0 / costmodel_slowest (p, &c->deg), true, out);
 }
 

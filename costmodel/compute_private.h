@@ -39,4 +39,15 @@ void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *
 /** Seconds of the head: its members of *k. */
 void head_time (const struct setting *x, struct costmodel_compute *k);
 
+/* ---- what is offloaded to the host (host.c) ---- */
+
+/** Raise a layer's times to what its weights, gradients or checkpoint take over the link to the
+ *  host, each direction beside forward and beside backward. */
+void host_layer (const struct setting *x, unsigned parts, struct costmodel_layer *k);
+/** The same of embedding and head. */
+void host_ends (const struct setting *x, struct costmodel_compute *k);
+/** Seconds of the optimizer's step for each parameter of a shard: gradients down, Adam on the
+ *  host, weights up, as far as they were not on their way before. */
+double host_step_s (const struct setting *x);
+
 #endif

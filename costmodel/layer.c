@@ -414,6 +414,8 @@ void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *
         add_experts (x, &s);
     add_elementwise (x, &s, parts);
     layer_time (x, &s, parts, out);
+    if (x->c->offload != OFFLOAD_NONE)
+        host_layer (x, parts, out);
 }
 
 /* Multi-token prediction: each module's layer, its projection of the hidden states and the next

@@ -127,7 +127,9 @@ struct workload_stage mapper_stage (const struct mapper_problem *p,
 static inline struct memest_problem
 mapper_memory_problem (const struct mapper_problem *p, const struct workload_config *c)
 {
-    return (struct memest_problem){p->model, p->job, c, p->profile, p->memory_model};
+    return (struct memest_problem){
+        p->model,   p->job,          c,
+        p->profile, p->memory_model, p->cluster ? p->cluster->host_share_bytes : 0.0};
 }
 
 /** Memory of a stage of a placement.

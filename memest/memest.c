@@ -157,8 +157,9 @@ static double mtp_bytes (const struct memest_shape *w)
     return w->p->model->mtp_layers * (layer + 6.0 * tensor);
 }
 
+/* @param[in,out] host_bytes  with what of them is on the host */
 static double activation_bytes (const struct memest_shape *w, int stage,
-                                const struct workload_stage *held)
+                                const struct workload_stage *held, double *host_bytes)
 {
     const struct workload_config *c = w->p->config;
     double most_dense, most_expert;
@@ -176,10 +177,12 @@ static double activation_bytes (const struct memest_shape *w, int stage,
         double again = (double) n / layers;
         double here =
             w->p->config->offload == OFFLOAD_CHECKPOINTS ? CHECKPOINTS_HERE : INFINITY;
+        double all = again * (flight.dense + flight.expert);
 
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
-        bytes = fmin (again * (flight.dense + flight.expert), here) * checkpoint +
+        *host_bytes += fmax (0.0, all - here) * checkpoint;
+        bytes = fmin (all, here) * checkpoint +
                 (1.0 - again) * bytes +
                 (1.0 + w->p->profile->memory.recompute_workspace) *
                     fmax (most_dense, most_expert);
@@ -331,6 +334,10 @@ static bool gradients_are_away (const struct memest_problem *p)
             p->config->zero >= 2);
 }
 
+/* Of a gradient on the host, which the optimizer there takes in fp32 (hybrid_optimizer.py of
+ * Megatron-Core, stage_1_and_2.py of DeepSpeed). */
+#define HOST_GRADIENT 4.0
+
 /* Weights, gradients and optimizer state.  Adapters leave the weights alone frozen. */
 static void state_of (const struct memest_problem *p, const struct workload_stage *held,
                       struct memest_stage *s)
@@ -351,14 +358,19 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
 
         per.weight = (per.weight * root + p->job->frozen_bytes * (all - root)) / all;
     }
-    if (!weights_are_away (p))
+    if (weights_are_away (p))
+        s->host_bytes = per.weight * shards;
+    else
         s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
     if ((!p->job->lora || frozen_have_gradients (p)) && !gradients_are_away (p))
         s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
     if (p->job->lora)
         s->weights_bytes +=
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
-    else if (!optimizer_is_away (p))
+    else if (optimizer_is_away (p))
+        s->host_bytes +=
+            (per.optimizer + HOST_GRADIENT) * (c->zero >= 1 ? shards : all);
+    else
         s->optimizer_bytes =
             per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
 }
@@ -457,7 +469,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     }
     state_of (p, held, &s);
     s.gradients_bytes += whole_gradients (p, held);
-    s.activations_bytes = activation_bytes (&w, stage, held);
+    s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes);
     s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
     if (held->head)
         s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
@@ -506,6 +518,7 @@ void memest_stage_least (const struct memest_problem *p, int stage, int layers,
     out->logits_bytes = fmin (out->logits_bytes, s.logits_bytes);
     out->buffers_bytes = fmin (out->buffers_bytes, s.buffers_bytes);
     out->overhead_bytes = fmin (out->overhead_bytes, s.overhead_bytes);
+    out->host_bytes = fmin (out->host_bytes, s.host_bytes);
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes +
                       out->activations_bytes + out->logits_bytes + out->buffers_bytes +
                       out->overhead_bytes;
@@ -522,7 +535,7 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
     for (int try = (layers / unit + p->config->deg.pp - 1) / p->config->deg.pp;
          over - fits > 1; try = fits + (over - fits) / 2) {
         memest_stage_least (p, stage, try * unit, &s);
-        if (s.peak_bytes <= limit_bytes)
+        if (memest_fits (p, &s, limit_bytes))
             fits = try;
         else
             over = try;
@@ -562,10 +575,14 @@ double memest_limit (const struct workload_profile *p, double gpu_bytes, double 
 
 json_t *memest_stage_to_json (const struct memest_stage *s)
 {
-    return json_pack ("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights_bytes",
+    json_t *doc = json_pack ("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights_bytes",
                       s->weights_bytes, "gradients_bytes", s->gradients_bytes,
                       "optimizer_bytes", s->optimizer_bytes, "activations_bytes",
                       s->activations_bytes, "logits_bytes", s->logits_bytes,
                       "buffers_bytes", s->buffers_bytes, "overhead_bytes",
                       s->overhead_bytes, "peak_bytes", s->peak_bytes);
+
+    if (doc && s->host_bytes > 0.0)
+        json_object_set_new (doc, "host_bytes", json_real (s->host_bytes));
+    return doc;
 }

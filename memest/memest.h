@@ -28,6 +28,7 @@ struct memest_stage {
      * copies, beside a step's buffer that is too long for their blocks.  It gives them back before
      * it runs out. */
     double cached_bytes;
+    double host_bytes; /* in the host's memory: what is offloaded, and the gradients there */
 };
 
 /** The source of the formulas.
@@ -59,7 +60,16 @@ struct memest_problem {
     const struct workload_config *config;
     const struct workload_profile *profile;
     enum memest_model by;
+    double host_limit_bytes; /* of the host's memory, for one GPU; 0: not known */
 };
+
+/** Does a stage fit its GPU and its share of the host? */
+static inline bool memest_fits (const struct memest_problem *p,
+                                const struct memest_stage *s, double limit_bytes)
+{
+    return s->peak_bytes <= limit_bytes &&
+           (!(p->host_limit_bytes > 0.0) || s->host_bytes <= p->host_limit_bytes);
+}
 
 /** Estimate one stage.
  *

@@ -51,7 +51,7 @@ static bool fits (const struct attempt *a, const struct workload_config *c)
         struct memest_stage s;
 
         memest_stage (&p, i, &held, &s);
-        ok = s.peak_bytes <= a->limit_bytes;
+        ok = memest_fits (&p, &s, a->limit_bytes);
     }
     free (split);
     return ok;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/order.h"
+#include "base/units.h"
 
 #define NODES_MAX 1048576
 
@@ -203,6 +204,26 @@ static enum status read_gpus (struct reader *r, const struct json_at *node,
                : ST_OK;
 }
 
+#define HOST_MEMORY_GIB_MAX 1e6
+
+/* What its host holds for all its GPUs, and the least that any GPU has of one. */
+static enum status read_host_memory (struct reader *r, const struct json_at *node,
+                                     struct topology_node *n)
+{
+    struct json_at at = json_key (node, "host_memory_gib");
+    double gib, share;
+
+    if (!json_has (node, "host_memory_gib"))
+        return ST_OK;
+    TRY (json_want_number (&at, 0, false, HOST_MEMORY_GIB_MAX, &gib, r->err));
+    n->host_memory_bytes = gib * UNITS_GIB;
+    share = n->gpus > 0 ? n->host_memory_bytes / n->gpus : 0;
+    if (!n->drained && share > 0 &&
+        (r->c->host_share_bytes <= 0 || share < r->c->host_share_bytes))
+        r->c->host_share_bytes = share;
+    return ST_OK;
+}
+
 static enum status read_node (struct reader *r, const struct json_at *at,
                               struct topology_node *n)
 {
@@ -234,10 +255,11 @@ static enum status read_node (struct reader *r, const struct json_at *at,
             return err_nomem (r->err);
     }
     TRY (read_switches (r, at, n));
+    TRY (read_host_memory (r, at, n));
     json_note_unknown (at,
                        "name gpus gpu_type speed gpu_uuid gpu_numa gpu_nic gpu_cpus "
                        "gpu_pci gpu_rail gpu_path gpu_state rack switches state reason "
-                       "numa nics packages cpu_model gpu_model source",
+                       "numa nics packages cpu_model gpu_model host_memory_gib source",
                        r->notes);
     return ST_OK;
 }

@@ -49,6 +49,9 @@ struct topology_gpu_type {
                                 nothing; the cluster's */
     const char *source; /* of a cluster file's type as it says; NULL: it does not; the
                                 cluster's */
+    double host_bytes_per_s,     /* topology_host_of; 0: its usual machines' */
+        host_memory_bytes_per_s; /* the same */
+    const struct topology_gpu_type *like; /* built-in type that a cluster file's starts from */
 };
 
 /** A built-in type by its name, or NULL. */
@@ -83,6 +86,14 @@ enum status topology_gpu_type_take (const char *option, const char *name,
                                     struct notes *notes, struct error *err);
 /** All built-in types. @param[out] n how many */
 const struct topology_gpu_type *topology_gpu_types_builtin (int *n);
+
+/** What one GPU has of its host. */
+struct topology_host {
+    double link_bytes_per_s;   /* to the host's memory, and as much back */
+    double memory_bytes_per_s; /* its share of the bandwidth of the host's memory */
+    bool nominal;              /* some of it is its type's usual machines' */
+};
+struct topology_host topology_host_of (const struct topology_gpu_type *t);
 
 struct topology_pattern;
 struct pairs;
@@ -150,7 +161,8 @@ struct topology_node {
     const struct topology_links *intra;   /* NULL when not given */
     double
         node_bytes_per_s; /* what all its GPUs reach together off the node; 0: not given */
-    double *speed;        /* [gpus] factors, or NULL: all 1 */
+    double host_memory_bytes; /* for all its GPUs; 0: not told */
+    double *speed;            /* [gpus] factors, or NULL: all 1 */
     char **gpu_uuid;      /* [gpus], or NULL */
     int *gpu_numa;        /* [gpus], or NULL */
     char **gpu_nic;       /* [gpus], or NULL */
@@ -185,6 +197,8 @@ struct topology_cluster {
     double lowest_pair_bytes_per_s;          /* lowest measured of it */
     struct topology_links *rail;             /* [n_rails] over nodes: GPUs of one rail */
     int n_rails;
+    double host_share_bytes; /* a GPU's share of its node's host memory, the least of the nodes
+                                that tell theirs and are not drained; 0: none does */
     double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
     double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */
     json_t *doc; /* the document, .npy references resolved on demand */

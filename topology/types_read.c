@@ -56,7 +56,10 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                  {"host_factor", &t->host_factor, 1, 100, true},
                  {"tf32_gemm_efficiency", &t->tf32_gemm_efficiency, 1, 1, true},
                  {"fp32_gemm_efficiency", &t->fp32_gemm_efficiency, 1, 1, true},
-                 {"copy_gb_per_s", &t->copy_bytes_per_s, UNITS_GB, 1e6, true}};
+                 {"copy_gb_per_s", &t->copy_bytes_per_s, UNITS_GB, 1e6, true},
+                 {"host_link_gb_per_s", &t->host_bytes_per_s, UNITS_GB, 1e6, true},
+                 {"host_memory_gb_per_s", &t->host_memory_bytes_per_s, UNITS_GB, 1e6,
+                  true}};
     struct json_at like = json_key (at, "like");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
     const char *like_name;
@@ -68,6 +71,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
             return json_fail (&like, r->err, "a built-in GPU type");
     }
     *t = base ? *base : (struct topology_gpu_type){.gemm_efficiency = 0.6};
+    t->like = base;
     snprintf (t->name, sizeof t->name, "%s", name);
     for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
         struct json_at f = json_key (at, field[i].key);
@@ -92,7 +96,8 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
                        "fp8_gemm_efficiency fp4_gemm_efficiency fp4_tflop_per_s "
                        "flash_efficiency flash2_efficiency "
                        "host_factor tf32_gemm_efficiency fp32_gemm_efficiency "
-                       "copy_gb_per_s measured source",
+                       "copy_gb_per_s host_link_gb_per_s host_memory_gb_per_s "
+                       "measured source",
                        r->notes);
     t->source = base ? topology_gpu_type_source (base) : "the cluster file";
     if (json_has (at, "source"))

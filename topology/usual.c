@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/units.h"
+
 /* What a pair of GPUs and a node reach.  Inside: nccl-tests' bus bandwidth of two GPUs
  * (A100 and H100: docs/formulas.md, T8; others in proportion to their vendors' link
  * rates); off the node: the median of the networks that published runs of the generation
@@ -85,4 +87,41 @@ int topology_usual_domain (const char *type, int nodes, int gpus)
     if (nodes <= RACK_WHOLE / gpus)
         return nodes;
     return nodes % (RACK_USED / gpus) == 0 ? RACK_USED / gpus : RACK_WHOLE / gpus;
+}
+
+/* Of the link to the host: what NCCL counts on (known.c): PCIe 3, 4 and 5 with 16 lanes 12, 24
+ * and 48 GB/s, half of it with 8; NVLink-C2C 450 a direction and Grace (NVIDIA's GH200 data
+ * sheet), which a GB200's two GPUs share.  Of the host's memory: its channels times their rate
+ * over the GPUs of the maker's own machine (DGX-2: 2 x 6 DDR4-2666 for 16; DGX A100: 2 x 8
+ * DDR4-3200, DGX H100: 2 x 8 DDR5-4800, DGX B200: 2 x 8 DDR5-5600 for 8; MI300X platforms: 2 x
+ * 12 DDR5-4800 for 8; Frontier: 8 DDR4-3200 for 8 dies), of PCIe cards two such channels.  The
+ * first row that a name begins with holds. */
+static const struct {
+    const char *prefix; /* of the type's name */
+    double link_gb_per_s, memory_gb_per_s;
+} hosts[] = {
+    {"v100", 12, 16},      {"t4", 12, 45},        {"titan-rtx", 12, 45},
+    {"rtx-2080", 12, 45},  {"rtx-8000", 12, 45},  {"rtx-4060", 12, 45},
+    {"rtx-5060", 24, 45},  {"rtx-50", 48, 45},    {"rtx-pro-6000", 48, 77},
+    {"gh200-", 450, 384},  {"gb200-", 225, 256},  {"gb300-", 225, 256},
+    {"h100-", 48, 77},     {"h200-", 48, 77},     {"h800-", 48, 77},
+    {"h20-", 48, 77},      {"b100-", 48, 90},     {"b200-", 48, 90},
+    {"b300-", 48, 90},     {"mi210", 24, 26},     {"mi250", 36, 26},
+    {"mi3", 48, 115},      {"a100-", 24, 51},     {"a800-", 24, 51},
+    {"", 24, 45},
+};
+
+struct topology_host topology_host_of (const struct topology_gpu_type *t)
+{
+    const char *name = t->like ? t->like->name : t->name;
+    bool link = t->host_bytes_per_s > 0, memory = t->host_memory_bytes_per_s > 0;
+    size_t i = 0;
+
+    while (strncmp (name, hosts[i].prefix, strlen (hosts[i].prefix)) != 0)
+        i++;
+    return (struct topology_host){
+        .link_bytes_per_s = link ? t->host_bytes_per_s : hosts[i].link_gb_per_s * UNITS_GB,
+        .memory_bytes_per_s =
+            memory ? t->host_memory_bytes_per_s : hosts[i].memory_gb_per_s * UNITS_GB,
+        .nominal = !link || !memory};
 }

@@ -36,7 +36,7 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
 
         least.embedding = least.head = false;
         memest_stage (memory, pp - 1, &least, &s);
-        if (s.peak_bytes > limit)
+        if (!memest_fits (memory, &s, limit))
             return 0;
     }
     for (int i = 0; i < pp; i++) {
@@ -45,7 +45,7 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
         if (alike && i > 0 && !held.head)
             continue;
         memest_stage (memory, i, &held, &s);
-        if (s.peak_bytes > limit)
+        if (!memest_fits (memory, &s, limit))
             return -1;
     }
     return 1;
@@ -162,7 +162,7 @@ static int cap_surely (const struct pool *pool, const struct memest_problem *mem
         workload_stage_range (memory->model, memory->config, stage, cap, &fewest, &most);
         memest_stage (memory, stage, &fewest, &few);
         memest_stage (memory, stage, &most, &many);
-        if (fmax (few.peak_bytes, many.peak_bytes) <= limit)
+        if (memest_fits (memory, &few, limit) && memest_fits (memory, &many, limit))
             break;
     }
     return cap;
@@ -203,6 +203,7 @@ void pool_stage_classes (const struct pool *pool, const struct workload_config *
 
         memest_stage (&memory, i, &held, &s);
         for (int q = 0; q < classes; q++)
-            allowed[i * classes + q] = s.peak_bytes <= pool->class[q].limit_bytes;
+            allowed[i * classes + q] =
+                memest_fits (&memory, &s, pool->class[q].limit_bytes);
     }
 }

@@ -140,6 +140,38 @@ static void add_lighter (const struct mapper_problem *p, const struct mapper_mis
         }
 }
 
+const enum workload_offload mapper_resorts[MAPPER_RESORTS] = {
+    OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_ALL};
+
+/* What may be offloaded against the user's wish, or where hosts have too little memory. */
+static void add_offload (const struct mapper_problem *p, struct text *out)
+{
+    struct topology_cluster large = *p->cluster;
+    struct mapper_problem on_large = *p;
+
+    large.host_share_bytes = 0; /* no limit */
+    on_large.cluster = &large;
+    for (int i = 0; i < MAPPER_RESORTS; i++) {
+        const char *word = workload_offload_name (mapper_resorts[i]);
+        struct mapper_axes a = p->axes;
+
+        a.offload = (int) mapper_resorts[i];
+        if (!mapper_can_offload (p, mapper_resorts[i]))
+            continue;
+        if (fits_with (p, &a, 0)) {
+            text_add (out, "it would fit with --offload %s\n", word);
+            return;
+        }
+        if (p->cluster->host_share_bytes > 0 && fits_with (&on_large, &a, 0)) {
+            text_add (out,
+                      "with --offload %s GPUs have room, but hosts have not: %.1f GiB of "
+                      "their memory a GPU\n",
+                      word, p->cluster->host_share_bytes / UNITS_GIB);
+            return;
+        }
+    }
+}
+
 void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_info *info,
                           struct text *out)
 {
@@ -164,7 +196,8 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         kind_bytes / UNITS_GIB, kind, miss->limit_bytes / UNITS_GIB,
         miss->gpu_bytes / UNITS_GIB);
     add_change (p, miss, out);
-    if (miss->memory.peak_bytes <= miss->limit_bytes)
+    add_offload (p, out);
+    if (miss->memory.peak_bytes <= miss->limit_bytes && !(miss->memory.host_bytes > 0))
         text_add (out, "  too few GPUs have that much memory, or they are on too many "
                        "nodes\n");
     if (axis) {

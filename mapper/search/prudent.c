@@ -2,7 +2,10 @@
  *
  * The first search knows the limit alone.  A plan of it whose chance is small is the best of those
  * with a small chance too.  Only where it is not, a second search goes through the configurations
- * that the chance leaves; bounds of the first hold for these as well. */
+ * that the chance leaves; bounds of the first hold for these as well.
+ *
+ * Where nothing fits, what the profile can offload is tried in searches of their own, so that the
+ * space of those who need none does not grow. */
 #include "base/progress.h"
 #include "mapper/search/search_private.h"
 
@@ -40,6 +43,41 @@ static void hand_over (const struct mapper_problem *p, const struct mapper_resul
         safe->riskier = (struct mapper_riskier){risky->config, risky_s, chance};
 }
 
+/* mapper_search; where nothing fits in memory, once more with what the profile can keep in the
+ * host's: the first that helps of those that nobody fixed. */
+static enum status search_offloading (struct mapper_problem *p,
+                                      const struct mapper_settings *s,
+                                      struct mapper_result *r, struct mapper_info *info,
+                                      struct error *err)
+{
+    double start_s = clock_s ();
+    enum status st = mapper_search (p, s, r, info, err);
+
+    if (st != ST_NOFIT || !info->missed || p->axes.offload != MAPPER_FREE)
+        return st;
+    for (int i = 0; i < MAPPER_RESORTS; i++) {
+        struct mapper_settings again = *s;
+        struct mapper_info more = {0};
+        struct error why;
+
+        if (!mapper_can_offload (p, mapper_resorts[i]))
+            continue;
+        if (s->time_limit_s > 0)
+            again.time_limit_s = fmax (s->time_limit_s - (clock_s () - start_s), 1e-3);
+        p->axes.offload = (int) mapper_resorts[i];
+        st = mapper_search (p, &again, r, &more, &why);
+        if (st == ST_OK) {
+            mapper_info_release (info);
+            *info = more;
+            info->seconds = clock_s () - start_s;
+            return ST_OK;
+        }
+        mapper_info_release (&more);
+    }
+    p->axes.offload = MAPPER_FREE;
+    return ST_NOFIT;
+}
+
 enum status mapper_search_prudent (struct mapper_problem *p,
                                    const struct mapper_settings *s,
                                    struct mapper_result *r, struct mapper_info *info,
@@ -52,7 +90,7 @@ enum status mapper_search_prudent (struct mapper_problem *p,
     double chance, start_s = clock_s ();
     enum status st;
 
-    TRY (mapper_search (p, s, r, info, err));
+    TRY (search_offloading (p, s, r, info, err));
     chance = chance_of (p, r);
     if (!is_stricter (p, s) || chance <= MAPPER_RISK)
         return ST_OK;

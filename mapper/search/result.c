@@ -28,6 +28,8 @@ void mapper_info_release (struct mapper_info *info)
 static enum status describe_memory (const struct mapper_problem *p,
                                     struct mapper_result *r, struct error *err)
 {
+    const struct memest_problem memory = mapper_memory_problem (p, &r->config);
+
     for (int i = 0; i < r->config.deg.pp; i++) {
         double limit;
 
@@ -40,8 +42,35 @@ static enum status describe_memory (const struct mapper_problem *p,
                 "stage %d with its %d layers needs %.1f GiB, the limit is %.1f "
                 "GiB on the GPUs it got",
                 i, r->layers[i], r->memory[i].peak_bytes / UNITS_GIB, limit / UNITS_GIB);
+        if (!memest_fits (&memory, &r->memory[i], limit))
+            return err_set (err, ST_NOFIT,
+                            "stage %d with its %d layers needs %.1f GiB of its host's "
+                            "memory a GPU, there are %.1f GiB",
+                            i, r->layers[i], r->memory[i].host_bytes / UNITS_GIB,
+                            memory.host_limit_bytes / UNITS_GIB);
     }
     return ST_OK;
+}
+
+int mapper_fullest_host (const struct mapper_problem *p, const struct mapper_result *r,
+                         double *bytes)
+{
+    const struct topology_cluster *c = p->cluster;
+    int world = (int) workload_world (&r->config.deg), most = -1;
+    double *host = calloc ((size_t) c->n_nodes, sizeof *host);
+
+    *bytes = 0.0;
+    for (int k = 0; k < world && host; k++) {
+        int node = c->node_of_gpu[r->gpu[k]];
+
+        host[node] += r->memory[k / (world / r->config.deg.pp)].host_bytes;
+        if (host[node] > *bytes) {
+            *bytes = host[node];
+            most = node;
+        }
+    }
+    free (host);
+    return most;
 }
 
 /* Has every GPU of the order the memory for its stage? */

@@ -154,16 +154,36 @@ enum status mapper_search (const struct mapper_problem *p,
 /** The chance of running out of memory that a plan may have where nobody names a limit. */
 #define MAPPER_RISK 0.01
 
-/** mapper_search; where the limit is free (and a tie given: 0 asks for the best) and the plan runs
+/** What is offloaded where nothing fits without, in the order in which it is tried: what slows a
+ *  step least first. */
+#define MAPPER_RESORTS 3
+extern const enum workload_offload mapper_resorts[MAPPER_RESORTS];
+
+/** Can the profile's framework keep that in the host's memory, and is its memory known? */
+static inline bool mapper_can_offload (const struct mapper_problem *p,
+                                       enum workload_offload o)
+{
+    return p->memory_model == MEMEST_LINKWISE && p->profile->offloads >> o & 1;
+}
+
+/** mapper_search; where nothing fits in memory and axes.offload is free, with the first of
+ *  mapper_resorts with which something does.  Bound and proof are about that space then.
+ *
+ *  Where the limit is free (and a tie given: 0 asks for the best) and the plan runs
  *  out of memory with a chance above MAPPER_RISK, among the configurations that do not, if any
  *  does fit.  Bound and proof are about these then, and r->riskier has what the others gain.
- *  @param[in,out] p   its oom_risk becomes MAPPER_RISK then
+ *  @param[in,out] p   its oom_risk becomes MAPPER_RISK then, its axes.offload what is offloaded
  *  @param[out] info   its safer says what became of that */
 enum status mapper_search_prudent (struct mapper_problem *p,
                                    const struct mapper_settings *s,
                                    struct mapper_result *r, struct mapper_info *info,
                                    struct error *err);
 void mapper_result_release (struct mapper_result *r);
+
+/** The node whose ranks keep most in their host's memory, and how much.
+ *  @return -1: none keeps any, or memory is short */
+int mapper_fullest_host (const struct mapper_problem *p, const struct mapper_result *r,
+                         double *bytes);
 
 /** Put another configuration, split and placement into a result: the estimate, the memory
  *  and the default order's step become theirs; the bound stays.

@@ -46,10 +46,11 @@ static bool is_in_memory (const struct search *x, const struct look *l)
     const struct sketch *k = &l->sketch;
 
     for (int i = 0; i < c->deg.pp; i++) {
+        const struct memest_problem memory = mapper_memory_problem (x->p, c);
         struct memest_stage s;
         double gpu_bytes = mapper_stage_memory (x->p, c, k->layers, k->gpu, i, &s);
 
-        if (s.peak_bytes > mapper_memory_limit (x->p, gpu_bytes))
+        if (!memest_fits (&memory, &s, mapper_memory_limit (x->p, gpu_bytes)))
             return false;
     }
     return true;

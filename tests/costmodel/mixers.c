@@ -36,7 +36,7 @@ static struct bench bench_of (const char *model, int tp)
 /* Bytes per token of a stage with these layers. */
 static double kept (const struct bench *b, const char *letters)
 {
-    struct memest_problem q = {&b->m, &b->j, &b->c, &b->p, MEMEST_LINKWISE};
+    struct memest_problem q = {&b->m, &b->j, &b->c, &b->p, MEMEST_LINKWISE, 0};
     struct workload_stage held = {.dense = 0}, one;
     struct memest_stage s;
 

@@ -9,7 +9,7 @@ static struct memest_stage stage_of (const struct workload_model *m,
                                      int layers)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE};
+    struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE, 0};
     struct workload_stage held = workload_stage_guess (m, c, stage, layers);
     struct memest_stage s;
 
@@ -280,7 +280,7 @@ static void exchanges_beside_compute (void **state)
     m.expert_ffn = 1024;
     for (int pp = 1; pp <= 4; pp += 3) {
         struct workload_config c = config_of (1, pp, 2, 1);
-        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
         struct workload_stage held;
         struct memest_stage s;
         double bare, chunks = pp == 1 ? 1 : 2 * 2 + 4 + 1;
@@ -316,7 +316,7 @@ static void uneven_chunks (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 32};
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
     struct workload_stage held;
     struct memest_stage s;
@@ -382,7 +382,7 @@ static void unlike_chunks (void **state)
     struct workload_job j = {.seq = 4096, .global_batch = 64};
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     struct workload_stage held, mean;
     struct memest_stage s, t;
     const int layers[] = {16, 15, 15, 15};
@@ -463,7 +463,7 @@ static void norm_kernels (void **state)
             struct workload_job j = {
                 .seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
             struct workload_config c = config_of (1, 1, 1, 1);
-            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
             struct workload_stage one = {.dense = 1};
             struct memest_stage fused, now;
 
@@ -484,7 +484,7 @@ static void kept_gathers (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (4, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage again, kept;
     (void) state;
@@ -507,7 +507,7 @@ static void repeated_heads (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage grouped, copied;
     (void) state;
@@ -526,7 +526,7 @@ static void chunked_loss (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     struct workload_stage one = {.dense = 1, .head = 1};
     struct memest_stage whole, chunked;
     (void) state;

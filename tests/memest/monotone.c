@@ -94,7 +94,7 @@ static struct trial random_trial (struct rng *r)
 static struct memest_stage stage_of (const struct trial *t, int stage, int layers)
 {
     struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE};
+                               MEMEST_LINKWISE, 0};
     struct workload_stage held =
         workload_stage_guess (&t->model, &t->config, stage, layers);
     struct memest_stage s;
@@ -107,7 +107,7 @@ static struct memest_stage stage_of (const struct trial *t, int stage, int layer
 static double peak_of (const struct trial *t)
 {
     struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE};
+                               MEMEST_LINKWISE, 0};
     int layers[512];
     double most = 0;
 
@@ -314,7 +314,7 @@ static void exceptions (void **state)
 static struct memest_stage least_of (const struct trial *t, int stage, int layers)
 {
     struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE};
+                               MEMEST_LINKWISE, 0};
     struct memest_stage s;
 
     memest_stage_least (&p, stage, layers, &s);
@@ -332,7 +332,7 @@ static void least_of_all (void **state)
     while (tried < 5000) {
         struct trial t = random_trial (&r);
         struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
-                                   MEMEST_LINKWISE};
+                                   MEMEST_LINKWISE, 0};
         int pp = t.config.deg.pp, v = t.config.deg.vpp, layers[16];
         int left = t.model.layers / v;
 
@@ -370,7 +370,7 @@ static void most_layers (void **state)
     for (int i = 0; i < 5000; i++) {
         struct trial t = random_trial (&r);
         struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
-                                   MEMEST_LINKWISE};
+                                   MEMEST_LINKWISE, 0};
         int stage = rng_below (&r, t.config.deg.pp), most = 0, v, chunks, n, unit;
         double limit;
 

@@ -149,7 +149,7 @@ static void smallest_change (void **state)
                                    1 << rng_below (&r, 4), 1 << rng_below (&r, 3),
                                    1 << rng_below (&r, 5), 1 << rng_below (&r, 4)),
                                out, cheapest;
-        struct memest_problem p = {&m, &j, &c, &f, MEMEST_LINKWISE};
+        struct memest_problem p = {&m, &j, &c, &f, MEMEST_LINKWISE, 0};
         double limit = 7.6e10 * (0.3 + rng_unit (&r));
         struct text words = {0};
         int layers[512], number = 0;

@@ -52,7 +52,7 @@ static struct stage stage_with (const char *model, int tp, bool sp)
 
 static struct memest_stage memory_of (const struct stage *s)
 {
-    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE};
+    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0};
     struct memest_stage out;
 
     memest_stage (&q, 0, &s->held, &out);

@@ -10,6 +10,7 @@
  * taken together, and two GPUs behind them reach what both have to the switch (hwloc's
  * transformations "merge switch ports" and "transitive closure").
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,13 +192,17 @@ static enum status add_nic (struct reading *r, const struct xml *pci)
 
 static enum status add_numa (struct reading *r, const struct xml *x)
 {
-    const char *index = xml_attr (x, "os_index"), *cpus = xml_attr (x, "cpuset");
+    const char *index = xml_attr (x, "os_index"), *cpus = xml_attr (x, "cpuset"),
+               *memory = xml_attr (x, "local_memory");
     struct machine_numa *n = machine_add_numa (r->m);
 
     if (!n)
         return err_nomem (r->in->err);
     n->id = index ? (int) strtol (index, NULL, 10) & 0xffff : 0;
     n->cpus = cpus ? machine_cpus (cpus) : NULL;
+    /* Memory of GPUs that the host can address (Grace) has no cores beside it. */
+    if (memory && n->cpus)
+        r->m->memory_bytes += fmax (0.0, strtod (memory, NULL));
     return ST_OK;
 }
 

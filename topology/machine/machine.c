@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <hwloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "base/order.h"
+#include "base/units.h"
 #include "topology/known.h"
 #include "topology/topology_private.h"
 
@@ -365,6 +367,9 @@ static void add_rest (const struct machine *m, json_t *node)
         json_object_set_new (node, "packages", json_integer (m->packages));
     if (m->cpu_model)
         json_object_set_new (node, "cpu_model", json_string (m->cpu_model));
+    if (m->memory_bytes >= UNITS_GIB && m->memory_bytes < 1e15)
+        json_object_set_new (node, "host_memory_gib",
+                             json_real (round (m->memory_bytes / UNITS_GIB * 10) / 10));
     if (m->n_numa > 0) {
         json_t *list = json_array ();
 

@@ -48,6 +48,7 @@ struct machine {
     char *source;
     int packages; /* 0: unknown */
     char *cpu_model;
+    double memory_bytes; /* of the host; 0: unknown */
     struct machine_numa *numa;
     int n_numa;
     struct machine_gpu *gpu;

@@ -1,0 +1,90 @@
+/* What offloading to the host's memory costs: the link to it beside compute, and the optimizer's
+ * step on the host (docs/formulas.md, T28). */
+#include "costmodel/compute_private.h"
+
+#include <math.h>
+
+/* The part of the host's memory bandwidth that Adam reaches on it: 10 billion parameters in 2.6 s
+ * on a DGX-2's, 256 GB/s (Ren et al., ZeRO-Offload, arXiv 2101.06840, Adam latencies). */
+#define HOST_ADAM 0.46
+
+/* Bytes that go to the host for each parameter's gradient, and come back for its weight. */
+static double weight_bytes (const struct setting *x)
+{
+    return workload_element_bytes (workload_kept_precision (x->j, x->p));
+}
+
+static double gradient_bytes (const struct setting *x)
+{
+    return x->j->lora ? 0.0 : x->p->memory.gradient_bytes;
+}
+
+/* Are a shard's gradients sent on as they are reduced (A23)? */
+static bool sends_gradients (const struct setting *x)
+{
+    return x->c->offload == OFFLOAD_ALL ||
+           (x->c->offload == OFFLOAD_OPTIMIZER && x->p->offloads_gradients &&
+            x->c->zero >= 2);
+}
+
+/* Carry weights up for forward, and again for backward, whose gradients go down meanwhile: what
+ * compute is too short for is waited for. */
+static void beside (const struct setting *x, double shard, double *fwd_s, double *back_s)
+{
+    double link = topology_host_of (x->t).link_bytes_per_s;
+    double up_s =
+        x->c->offload == OFFLOAD_ALL ? shard * weight_bytes (x) / link : 0.0;
+    double down_s = sends_gradients (x) ? shard * gradient_bytes (x) / link : 0.0;
+
+    *fwd_s = fmax (*fwd_s, up_s);
+    *back_s = fmax (*back_s, fmax (up_s, down_s));
+}
+
+void host_layer (const struct setting *x, unsigned parts, struct costmodel_layer *k)
+{
+    const struct workload_degrees *d = &x->c->deg;
+    double dense = workload_parts_params (x->m, parts, d->tp),
+           expert = parts & PART_EXPERTS ? (double) x->m->experts / d->ep *
+                                               workload_expert_params (x->m) / d->etp
+                                         : 0.0;
+
+    if (x->c->offload == OFFLOAD_CHECKPOINTS) {
+        double s = weight_bytes (x) * x->tokens * x->h / x->r /
+                   topology_host_of (x->t).link_bytes_per_s;
+
+        /* Recomputed layers alone have one: both ways count with what these add. */
+        k->recompute_s =
+            fmax (k->recompute_s, s - k->back_s) + fmax (0.0, s - k->fwd_s);
+        return;
+    }
+    beside (x, dense / workload_dense_shards (d) + expert / workload_expert_shards (d),
+            &k->fwd_s, &k->back_s);
+}
+
+void host_ends (const struct setting *x, struct costmodel_compute *k)
+{
+    const struct workload_degrees *d = &x->c->deg;
+    double shards = workload_dense_shards (d);
+
+    beside (x, workload_embedding_params (x->m, d->tp) / shards, &k->embed_fwd_s,
+            &k->embed_back_s);
+    beside (x, workload_head_params (x->m, d->tp, d->pp == 1) / shards, &k->head_fwd_s,
+            &k->head_back_s);
+}
+
+double host_step_s (const struct setting *x)
+{
+    const struct topology_host h = topology_host_of (x->t);
+    double adam_s = (2.0 * workload_optimizer_bytes (x->c, x->p) +
+                     x->p->memory.gradient_bytes + weight_bytes (x)) /
+                    (HOST_ADAM * h.memory_bytes_per_s);
+    double down_s =
+        sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
+    double up_s = x->c->offload == OFFLOAD_ALL ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
+
+    /* Megatron-Core has an optimizer a parameter, whose copies run beside the others' steps
+     * (hybrid_optimizer.py, overlap_cpu_optimizer_d2h_h2d); others step on all, then copy. */
+    return x->p->offloads_gradients || x->c->offload == OFFLOAD_ALL
+               ? down_s + adam_s + up_s
+               : fmax (adam_s, fmax (down_s, up_s));
+}

@@ -417,6 +417,26 @@ static double said_state_bytes (const char *notes)
     return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
 }
 
+/* What lies in the host's memory: said in our word, or told. */
+static const char *read_offload (const struct row *r, struct calibrate_run *run)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    char word[32];
+
+    if (calibrate_note (r, "offload", word, sizeof word))
+        return workload_offload_parse (word, &run->config.offload)
+                   ? NULL
+                   : "offload is not none, optimizer, all or checkpoints";
+    if (calibrate_contains (notes, "with CPU offload") ||
+        calibrate_contains (notes, "and CPU offload") ||
+        calibrate_contains (notes, "offloads to host memory"))
+        return "offloading to the host is not supported";
+    if (calibrate_contains (notes, "activation offloading") ||
+        calibrate_contains (notes, "checkpointing and offloading"))
+        run->config.offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
+    return NULL;
+}
+
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     struct workload_job *j = &run->job;
@@ -442,13 +462,9 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     if (why)
         return why;
     run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
-    if (calibrate_contains (calibrate_cell (r, "notes"), "with CPU offload") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "and CPU offload") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "offloads to host memory"))
-        return "offloading to the host is not supported";
-    if (calibrate_contains (calibrate_cell (r, "notes"), "activation offloading") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "checkpointing and offloading"))
-        run->config.offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
+    why = read_offload (r, run);
+    if (why)
+        return why;
     read_sampling (r, j);
     why = read_frozen (r, j);
     if (why)

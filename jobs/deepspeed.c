@@ -17,6 +17,8 @@ static const char keys[] =
     "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-grad-reduce "
     "data_types.grad_accum_dtype:ds-gradients "
     "optimizer.type:optimizer "
+    "zero_optimization.offload_optimizer.device:ds-optimizer-on "
+    "zero_optimization.offload_param.device:ds-weights-on "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
@@ -94,6 +96,22 @@ static enum status finish_gradients (struct jobs_reading *r)
                 : ST_OK;
 }
 
+/* What the host has.  Weights there without the optimizer's state, or a disk, have no estimate. */
+static enum status finish_offload (struct jobs_reading *r)
+{
+    const char *on[] = {jobs_value (r, "ds-optimizer-on"), jobs_value (r, "ds-weights-on")};
+    bool has[2];
+
+    for (int i = 0; i < 2; i++) {
+        has[i] = on[i] && strcmp (on[i], "cpu") == 0;
+        if (on[i] && strcmp (on[i], "none") != 0 && (!has[i] || (i == 1 && !has[0])))
+            notes_add (r->notes, "%s on %.20s%s: not estimated",
+                       i == 0 ? "offload_optimizer" : "offload_param", on[i],
+                       has[i] ? " without offload_optimizer" : "");
+    }
+    return has[0] ? jobs_default (r, "offload", has[1] ? "all" : "optimizer") : ST_OK;
+}
+
 static enum status finish (struct jobs_reading *r)
 {
     const char *zero = jobs_value (r, "zero");
@@ -111,6 +129,7 @@ static enum status finish (struct jobs_reading *r)
         TRY (jobs_set (r, "zero", stage, -1, 0, false));
     }
     TRY (finish_gradients (r));
+    TRY (finish_offload (r));
     if (precision)
         TRY (jobs_default (r, "precision", precision));
     for (int i = 0; i < r->n_files; i++)

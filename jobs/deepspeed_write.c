@@ -91,6 +91,10 @@ static enum status check (const struct workload_plan *p, struct error *err)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's file has no %s; plan with --precision bf16",
                         workload_precision_name (precision));
+    if (c->offload == OFFLOAD_CHECKPOINTS)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's file offloads no checkpoints of other programs' "
+                        "layers; plan with --offload optimizer");
     if (c->optimizer_bytes != 0 && c->optimizer_bytes != 12)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's optimizer keeps 12 bytes a parameter, not %d; plan "
@@ -139,6 +143,10 @@ static json_t *config_json (const struct workload_plan *p,
     say (root, "micro_batch", json_integer (c->micro_batch));
     say (root, "accumulation", json_integer (workload_microbatches (&p->job, c)));
     say (root, "zero", json_integer (c->zero));
+    if (c->offload != OFFLOAD_NONE)
+        say (root, "ds-optimizer-on", json_string ("cpu"));
+    if (c->offload == OFFLOAD_ALL)
+        say (root, "ds-weights-on", json_string ("cpu"));
     say (root, "ds-bf16", json_boolean (p->job.precision == PREC_BF16));
     say (root, "ds-fp16", json_boolean (p->job.precision == PREC_FP16));
     if (c->deg.tp > 1)

@@ -36,6 +36,7 @@ static const char keys[] =
     "qk-pos-emb-head-dim qk-head-dim v-head-dim attention-backend use-flash-attn "
     "transformer-impl overlap-moe-expert-parallel-comm use-precision-aware-optimizer "
     "exp-avg-dtype exp-avg-sq-dtype no-store-param-remainders store-param-remainders "
+    "optimizer-cpu-offload overlap-cpu-optimizer-d2h-h2d "
     "fp4-format fp4:fp4-format fp8-recipe fp4-recipe optimizer moe-grouped-gemm "
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity "
     "moe-token-dispatcher-type "
@@ -252,6 +253,8 @@ static enum status finish_optimizer (struct jobs_reading *r)
     bool whole = stated (r, "no-store-param-remainders") ||
                  is (r, "store-param-remainders", "false");
 
+    if (stated (r, "optimizer-cpu-offload")) /* which keeps all of it in fp32 */
+        return jobs_default (r, "offload", "optimizer");
     if (!stated (r, "use-precision-aware-optimizer") || first == 0 || second == 0)
         return ST_OK;
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);

@@ -182,10 +182,16 @@ static const struct state *state_of (int bytes)
 static void write_states (const struct workload_config *c, struct writing *w)
 {
     const struct state *s = state_of (c->optimizer_bytes);
+    bool away = c->offload == OFFLOAD_OPTIMIZER;
 
+    if (s || away)
+        jobs_megatron_say (w, OPTIMIZER, "use-precision-aware-optimizer", "true");
+    if (away) {
+        jobs_megatron_say (w, OPTIMIZER, "optimizer-cpu-offload", "true");
+        jobs_megatron_say (w, OPTIMIZER, "overlap-cpu-optimizer-d2h-h2d", "true");
+    }
     if (!s)
         return;
-    jobs_megatron_say (w, OPTIMIZER, "use-precision-aware-optimizer", "true");
     jobs_megatron_say (w, OPTIMIZER, "exp-avg-dtype", w->yaml ? s->type : s->moments);
     jobs_megatron_say (w, OPTIMIZER, "exp-avg-sq-dtype", w->yaml ? s->type : s->moments);
     if (w->yaml)
@@ -196,6 +202,14 @@ static void write_states (const struct workload_config *c, struct writing *w)
 
 static enum status check_states (const struct workload_config *c, struct error *err)
 {
+    if (c->offload > OFFLOAD_OPTIMIZER)
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM's options keep the optimizer alone on the host; plan "
+                        "with --offload optimizer");
+    if (c->offload == OFFLOAD_OPTIMIZER && (state_of (c->optimizer_bytes) || c->zero == 0))
+        return err_set (err, ST_NOFIT,
+                        "Megatron-LM's optimizer on the host is its distributed one, with "
+                        "fp32 states; plan with --zero 1, without --optimizer-bytes");
     if (c->optimizer_bytes == 0 || c->optimizer_bytes == JOBS_MEGATRON_STATE)
         return ST_OK;
     if (!state_of (c->optimizer_bytes))

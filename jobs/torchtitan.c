@@ -11,6 +11,7 @@ static const char keys[] =
     "training.local_batch_size:micro_batch training.batch_size:micro_batch "
     "training.global_batch_size:titan-batch training.seq_len:seq "
     "training.mixed_precision_param training.mixed_precision_reduce:titan-reduce "
+    "training.enable_cpu_offload:titan-offload "
     "compile.enable:titan-compile training.compile:titan-compile "
     "parallelism.enable_async_tensor_parallel:tp-comm-overlap "
     "experimental.enable_async_tensor_parallel:tp-comm-overlap "
@@ -234,6 +235,8 @@ static enum status finish_facts (struct jobs_reading *r)
     const char *reduce = jobs_value (r, "titan-reduce"),
                *fused = jobs_true (r, "titan-compile") ? "true" : "false";
 
+    if (jobs_true (r, "titan-offload"))
+        TRY (jobs_default (r, "offload", "all"));
     TRY (jobs_default (r, "fused-norm", fused));
     TRY (jobs_default (r, "fused-mlp", fused));
     TRY (jobs_default (r, "tp-comm-overlap", "false"));

@@ -92,6 +92,9 @@ static enum status check (const struct workload_plan *p, struct error *err)
         return err_set (err, ST_NOFIT,
                         "TorchTitan's tensor parallelism has sequence parallelism; plan "
                         "with --sequence-parallel on");
+    if (c->offload != OFFLOAD_NONE && c->offload != OFFLOAD_ALL)
+        return err_set (err, ST_NOFIT,
+                        "TorchTitan offloads all states or none; plan with --offload all");
     return c->optimizer_bytes == 0
                ? ST_OK
                : err_set (err, ST_NOFIT,
@@ -289,6 +292,8 @@ static void write_training (const struct workload_plan *p, struct writing *w)
     say (w, "seq", "%d", p->job.seq);
     say (w, "training.mixed_precision_param", "\"%s\"",
          p->job.precision == PREC_FP32 ? "float32" : "bfloat16");
+    if (c->offload == OFFLOAD_ALL)
+        say (w, "titan-offload", "true");
 }
 
 /* What the profile says that the file has an entry for: kernels that PyTorch's compiler fuses, the

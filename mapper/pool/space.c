@@ -401,7 +401,7 @@ static json_t *space_json (const struct enumeration *e)
         "sequence_parallel", sp, "recompute", recompute, "schedule", schedule);
     if (space && bytes != MAPPER_FREE)
         json_object_set_new (space, "optimizer_bytes", json_pack ("[i]", bytes));
-    if (space && offload != MAPPER_FREE)
+    if (space && offload > OFFLOAD_NONE)
         json_object_set_new (
             space, "offload",
             json_pack ("[s]", workload_offload_name ((enum workload_offload) offload)));

@@ -105,6 +105,8 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int 
     draw_degrees (r, &p->model, c);
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
     c->optimizer_bytes = bytes[rng_below (r, COUNT_OF (bytes))];
+    c->offload = rng_below (r, 16) ? OFFLOAD_NONE
+                                  : (enum workload_offload) rng_below (r, WORKLOAD_OFFLOADS);
     draw_recompute (r, &p->model, c, p->model.layers / c->deg.pp);
     p->job = (struct workload_job){
         .seq = 1024 * power (r, 3),
@@ -198,6 +200,7 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
         SAME (c->zero, o->zero);
     SAME (c->sequence_parallel, o->sequence_parallel);
     SAME (bytes, o->optimizer_bytes);
+    SAME (c->offload, o->offload);
     SAME (p->job.global_batch, run->job.global_batch);
     SAME (p->job.seq, run->job.seq);
     SAME (p->job.precision, run->job.precision);

@@ -91,6 +91,15 @@ static void print_why (const struct estimate *e)
         cli_print ("no single change of the configuration makes it fit\n");
 }
 
+static double most_on_host (const struct estimate *e)
+{
+    double most = 0.0;
+
+    for (int i = 0; i < e->problem.config->deg.pp; i++)
+        most = fmax (most, e->stage[i].host_bytes);
+    return most;
+}
+
 static void print_estimate (const struct estimate *e)
 {
     const struct workload_model *m = e->problem.model;
@@ -109,6 +118,8 @@ static void print_estimate (const struct estimate *e)
         e->worst, peak / UNITS_GIB, cli_peak_text (peak, peak_interval (e), ends),
         e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
         cli_chance (e->chance, chance));
+    if (most_on_host (e) > 0)
+        cli_print ("the host holds %.2f GiB for each GPU\n", most_on_host (e) / UNITS_GIB);
     if (!fits (e))
         print_why (e);
 }

@@ -223,7 +223,7 @@ fi
 echo '{"version":1,"name":"a\nplan     faked","nodes":[{"name":"a","gpus":1,"gpu_type":"l4"}]}' >"$T/named.json"
 expect 0 "a name is one line" "^a[?]plan     faked: 1 node" $L cluster show "$T/named.json"
 expect 0 "also before a step" "^gpt2-xl on a[?]plan     faked: tp 1" $LINKWISE time "$T/named.json" gpt2-xl --seq 64 --global-batch 1
-expect 3 "and where nothing fits" "gpt2-xl on 1 GPU of a[?]plan     faked" $LINKWISE plan "$T/named.json" gpt2-xl --seq 64 --global-batch 1
+expect 3 "and where nothing fits" "gpt2-xl on 1 GPU of a[?]plan     faked" $LINKWISE plan "$T/named.json" gpt2-xl --seq 64 --global-batch 1 --offload none
 expect 0 "heat map" "cnode2-004 4 # # \. # 3" $L cluster show examples/clusters/h100-17.json
 expect 0 "what all GPUs of pairs of nodes reach" "^all GPUs of a pair of nodes reach 51.2 to 100.7 GB/s together, cnode2-003 -> cnode2-015 the least; 10 of 272 pairs are unmeasured" $L cluster show examples/clusters/h100-17.json
 prints "^cnode2-008 8 \? \? 5 # 7 # \. \?" "in tenths of the highest of 100.7 GB/s"

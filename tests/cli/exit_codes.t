@@ -51,7 +51,7 @@ expect 2 "optimizer states of nothing" "optimizer-bytes: expected a whole number
 expect 2 "published formulas know no modules" "recompute mlp needs --memory-model linkwise" $plan "$C" llama-2-7b $job --recompute mlp --memory-model korthikanti
 expect 2 "... nor short optimizer states" "optimizer-bytes needs --memory-model linkwise" $plan "$C" llama-2-7b $job --optimizer-bytes 8 --memory-model fujii
 expect 0 "the slowest links that there may be" "pruned by bounds" $plan -v "2x2 h100-sxm5-80g intra:370 inter:1e-9 + 2x2 h100-sxm5-80g intra:370 inter:2e-9" gpt2-xl --seq 1024 --global-batch 16
-expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0
+expect 3 "excluded nodes are no GPUs that are there" "would fit on 32 such GPUs" $plan "64x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 8192 --global-batch 16 --only n0 --offload none
 expect 2 "all spare" "spares 2: only 2 nodes" $plan "$C" llama-2-7b $job --spares 2
 expect 2 "a pinned node that is not there" 'pin: the cluster .* has no node "m1"' $plan "$C" llama-2-7b $job --pin m1
 expect 2 "a pinned node left out" "pin: --only or --exclude rules out node n0" $plan "$C" llama-2-7b $job --pin n0 --exclude n0
@@ -72,6 +72,23 @@ expect 2 "offloading to nowhere" "offload: expected none" $L mem llama-2-7b --gp
 expect 1 "offloading that the framework has not" "offload all: profile megatron-core-composed does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all
 expect 0 "offloading" " 12.55 .* 0.00 .* 0.00 " $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --profile deepspeed --zero 2
 expect 2 "published formulas know no offloading" "offload needs --memory-model linkwise" $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --memory-model fujii
+expect 0 "... and what the host then holds" "the host holds 100.4. GiB for each GPU" $L mem llama-2-7b --gpu l4 --seq 128 --offload optimizer --profile deepspeed --zero 2
+two="1x2 rtx-4090 intra:12" small="llama-2-7b --seq 2048 --global-batch 32 --profile deepspeed"
+expect 0 "a plan offloads where nothing fits without" "^host .*offload optimizer, since nothing fits without" $L plan "$two" $small
+expect 3 "... unless it may not" "it would fit with --offload optimizer" $L plan "$two" $small --offload none
+expect 3 "... or the profile has nothing of it" "nothing fits in memory" $L plan "$two" $small --profile nanotron
+expect 1 "... which is refused by name" "offload optimizer: profile nanotron does not have it" $L plan "$two" $small --profile nanotron --offload optimizer
+expect 0 "with room nothing is offloaded" "^GPUs" $L plan "1x8 h100 intra:370" $small
+printf '%s\n' '{"version": 1, "name": "c", "gpu_types": {"g": {"like": "rtx-4090", "host_link_gb_per_s": 20}}, "nodes": [{"name": "n0", "gpus": 2, "gpu_type": "g", "host_memory_gib": 128}], "links": {"intra": {"bandwidth_gb_per_s": 12, "latency_us": 10}}}' >"$T/host.json"
+expect 0 "the host's memory is told" "n0, which has 128.0 GiB" $L plan "$T/host.json" $small -o "$T/host-out.json"
+$L plan "$T/host.json" $small -o "$T/host-out.json" >/dev/null 2>&1
+expect 0 "... checked" "host memory *ok *node n0 needs 100.4 of its 128.0 GiB" $L check "$T/host-out.json"
+sed 's/: 128}/: 64}/' "$T/host.json" >"$T/host-64.json"
+expect 3 "... and a limit" "hosts have not: 32.0 GiB of their memory a GPU" $L plan "$T/host-64.json" $small
+sed 's/: 128}/: 0}/' "$T/host.json" >"$T/host-0.json"
+expect 1 "a host without memory" "host_memory_gib: expected a number > 0" $L plan "$T/host-0.json" $small
+sed 's/: 20}/: -20}/' "$T/host.json" >"$T/host-link.json"
+expect 1 "a negative link to the host" "host_link_gb_per_s: expected a number" $L plan "$T/host-link.json" $small
 expect 2 "unknown GPU type as option" 'gpu: unknown GPU type "nope"' $L mem llama-2-7b --gpu nope --seq 4096
 expect 2 "layers that are no numbers" "layers-per-stage: expected 2 numbers" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage x,y
 expect 2 "a trace and a document" "both want standard output" $L time "$C" llama-2-7b $job --trace - --json
@@ -144,11 +161,11 @@ expect 1 "a large prime batch" "does not divide 1073741789 sequences of the glob
     $plan "$C" gpt2-xl --seq 128 --global-batch 1073741789 --dp 2
 esc=$(printf '\033')
 printf '{"version":1,"name":"x\\u001b[2J","a\\u001b[2Jb":1,"nodes":[{"name":"a","gpus":1,"gpu_type":"l4","g\\u001b[2J":1}],"links":{}}' >"$T/esc.json"
-$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
+$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 --offload none >"$T/out" 2>&1
 ! grep -q "$esc" "$T/out" && grep -q 'x?\[2J' "$T/out"
 result $? "escapes in a file do not reach the terminal" "$T/out"
 sed -i 's/"l4"/"l4\\u001b[2J"/' "$T/esc.json"
-$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 >"$T/out" 2>&1
+$plan "$T/esc.json" gpt2-xl --seq 128 --global-batch 1 --offload none >"$T/out" 2>&1
 ! grep -q "$esc" "$T/out" && grep -q 'unknown GPU type' "$T/out"
 result $? "... nor those in a message" "$T/out"
 bad="x$esc[2J"

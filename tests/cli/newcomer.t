@@ -82,7 +82,7 @@ done <<TABLE
 1 | plan "4x8 h100" llama-3-8b --profile megatroncore | did you mean megatron-core\?
 3 | plan "1x8 a10" llama-3-70b                      | it would fit on 128 such GPUs, or on GPUs with
 3 | plan "1x2 l4" llama-3.2-1b --seq 65536          | it would fit with --seq [0-9]+
-3 | plan "1x1 h100" gpt2-xl --memory-limit 20         | it would fit with --memory-limit [0-9]+
+3 | plan "1x1 h100" gpt2-xl --memory-limit 20 --offload none        | it would fit with --memory-limit [0-9]+
 0 | plan "4x8 h100" meta-llama/Llama-3-8B           | taken as the preset llama-3-8b
 0 | plan "4x8 h100" llama-3-8b                      | ^links    nominal inside and between nodes: not measured
 0 | plan "1x8 h100" llama-3-8b                      | ^links    nominal inside the node: not measured

@@ -11,6 +11,8 @@ $L plan "3x1 t4 inter:3" gpt2-xl --seq 512 --global-batch 8 --json >"$T/small.js
 valid plan "$T/small.json" "plan of a small cluster"
 $L plan "2x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 4096 --global-batch 32 --recompute moe_act,layernorm --optimizer-bytes 6 --json >"$T/modules.json"
 valid plan "$T/modules.json" "plan with modules and optimizer bytes"
+$L plan "1x2 rtx-4090 intra:12" llama-2-7b --seq 2048 --global-batch 32 --profile deepspeed --json >"$T/offload.json"
+valid plan "$T/offload.json" "plan with the optimizer on the host"
 $PY -c "import json,sys; json.dump(json.load(open('$T/plan.json'))['cluster'], open('$T/cluster.json','w'))"
 valid cluster "$T/cluster.json" "the plan's cluster"
 $L plan --from "$T/plan.json" --exclude cnode2-003 --json >"$T/replan.json" 2>/dev/null

@@ -198,7 +198,7 @@ static void smallest_change (void **state)
 /* What is named is the largest. */
 static void largest_kind (void **state)
 {
-    struct memest_stage s = {1, 2, 3, 4, 9, 6, 7, 32, 0};
+    struct memest_stage s = {1, 2, 3, 4, 9, 6, 7, 32, 0, 0};
     double bytes;
     (void) state;
 

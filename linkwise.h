@@ -256,6 +256,8 @@ struct linkwise_config {
     int optimizer_bytes;   /* of optimizer state per parameter; -1: the profile's */
     const char *offload; /* "none", "optimizer", "all", "checkpoints"; NULL: none, or, in a search,
                             what the profile offers where nothing fits without */
+    int shard; /* data-parallel ranks over which ZeRO shards, other such groups holding the same;
+                  0: all of dp */
 };
 
 static inline struct linkwise_config linkwise_config (void)
@@ -266,6 +268,7 @@ static inline struct linkwise_config linkwise_config (void)
     c.size = sizeof c;
     c.tp = c.pp = c.dp = c.cp = c.ep = c.etp = c.vpp = LINKWISE_FREE;
     c.micro_batch = c.zero = c.sequence_parallel = c.optimizer_bytes = LINKWISE_FREE;
+    c.shard = LINKWISE_FREE;
     return c;
 }
 

@@ -201,6 +201,7 @@ enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                 {"vpp", c->vpp, 1, 1 << 20, &a.vpp},
                 {"micro_batch", c->micro_batch, 1, 1 << 20, &a.micro_batch},
                 {"zero", c->zero, 0, 3, &a.zero},
+                {"shard", c->shard, 0, 1 << 20, &a.shard},
                 {"optimizer_bytes", c->optimizer_bytes, 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
                  &a.optimizer_bytes},
                 {"sequence_parallel", c->sequence_parallel, 0, 1, &a.sequence_parallel}};

@@ -197,7 +197,8 @@ enum linkwise_status linkwise_plan_config (const struct linkwise_plan *plan,
         .schedule = workload_schedule_name (c->schedule),
         .layers = plan->plan.layers_per_stage,
         .optimizer_bytes = c->optimizer_bytes > 0 ? c->optimizer_bytes : LINKWISE_FREE,
-        .offload = workload_offload_name (c->offload)};
+        .offload = workload_offload_name (c->offload),
+        .shard = c->shard};
     return LINKWISE_OK;
 }
 

@@ -37,7 +37,7 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         able = able && costmodel_matrix_rate (run->part[i].type, p->precision) > 0;
     }
     if (!run->zero_said)
-        run->config.zero = workload_dense_shards (&run->config.deg) == 1 ? 0
+        run->config.zero = workload_dense_shards (&run->config) == 1 ? 0
                            : run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
                                ? p->zero_with_pipeline
                                : p->zero;

@@ -332,6 +332,12 @@ static int own_etp (const struct workload_config *c)
     return c->deg.etp == c->deg.tp ? 0 : c->deg.etp;
 }
 
+/* Where ZeRO shards over all ranks, it says nothing; from is no whole configuration. */
+static int sharded_over (const struct workload_config *c)
+{
+    return c->shard > 0 && c->shard < c->deg.dp ? c->shard : 0;
+}
+
 const char *cli_config_change (const struct workload_config *c,
                                const struct workload_config *from,
                                char buf[CLI_CONFIG_TEXT])
@@ -355,7 +361,8 @@ const char *cli_config_change (const struct workload_config *c,
                                   : 0,
                     own_etp (f)},
                    {"micro-batch", c->micro_batch, f->micro_batch},
-                   {"zero", c->zero, f->zero}};
+                   {"zero", c->zero, f->zero},
+                   {"shard", sharded_over (c), sharded_over (f)}};
 
     buf[0] = '\0';
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)

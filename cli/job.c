@@ -45,6 +45,10 @@ static const struct cli_option options[] = {
      CLI_INT (axes.micro_batch, 1, MOST)},
     {"zero", 0, "0..3", "ZeRO stage; 1 is Megatron's distributed optimizer",
      CLI_INT (axes.zero, 0, 3)},
+    {"shard", 0, "N",
+     "data-parallel ranks over which ZeRO shards, where dp / N groups hold the same: hybrid "
+     "sharding (HSDP); 0: all of dp",
+     CLI_INT (axes.shard, 0, MOST)},
     {"sequence-parallel", 0, "on|off", "split norms over the tensor-parallel group",
      CLI_PARSED (parse_on, int, axes.sequence_parallel)},
     {"recompute", 0, "none|selective|full|full:K|MODULE,...",
@@ -125,6 +129,9 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
     if (a->sequence_parallel == 1 && a->tp == 1)
         usage_error (state, "--sequence-parallel on splits over the tensor-parallel "
                             "group, and --tp is 1: leave out one of the two");
+    if (a->zero == 0 && a->shard > 0)
+        usage_error (state, "--zero 0 shards nothing, and --shard is %d: leave out one of "
+                            "the two", a->shard);
     if (a->tp != MAPPER_FREE && a->etp > a->tp)
         usage_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp,
                      a->tp, a->tp);

@@ -216,7 +216,7 @@ double costmodel_sync_s (const struct workload_profile *p, const struct costmode
         costmodel_sync_least (p, r, n, v, &start, &each);
         return start + each * params;
     }
-    buckets = 1.0 + bytes * buckets_per_byte (p);
+    buckets = v->dp_phases + bytes * buckets_per_byte (p);
     return buckets * costmodel_allreduce_s (p, r, n, bytes / buckets);
 }
 
@@ -228,7 +228,8 @@ enum workload_all_reduce costmodel_sync_by (const struct workload_profile *p,
     double bytes = v->dp_bytes * params;
 
     return v->dp_all_reduce ? costmodel_allreduce_by (
-                                  p, r, n, bytes / (1.0 + bytes * buckets_per_byte (p)))
+                                  p, r, n,
+                                  bytes / (v->dp_phases + bytes * buckets_per_byte (p)))
                             : ALL_REDUCE_RING;
 }
 
@@ -241,6 +242,6 @@ void costmodel_sync_least (const struct workload_profile *p,
 
     if (v->dp_all_reduce)
         costmodel_allreduce_least (p, r, n, &c.start_s, &c.s_per_byte);
-    *start_s = (v->dp_all_reduce ? 1 : v->dp_phases) * c.start_s;
+    *start_s = v->dp_phases * c.start_s;
     *s_per_param = v->dp_bytes * (c.s_per_byte + c.start_s * buckets_per_byte (p));
 }

@@ -123,8 +123,8 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
     k.embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
     if (c->offload != OFFLOAD_NONE)
         host_ends (&x, &k);
-    k.optimizer_s = step_s (&x, workload_dense_shards (&c->deg));
-    k.expert_optimizer_s = step_s (&x, workload_expert_shards (&c->deg));
+    k.optimizer_s = step_s (&x, workload_dense_shards (c));
+    k.expert_optimizer_s = step_s (&x, workload_expert_shards (c));
     costmodel_compute_least (&k, 1.0 / costmodel_slowest (p, &c->deg), true, out);
 }
 

@@ -180,14 +180,26 @@ struct costmodel_volume {
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    int dp_phases;   /* how many reduce-scatters and all-gathers */
-    bool dp_all_reduce; /* one all-reduce instead */
+    int dp_phases;   /* how many reduce-scatters and all-gathers, or all-reduces */
+    bool dp_all_reduce; /* all-reduces instead */
+    /* Of groups that hold the same shards (workload_copy_group), per parameter of a shard: the
+     * payload of all all-reduces of a step between them, and how many these are. */
+    double copy_bytes;
+    int copy_phases;
     double tied_bytes;  /* all-reduce between first and last stage, tied embeddings */
 };
 
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out);
+
+/** The all-reduces between groups that hold the same shards, as a volume of their own. */
+static inline struct costmodel_volume
+costmodel_copy_volume (const struct costmodel_volume *v)
+{
+    return (struct costmodel_volume){
+        .dp_bytes = v->copy_bytes, .dp_phases = v->copy_phases, .dp_all_reduce = true};
+}
 
 /** Chance that a token visits at least one of `held` consecutive experts, routing being
  *  even: with top_k of E experts 1 - C(E-held, k) / C(E, k); where experts are in groups of

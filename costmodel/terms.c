@@ -569,25 +569,59 @@ static bool is_plain (const struct terms *t, const struct members *m)
     return plain;
 }
 
-/* Seconds of a stage's groups that hold `params` parameters each. */
-static double ring_price (const struct terms *t, const struct members *m, double params,
-                          int *unmeasured)
+/* Seconds of one row of groups that hold `params` parameters each, under t->scratch->share. */
+static double row_price (const struct terms *t, const struct members *m,
+                         const struct kinds *kinds, const struct costmodel_volume *v,
+                         double params, int *unmeasured)
 {
-    struct kinds kinds = kinds_of (t, m);
     /* Where a kind of groups sees the same links, one of it stands for all; each is listed
      * for itself when links are unmeasured, unless all are one kind. */
-    bool one = kinds.n == 1 && is_plain (t, m);
+    bool one = kinds->n == 1 && is_plain (t, m);
     bool each = !one && (t->log || !t->plain);
     double worst = 0.0;
 
-    add_shares (t, m, &kinds);
-    for (int j = 0; j < (each ? m->stride : kinds.n); j++) {
-        struct members group = beside (m, each ? j : kinds.group[j]);
+    for (int j = 0; j < (each ? m->stride : kinds->n); j++) {
+        struct members group = beside (m, each ? j : kinds->group[j]);
         struct costmodel_ring r = ring_of (t, &group, t->scratch->share, "dp");
 
-        worst = larger (
-            worst, costmodel_sync_s (t->problem.profile, &r, m->n, &t->volume, params));
-        *unmeasured += r.unmeasured * (one || each ? 1 : kinds.times[j]);
+        worst = larger (worst,
+                        costmodel_sync_s (t->problem.profile, &r, m->n, v, params));
+        *unmeasured += r.unmeasured * (one || each ? 1 : kinds->times[j]);
+    }
+    return worst;
+}
+
+/* The row after that one. */
+static struct members next_row (struct members row)
+{
+    row.gpu += (size_t) row.n * (size_t) row.stride;
+    row.node = row.node ? row.node + row.n : NULL;
+    return row;
+}
+
+/* The same of `rows` rows after each other that all send at the same time: the slowest. */
+static double ring_price (const struct terms *t, struct members row, int rows,
+                          const struct costmodel_volume *v, double params,
+                          int *unmeasured)
+{
+    struct members next = row;
+    struct kinds kinds;
+    double worst;
+
+    if (row.n == 1)
+        return 0.0;
+    kinds = kinds_of (t, &row);
+    add_shares (t, &row, &kinds);
+    for (int k = 1; k < rows; k++) {
+        next = next_row (next);
+        kinds = kinds_of (t, &next);
+        add_shares (t, &next, &kinds);
+    }
+    /* The kinds in hand are the last row's. */
+    worst = row_price (t, &next, &kinds, v, params, unmeasured);
+    for (int k = 1; k < rows; k++, row = next_row (row)) {
+        kinds = kinds_of (t, &row);
+        worst = larger (worst, row_price (t, &row, &kinds, v, params, unmeasured));
     }
     clear_shares (t->scratch);
     return worst;
@@ -596,16 +630,26 @@ static double ring_price (const struct terms *t, const struct members *m, double
 double sync_price (const struct terms *t, int stage, const int *slot_node,
                    int *unmeasured)
 {
-    struct members dense = stage_groups (t, stage, GROUP_SYNC),
-                   experts = stage_groups (t, stage, GROUP_EXPERT_SYNC);
-    double time = 0.0;
+    const struct workload_config *c = t->problem.config;
+    const int *gpu = slot_gpus (t, stage, 0);
+    struct members dense = members_of (gpu, workload_shard_group (c, GROUP_SYNC)),
+                   experts = members_of (gpu, workload_shard_group (c, GROUP_EXPERT_SYNC)),
+                   copies = members_of (gpu, workload_copy_group (c));
+    const struct workload_stage_params *params = &t->params[stage];
+    struct costmodel_volume between = costmodel_copy_volume (&t->volume);
+    bool reduced = between.dp_phases > 0, routed = params->expert > 0;
+    double time;
 
     *unmeasured = 0;
     dense.node = t->cp == 1 ? slot_node : NULL;
-    if (dense.n > 1)
-        time = ring_price (t, &dense, t->params[stage].dense, unmeasured);
-    if (experts.n > 1 && t->params[stage].expert > 0)
-        time += ring_price (t, &experts, t->params[stage].expert, unmeasured);
+    time = ring_price (t, dense, copies.n, &t->volume, params->dense, unmeasured);
+    if (routed)
+        time += ring_price (t, experts, copies.n, &t->volume, params->expert, unmeasured);
+    if (reduced)
+        time += ring_price (t, copies, 1, &between, params->dense / dense.n, unmeasured);
+    if (reduced && routed)
+        time +=
+            ring_price (t, copies, 1, &between, params->expert / experts.n, unmeasured);
     return time;
 }
 
@@ -619,14 +663,22 @@ void share_sync (const struct terms *t, int stage, enum workload_group_kind kind
 
 enum workload_all_reduce sync_by (const struct terms *t, int stage)
 {
-    struct members all = stage_groups (t, stage, GROUP_SYNC);
+    const struct workload_config *c = t->problem.config;
+    struct members all = members_of (slot_gpus (t, stage, 0),
+                                     workload_shard_copies (c) > 1
+                                         ? workload_copy_group (c)
+                                         : workload_group_of (&c->deg, GROUP_SYNC));
+    struct costmodel_volume between = costmodel_copy_volume (&t->volume);
+    bool reduced = between.dp_phases > 0;
+    double params = t->params[stage].dense;
     struct costmodel_ring r;
 
-    share_sync (t, stage, GROUP_SYNC);
+    add_row_shares (t, all, 1);
     r = ring_of (t, &all, t->scratch->share, "dp");
     clear_shares (t->scratch);
-    return costmodel_sync_by (t->problem.profile, &r, all.n, &t->volume,
-                              t->params[stage].dense);
+    return costmodel_sync_by (t->problem.profile, &r, all.n,
+                              reduced ? &between : &t->volume,
+                              reduced ? params / workload_dense_shards (c) : params);
 }
 
 /* Does one of the stage's data-parallel groups leave a node? */

@@ -84,15 +84,17 @@ double costmodel_gate_operations (const struct workload_model *m,
                : 0;
 }
 
-static void dp_volume (const struct workload_config *c, int layers, int micro,
+/* @param times  that groups with the same shards reduce gradients with each other */
+static void dp_volume (const struct workload_config *c, int layers, int micro, int times,
                        double gradient, double weight, bool reduced_whole,
                        struct costmodel_volume *v)
 {
     switch (c->zero) {
     case 0:
         v->dp_bytes = gradient;
+        v->dp_phases = 1;
         v->dp_all_reduce = true;
-        break;
+        return;
     case 1: /* an all-reduce is a reduce-scatter and an all-gather */
         v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
         v->dp_phases = reduced_whole ? 3 : 2;
@@ -114,6 +116,10 @@ static void dp_volume (const struct workload_config *c, int layers, int micro,
         v->dp_phases = 3 * micro * layers;
         break;
     }
+    if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
+        return;
+    v->copy_bytes = times * gradient;
+    v->copy_phases = times * (c->zero == 3 ? layers : 1);
 }
 
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
@@ -135,11 +141,13 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .ep_bytes = m->experts > 0 ? share * workload_expert_capacity (p) : 0.0,
     };
 
+    int micro = workload_microbatches (j, c);
+    bool each = c->zero == 2 || (c->zero == 3 && c->deg.pp == 1); /* one after the other */
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
 
     if (!j->lora || c->zero == 3)
-        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp,
-                   workload_microbatches (j, c),
+        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, micro,
+                   each && !p->copies_once ? micro : 1,
                    j->lora   ? 0.0
                    : in_fp32 ? 4.0
                              : p->memory.gradient_bytes,

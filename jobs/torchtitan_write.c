@@ -32,11 +32,11 @@ static enum status check_sharding (const struct workload_config *c, struct error
 {
     const struct workload_degrees *d = &c->deg;
 
-    if (c->zero == 1 && workload_dense_shards (d) > 1)
+    if (c->zero == 1 && workload_dense_shards (c) > 1)
         return err_set (err, ST_NOFIT,
                         "TorchTitan shards gradients where it shards optimizer states "
                         "(zero 1); plan with --zero 2 or --zero 3");
-    if (c->zero == 0 && workload_dense_shards (d) > 1 && d->tp * d->pp * d->cp > 1)
+    if (c->zero == 0 && workload_dense_shards (c) > 1 && d->tp * d->pp * d->cp > 1)
         return err_set (err, ST_NOFIT,
                         "TorchTitan replicates weights (zero 0) under data parallelism "
                         "alone; plan with --zero 3");

@@ -15,6 +15,7 @@ struct mapper_axes mapper_axes_free (void)
                                 .vpp = MAPPER_FREE,
                                 .micro_batch = MAPPER_FREE,
                                 .zero = MAPPER_FREE,
+                                .shard = MAPPER_FREE,
                                 .sequence_parallel = MAPPER_FREE,
                                 .recompute = MAPPER_FREE,
                                 .optimizer_bytes = MAPPER_FREE,
@@ -34,6 +35,7 @@ struct mapper_axes mapper_axes_of (const struct workload_config *c)
         .vpp = c->deg.vpp,
         .micro_batch = c->micro_batch,
         .zero = c->zero,
+        .shard = workload_shard_copies (c) > 1 ? c->shard : 0,
         .sequence_parallel = c->sequence_parallel,
         .recompute = (int) c->recompute,
         .recompute_layers = c->recompute_layers,
@@ -66,6 +68,7 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
            holds (fixed->ep, has.ep) && holds (fixed->etp, has.etp) &&
            holds (fixed->vpp, has.vpp) && holds (fixed->micro_batch, has.micro_batch) &&
            holds (fixed->zero, has.zero) &&
+           holds (fixed->shard == c->deg.dp ? 0 : fixed->shard, has.shard) &&
            holds (fixed->sequence_parallel, has.sequence_parallel) &&
            holds (fixed->recompute, has.recompute) &&
            (fixed->recompute == MAPPER_FREE ||
@@ -159,6 +162,7 @@ struct workload_config mapper_axes_config (const struct mapper_axes *a)
                 .ep = or_usual (a->ep, 1)},
         .micro_batch = or_usual (a->micro_batch, 1),
         .zero = or_usual (a->zero, 1),
+        .shard = or_usual (a->shard, 0),
         .recompute = (enum workload_recompute) or_usual (
             a->recompute,
             a->offload == OFFLOAD_CHECKPOINTS ? RECOMPUTE_FULL : RECOMPUTE_NONE),

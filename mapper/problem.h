@@ -17,6 +17,7 @@ struct mapper_axes {
     int tp, pp, dp, cp, ep, etp, vpp;
     int micro_batch;
     int zero;
+    int shard; /* 0: all of dp */
     int sequence_parallel;      /* 0 or 1 */
     int recompute;              /* enum workload_recompute */
     int recompute_layers;       /* with recompute full: of each stage; 0: all */
@@ -34,7 +35,7 @@ struct mapper_axes mapper_axes_resumed (const struct workload_config *c);
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 
 /** One configuration, axes that are free taking their usual values: degrees of 1, dp the least
- *  that the experts' degrees allow, ZeRO 1, sequence parallelism on where tp > 1, nothing
+ *  that the experts' degrees allow, ZeRO 1 over all of dp, sequence parallelism on where tp > 1, nothing
  *  recomputed, 1F1B. */
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 

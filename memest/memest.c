@@ -310,9 +310,12 @@ static double buffer_bytes (const struct memest_shape *w,
 }
 
 /* Communicators in use: each holds its channels' buffers. */
-static int groups_in_use (const struct workload_degrees *d)
+static int groups_in_use (const struct workload_config *c)
 {
-    return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1) + (d->ep > 1);
+    const struct workload_degrees *d = &c->deg;
+
+    return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1) + (d->ep > 1) +
+           (workload_shard_copies (c) > 1);
 }
 
 static bool optimizer_is_away (const struct memest_problem *p)
@@ -345,8 +348,8 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     const struct workload_config *c = p->config;
     struct state_bytes per = state_bytes (p->job, c, p->profile);
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double dense = workload_dense_shards (&c->deg),
-           expert = workload_expert_shards (&c->deg);
+    double dense = workload_dense_shards (c),
+           expert = workload_expert_shards (c);
     double quantised = workload_quantised_bytes (p->job->precision);
     double all = n.dense + n.expert, shards = n.dense / dense + n.expert / expert;
 
@@ -388,8 +391,8 @@ static double whole_gradients (const struct memest_problem *p,
         workload_microbatches (p->job, c) < 2 ||
         (p->job->lora && !frozen_have_gradients (p)))
         return 0.0;
-    return gradient * (n.dense * (1.0 - 1.0 / workload_dense_shards (&c->deg)) +
-                       n.expert * (1.0 - 1.0 / workload_expert_shards (&c->deg)));
+    return gradient * (n.dense * (1.0 - 1.0 / workload_dense_shards (c)) +
+                       n.expert * (1.0 - 1.0 / workload_expert_shards (c)));
 }
 
 /* Bytes of the optimizer's step, so many for each parameter that it updates. */
@@ -398,8 +401,8 @@ static double of_step (const struct memest_problem *p, const struct workload_sta
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double dense = c->zero >= 1 ? workload_dense_shards (&c->deg) : 1.0,
-           expert = c->zero >= 1 ? workload_expert_shards (&c->deg) : 1.0;
+    double dense = c->zero >= 1 ? workload_dense_shards (c) : 1.0,
+           expert = c->zero >= 1 ? workload_expert_shards (c) : 1.0;
 
     return p->job->lora || optimizer_is_away (p)
                ? 0.0
@@ -438,7 +441,7 @@ static void meet (const struct memest_problem *p, double step_bytes,
 static double fixed_bytes (const struct memest_problem *p)
 {
     return p->profile->memory.base_bytes +
-           groups_in_use (&p->config->deg) * p->profile->memory.group_bytes;
+           groups_in_use (p->config) * p->profile->memory.group_bytes;
 }
 
 double memest_states_least (const struct memest_problem *p,

@@ -269,6 +269,23 @@ static enum status check_memory_options (const struct workload_model *m,
     return ST_OK;
 }
 
+/* A group that shards is a run of whole replicas, and its experts' ranks are as many in each. */
+static enum status check_shard (const struct workload_config *c, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+
+    if (c->shard == 0)
+        return ST_OK;
+    TRY (divides ("shard", c->shard, d->dp, "data-parallel ranks", err));
+    if (c->zero == 0 && c->shard < d->dp)
+        return err_set (err, ST_INVALID, "shard %d: zero 0 shards nothing", c->shard);
+    return (long long) d->tp * d->cp * c->shard % ((long long) d->etp * d->ep) == 0
+               ? ST_OK
+               : err_set (err, ST_INVALID,
+                          "shard %d: etp %d x ep %d does not divide tp x cp x shard = %lld",
+                          c->shard, d->etp, d->ep, (long long) d->tp * d->cp * c->shard);
+}
+
 /* What the profile's framework can recompute and keep. */
 static enum status memory_options_offered (const struct workload_config *c,
                                            const struct workload_profile *p,
@@ -363,9 +380,13 @@ enum status workload_config_offered (const struct workload_config *c,
                         p->name, workload_schedule_name (c->schedule));
     /* Where there is nothing to shard, no stage is as good as any. */
     if (!(p->zero_stages >> c->zero & 1) &&
-        (c->zero > 0 || workload_dense_shards (&c->deg) > 1))
+        (c->zero > 0 || workload_dense_shards (c) > 1))
         return err_set (err, ST_INVALID, "zero %d: profile %s has no such stage", c->zero,
                         p->name);
+    if (workload_shard_copies (c) > 1 && !(p->shard_stages >> c->zero & 1))
+        return err_set (err, ST_INVALID,
+                        "shard %d of dp %d: profile %s shards over all ranks under zero %d",
+                        c->shard, c->deg.dp, p->name, c->zero);
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         return err_set (err, ST_INVALID,
                         "zero %d with pp %d: profile %s supports at most zero %d with a "
@@ -422,6 +443,7 @@ enum status workload_config_check (const struct workload_model *m,
     TRY (check_tp (m, c, err));
     TRY (check_experts (m, c, err));
     TRY (check_seq (j, c, err));
+    TRY (check_shard (c, err));
     TRY (divides ("dp", d->dp, j->global_batch, "sequences of the global batch", err));
     TRY (divides ("micro-batch", c->micro_batch, j->global_batch / d->dp,
                   "sequences of a data-parallel replica", err));

@@ -122,6 +122,9 @@ struct workload_config {
     struct workload_degrees deg;
     int micro_batch; /* sequences */
     int zero;        /* ZeRO stage; 1 is also Megatron's distributed optimizer */
+    /* Consecutive data-parallel ranks over which ZeRO shards; groups of so many hold the same
+     * (hybrid sharding).  A divisor of dp; 0: all of them. */
+    int shard;
     bool sequence_parallel;
     enum workload_recompute recompute;
     int recompute_layers; /* with RECOMPUTE_FULL: how many of a stage's layers; 0: all */
@@ -360,15 +363,41 @@ static inline struct workload_group workload_group_of (const struct workload_deg
     return (struct workload_group){d->pp, d->tp * d->cp * d->dp};
 }
 
-/** Ranks over which optimizer state (and gradients, weights) of dense parameters are
- *  sharded: dp cp; of experts: tp cp dp / (etp ep). */
-static inline int workload_dense_shards (const struct workload_degrees *d)
+/** How many groups of ranks hold the same shards: dp / shard; 1 where all shard together, or
+ *  nothing is sharded. */
+static inline int workload_shard_copies (const struct workload_config *c)
 {
-    return workload_group_of (d, GROUP_SYNC).size;
+    return c->zero > 0 && c->shard > 0 && c->shard < c->deg.dp ? c->deg.dp / c->shard : 1;
 }
-static inline int workload_expert_shards (const struct workload_degrees *d)
+
+/** The groups of ranks that shard together, GROUP_SYNC or GROUP_EXPERT_SYNC cut into so many
+ *  runs, one after the other. */
+static inline struct workload_group workload_shard_group (const struct workload_config *c,
+                                                          enum workload_group_kind kind)
 {
-    return workload_group_of (d, GROUP_EXPERT_SYNC).size;
+    struct workload_group g = workload_group_of (&c->deg, kind);
+
+    return (struct workload_group){g.size / workload_shard_copies (c), g.stride};
+}
+
+/** The ranks with the same shards, of dense parameters and of experts. */
+static inline struct workload_group workload_copy_group (const struct workload_config *c)
+{
+    int copies = workload_shard_copies (c);
+
+    return (struct workload_group){copies, c->deg.tp * c->deg.cp * c->deg.dp / copies};
+}
+
+/** Ranks over which optimizer state (and gradients, weights) of dense parameters are
+ *  sharded, or that reduce gradients together: dp cp; of experts: tp cp dp / (etp ep); with
+ *  hybrid sharding those of one group. */
+static inline int workload_dense_shards (const struct workload_config *c)
+{
+    return workload_shard_group (c, GROUP_SYNC).size;
+}
+static inline int workload_expert_shards (const struct workload_config *c)
+{
+    return workload_shard_group (c, GROUP_EXPERT_SYNC).size;
 }
 
 /** Give a job without a sequence length or a global batch (0) those that the model is usually
@@ -441,10 +470,10 @@ struct json_at;
 
 /** {"tp": ..., "pp": ...}.  A new reference. */
 json_t *workload_degrees_to_json (const struct workload_degrees *d);
-/** {"micro_batch": ..., "zero": ...}: what is no degree, but for the optimizer's bytes.  A new
- *  reference. */
+/** {"micro_batch": ..., "zero": ...}: what is no degree, but for the optimizer's bytes; "shard"
+ *  where it is not all of dp.  A new reference. */
 json_t *workload_settings_to_json (const struct workload_config *c);
-/** The same members of an object; cp, ep, etp, vpp, "optimizer_bytes" and
+/** The same members of an object; cp, ep, etp, vpp, "shard", "optimizer_bytes" and
  *  "offload" may be left out. */
 enum status workload_degrees_from_json (const struct json_at *at,
                                         struct workload_degrees *d, struct error *err);

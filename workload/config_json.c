@@ -22,6 +22,8 @@ json_t *workload_settings_to_json (const struct workload_config *c)
     if (doc && c->offload != OFFLOAD_NONE)
         json_object_set_new (doc, "offload",
                              json_string (workload_offload_name (c->offload)));
+    if (doc && workload_shard_copies (c) > 1)
+        json_object_set_new (doc, "shard", json_integer (c->shard));
     return doc;
 }
 
@@ -61,6 +63,8 @@ enum status workload_settings_from_json (const struct json_at *at,
     if (!workload_recompute_parse (s, c))
         return json_fail (&recompute, err,
                           "none, selective, full, full:K or modules (layernorm,mlp)");
+    if (json_has (at, "shard"))
+        TRY (json_get_int (at, "shard", 1, WORKLOAD_RANKS_MAX, &c->shard, err));
     if (json_has (at, "optimizer_bytes"))
         TRY (json_get_int (at, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
                            &c->optimizer_bytes, err));

@@ -441,6 +441,8 @@ json_t *workload_plan_to_json (const struct workload_plan *p)
         "layers_per_chunk", chunks_json (p), "rank_order", WORKLOAD_RANK_ORDER, "ranks",
         ranks_json (p));
 
+    if (doc && workload_shard_copies (c) > 1)
+        json_object_set_new (doc, "shard", json_integer (c->shard));
     if (doc && c->optimizer_bytes > 0)
         json_object_set_new (doc, "optimizer_bytes", json_integer (c->optimizer_bytes));
     if (doc && c->offload != OFFLOAD_NONE)

@@ -144,6 +144,7 @@ static const struct {
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"zero_always", offsetof (struct workload_profile, zero_always)},
+    {"copies_reduced_once", offsetof (struct workload_profile, copies_once)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
@@ -452,25 +453,34 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
 
 #define ZERO_STAGES 0xfu /* all of them */
 
+/* A list of stages from `least` on as bits beside those that are there. */
+static enum status read_stages (const struct json_at *list, int least, unsigned *stages,
+                                struct error *err)
+{
+    size_t n = 0;
+
+    if (list->v)
+        TRY (json_want_array (list, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (list, i);
+        long long stage;
+
+        TRY (json_want_int (&one, least, 3, &stage, err));
+        *stages |= 1u << stage;
+    }
+    return ST_OK;
+}
+
 /* Stages that the framework has not are not offered. */
 static enum status read_zero_stages (const struct json_at *root,
                                      struct workload_profile *p, struct error *err)
 {
-    struct json_at list = json_key (root, "zero_stages");
-    size_t n;
+    struct json_at list = json_key (root, "zero_stages"),
+                   shard = json_key (root, "shard_stages");
 
-    p->zero_stages = ZERO_STAGES;
-    if (!list.v)
-        return ST_OK;
-    TRY (json_want_array (&list, &n, err));
-    p->zero_stages = p->zero_always ? 0u : 1u;
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-        long long stage;
-
-        TRY (json_want_int (&one, 0, 3, &stage, err));
-        p->zero_stages |= 1u << stage;
-    }
+    p->zero_stages = !list.v ? ZERO_STAGES : p->zero_always ? 0u : 1u;
+    TRY (read_stages (&list, 0, &p->zero_stages, err));
+    TRY (read_stages (&shard, 1, &p->shard_stages, err));
     return p->zero_stages >> p->zero & 1
                ? ST_OK
                : json_fail (&list, err, "a list that has zero, %d", p->zero);
@@ -531,7 +541,7 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_with_tensor zero_stages parallelism schedules "
+        "zero_with_pipeline zero_with_tensor zero_stages shard_stages parallelism schedules "
         "schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
@@ -665,20 +675,28 @@ static json_t *modules_json (unsigned modules)
     return json_string (workload_recompute_text (&c, text));
 }
 
+/* The numbers of bits. */
+static json_t *numbers_json (unsigned long long bits)
+{
+    json_t *list = json_array ();
+
+    for (int i = 0; i < 64; i++)
+        if (bits >> i & 1)
+            json_array_append_new (list, json_integer (i));
+    return list;
+}
+
 /* What the framework splits, and its memory options. */
 static void put_options (const struct workload_profile *p, json_t *doc)
 {
     json_t *offloads = json_array (), *modules = json_array (), *searched = json_array (),
-           *bytes = json_array (), *parallel = json_array ();
+           *parallel = json_array ();
 
     for (int i = 0; i < WORKLOAD_MODULES; i++)
         if (p->recompute_modules >> i & 1)
             json_array_append_new (modules, modules_json (1u << i));
     for (int i = 0; i < p->n_searched; i++)
         json_array_append_new (searched, modules_json (p->searched[i]));
-    for (int i = 1; i <= WORKLOAD_OPTIMIZER_BYTES_MAX; i++)
-        if (p->optimizer_choices >> i & 1)
-            json_array_append_new (bytes, json_integer (i));
     for (int i = OFFLOAD_NONE + 1; i < WORKLOAD_OFFLOADS; i++)
         if (p->offloads >> i & 1)
             json_array_append_new (offloads, json_string (workload_offload_name (
@@ -691,7 +709,7 @@ static void put_options (const struct workload_profile *p, json_t *doc)
     json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);
-    json_object_set_new (doc, "optimizer_bytes_offered", bytes);
+    json_object_set_new (doc, "optimizer_bytes_offered", numbers_json (p->optimizer_choices));
 }
 
 static json_t *names_json (const char name[][64], int n)
@@ -707,18 +725,15 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
 {
     json_t *sources = names_json (p->source, p->n_sources),
            *frameworks = names_json (p->framework, p->n_frameworks),
-           *zeros = json_array (), *doc;
+           *doc;
     struct workload_config config = {.recompute = p->recompute},
                            sharded = {.recompute = p->recompute_sharded};
     struct workload_profile copy = *p;
     char word[WORKLOAD_RECOMPUTE_TEXT], sharded_word[WORKLOAD_RECOMPUTE_TEXT];
 
-    for (int i = 0; i <= 3; i++)
-        if (p->zero_stages >> i & 1)
-            json_array_append_new (zeros, json_integer (i));
     doc = json_pack (
         "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-        "s:i, s:i, s:o, s:o, "
+        "s:i, s:i, s:o, s:o, s:o, "
         "s:o, s:o, s:o, s:s, s:s, s:s}",
         "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
         frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
@@ -728,7 +743,8 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         workload_recompute_text (&config, word), "all_reduce",
         workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
         selectives[p->selective], "partition", partitions[p->partition], "zero", p->zero,
-        "zero_with_pipeline", p->zero_with_pipeline, "zero_stages", zeros, "schedules",
+        "zero_with_pipeline", p->zero_with_pipeline, "zero_stages",
+        numbers_json (p->zero_stages), "shard_stages", numbers_json (p->shard_stages), "schedules",
         schedules_json (p->schedules), "schedules_on_request",
         schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
         "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],

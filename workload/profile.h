@@ -116,6 +116,10 @@ struct workload_profile {
     int zero_with_tensor;   /* the same with tensor parallelism */
     unsigned zero_stages;   /* bits 1 << stage: those that it offers */
     bool zero_always;       /* 0 is among them only where it is listed */
+    unsigned shard_stages;  /* bits 1 << stage: those that can shard over groups of
+                               data-parallel ranks, each with all states (hybrid sharding) */
+    bool copies_once; /* such groups reduce gradients with each other once a step, not after
+                         every micro-batch that is reduced inside them */
     unsigned parallelism;   /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */

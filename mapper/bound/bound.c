@@ -78,7 +78,7 @@ static double more_lanes (const struct least_terms *x, int from, struct bound_ca
 
     for (int kind = 0; kind < 2; kind++) {
         struct link_rates r = link_rates_of (pool, kind == 0 ? 0 : from);
-        struct line sync = bound_sync (&x->b, &r, workload_dense_shards (&x->b.c->deg), 1,
+        struct line sync = bound_sync (&x->b, &r, workload_dense_shards (x->b.c), 1,
                                        pool->max_node_gpus, lanes, 1);
 
         if (kind == 0 || isfinite (sync.fixed))

@@ -117,7 +117,7 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
 {
     struct link_rates rates = link_rates_of (b->pool, 0);
     const struct workload_degrees *d = &b->c->deg;
-    int n = workload_expert_shards (d), gpus = b->pool->max_node_gpus;
+    int n = workload_expert_shards (b->c), gpus = b->pool->max_node_gpus;
     bool within = whole && d->tp % d->etp == 0;
     int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
     int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;

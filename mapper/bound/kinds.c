@@ -351,9 +351,11 @@ static int stages_of (const struct kinds *x, int upto, enum stock stock)
 static struct line sync_across (const struct least_terms *t, int taken)
 {
     struct link_rates rates = link_rates_of (t->b.pool, 0);
-    int n = workload_dense_shards (&t->b.c->deg), tp = t->b.c->deg.tp;
+    int n = workload_dense_shards (t->b.c), tp = t->b.c->deg.tp;
     int room = t->b.pool->max_node_gpus / (tp * taken);
 
+    if (workload_shard_copies (t->b.c) > 1) /* each group may be on one of them */
+        return least_sync_terms (&t->b, &rates, SPAN_NONE, taken);
     return bound_sync (&t->b, &rates, n, tp, room < n ? room : n - 1, room, tp);
 }
 

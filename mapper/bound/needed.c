@@ -46,7 +46,7 @@ static struct node_links links_of (const struct bounded *b, int i, int stages)
     int room = n->gpus / d->tp > 1 ? n->gpus / d->tp : 1;
     int groups = room > stages ? room - stages + 1 : 1;
     /* Over three nodes or more a ring comes from another one than it goes to. */
-    bool three = (long) d->dp * d->cp * d->tp > 2L * pool->max_node_gpus;
+    bool three = (long) workload_dense_shards (b->c) * d->tp > 2L * pool->max_node_gpus;
     struct node_links l = {.gpus = n->gpus,
                            .order = fmin (room * reach, total / d->tp),
                            .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp)};
@@ -107,7 +107,7 @@ bool bound_needed_node (const struct bounded *b, int stages, struct needed_node 
     if (gpus >= world || !(best.send_bytes_per_s > 0))
         return false;
     for (int s = 0; s < SPANS; s++)
-        node->ring_bytes_per_s[s] = ((long) d->dp * d->cp + stages - 1) * d->tp > gpus
+        node->ring_bytes_per_s[s] = ((long) workload_dense_shards (b->c) + stages - 1) * d->tp > gpus
                                         ? best.ring_bytes_per_s[s]
                                         : INFINITY;
     node->send_s = 2.0 * bound_flow_s (b, best.send_bytes_per_s, pool->inter_latency_s);
@@ -124,7 +124,7 @@ void needed_node_put (const struct least_terms *x, const struct needed_node *nod
 {
     const struct bounded *b = &x->b;
     struct link_rates rates = link_rates_of (b->pool, 0);
-    int n = workload_dense_shards (&b->c->deg);
+    int n = workload_dense_shards (b->c);
 
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
         int per_node = b->pool->max_node_gpus / (span == SPAN_NONE ? b->c->deg.tp : 1);

@@ -144,7 +144,7 @@ static void fewer_lanes (const struct least_terms *x, const struct slow_slots *s
                          const struct bound_pipeline *all, int lanes, enum tp_span span,
                          struct bound_pipeline *s)
 {
-    int n = workload_dense_shards (&x->b.c->deg);
+    int n = workload_dense_shards (x->b.c);
     int share = span == SPAN_NONE ? x->b.c->deg.tp : 1;
     int per_node = x->b.pool->max_node_gpus / share;
     struct line params = least_first_params (&x->b);
@@ -159,7 +159,9 @@ static void fewer_lanes (const struct least_terms *x, const struct slow_slots *s
         double more = fmax (0.0, few.each - wide.each);
 
         *t = all->slot[kind].first;
-        if (!isfinite (few.fixed) || sync_is_hidden (x->b.c))
+        /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
+        if (!isfinite (few.fixed) || sync_is_hidden (x->b.c) ||
+            workload_shard_copies (x->b.c) > 1)
             continue;
         t->sync_layer_s[span] += params.each * more;
         t->sync_fixed_s[span] += params.fixed * more + fmax (0.0, few.fixed - wide.fixed);
@@ -216,7 +218,7 @@ static double by_lanes (const struct least_terms *x, const struct slow_slots *sl
                         const struct bound_pipeline *all, enum bound_level level)
 {
     int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
-    int members = workload_dense_shards (&x->b.c->deg), crossings = -1;
+    int members = workload_dense_shards (x->b.c), crossings = -1;
     struct bound_pipeline s = *all;
     double least;
 

@@ -4,7 +4,7 @@
  * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
  * node), two turns of all ranks change neither rings nor pipelines nor expert groups: every TP
  * group round by one, where its experts are in as many parts, and replicas round by as many as
- * expert groups fill.  So the lowest-numbered of stage 0's GPUs may be asked to be one of the
+ * expert groups, and groups that shard, fill.  So the lowest-numbered of stage 0's GPUs may be asked to be one of the
  * ranks that turns take to each other's places last: without experts, the first of a TP group
  * of the first replica.
  *
@@ -126,11 +126,12 @@ static void find_turns (struct exact *x)
 {
     const struct workload_degrees *d = &x->c->deg;
     int slot = d->tp * d->cp, experts = d->ep * d->etp;
+    int together = workload_shard_copies (x->c) > 1 ? slot * x->c->shard : slot;
 
     if (x->pool->n_nodes > 1 && x->pool->max_node_gpus > 1)
         return;
     x->turn = slot;
-    while (x->turn % experts != 0)
+    while (x->turn % experts != 0 || x->turn % together != 0)
         x->turn += slot;
     x->turn_tp = d->etp == d->tp ? 1 : d->tp;
 }

@@ -97,7 +97,8 @@ static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
     const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
-    double ahead = -v->dp_phases * p->profile->time.collective_s, most = 0.0;
+    double ahead = v->dp_all_reduce ? 0.0 : -v->dp_phases * p->profile->time.collective_s;
+    double most = 0.0;
     double times =
         costmodel_sync_window (p->profile, c, workload_microbatches (p->job, c));
     struct costmodel_compute k;
@@ -131,7 +132,7 @@ static void take_critical_path (struct on_grid *o)
     const struct workload_config *c = o->x->c;
     const struct workload_degrees *d = &c->deg;
     struct costmodel_volume v;
-    int n = d->dp * d->cp;
+    int n = workload_dense_shards (c);
 
     costmodel_volume (p->model, p->job, c, p->profile, &v);
     o->p.weight = d->vpp * round_trips (c, workload_microbatches (p->job, c));

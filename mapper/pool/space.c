@@ -60,7 +60,7 @@ struct enumeration {
     struct workload_config *list;
     long n;
     /* Values that occur */
-    struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero;
+    struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero, shard;
     bool sp[2], schedule[SCHEDULES];
     /* What may be recomputed, and whether it occurs */
     struct workload_config way[3 + WORKLOAD_SEARCHED_MAX];
@@ -121,7 +121,8 @@ static bool take (struct enumeration *e, const struct workload_config *c)
                 !values_add (&e->ep, c->deg.ep) || !values_add (&e->etp, c->deg.etp) ||
                 !values_add (&e->vpp, c->deg.vpp) ||
                 !values_add (&e->micro_batch, c->micro_batch) ||
-                !values_add (&e->zero, c->zero) || e->failed;
+                !values_add (&e->zero, c->zero) || !values_add (&e->shard, c->shard) ||
+                e->failed;
     e->sp[c->sequence_parallel] = true;
     e->schedule[c->schedule] = true;
     return true;
@@ -238,29 +239,57 @@ static void end_late (struct enumeration *e, long more)
         x->cut = true;
 }
 
+/* The ranks of as few whole nodes as have room for the states, for hybrid sharding: groups within
+ * a node where that does; 0: these are all ranks, or it is not offered.  Stages that gather weights
+ * or reduce gradients after every micro-batch alone gain by it what they cost between nodes. */
+static int node_shard (const struct enumeration *e, struct workload_config c)
+{
+    const struct pool *pool = e->pool;
+    int slot = c.deg.tp * c.deg.cp;
+
+    if (c.zero < 2 || !(pool->problem->profile->shard_stages >> c.zero & 1) ||
+        pool->max_node_gpus % slot != 0)
+        return 0;
+    for (c.shard = pool->max_node_gpus / slot;
+         c.shard < c.deg.dp && c.deg.dp % c.shard == 0; c.shard *= 2)
+        if (pool_states_fit (pool, &c, &e->all))
+            return c.shard > 1 ? c.shard : 0;
+    return 0;
+}
+
 /* The axes that change neither degrees nor batch. */
 static void vary_rest (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_axes *a = &e->pool->problem->axes;
     int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
     int zero_hi = a->zero == MAPPER_FREE ? zero_offered (e, &c) : a->zero;
-    bool room[4]; /* for the states */
+    bool room[4][2]; /* for the states */
+    int shard[4][2]; /* over all ranks, or over those of nodes */
 
     if (zero_lo < 0 || zero_hi > 3)
         return;
     for (c.zero = zero_lo; c.zero <= zero_hi; c.zero++)
-        room[c.zero] = pool_states_fit (e->pool, &c, &e->all);
+        for (int i = 0; i < 2; i++) {
+            c.shard = a->shard != MAPPER_FREE ? a->shard : i ? node_shard (e, c) : 0;
+            shard[c.zero][i] = c.shard;
+            room[c.zero][i] =
+                i && c.shard == shard[c.zero][0]
+                    ? room[c.zero][0]
+                    : pool_states_fit (e->pool, &c, &e->all);
+        }
     for (int sp = 0; sp <= 1; sp++) {
         /* One rank has nothing to split the sequence over. */
         bool possible =
             (c.deg.tp > 1 || sp == 0) &&
             (a->sequence_parallel == MAPPER_FREE || a->sequence_parallel == sp);
 
-        for (int zero = zero_lo; zero <= zero_hi && possible; zero++) {
-            c.sequence_parallel = sp;
-            c.zero = zero;
-            vary_recompute (e, c, room[zero]);
-        }
+        c.sequence_parallel = sp;
+        for (c.zero = zero_lo; c.zero <= zero_hi && possible; c.zero++)
+            for (int i = 0; i < 2; i++) {
+                c.shard = shard[c.zero][i];
+                if (i == 0 || c.shard != shard[c.zero][0])
+                    vary_recompute (e, c, room[c.zero][i]);
+            }
     }
 }
 
@@ -405,6 +434,8 @@ static json_t *space_json (const struct enumeration *e)
         json_object_set_new (
             space, "offload",
             json_pack ("[s]", workload_offload_name ((enum workload_offload) offload)));
+    if (space && (e->shard.n > 1 || (e->shard.n == 1 && e->shard.v[0] > 0)))
+        json_object_set_new (space, "shard", values_json (&e->shard));
     return space;
 }
 
@@ -416,7 +447,7 @@ static enum status check_offered (const struct mapper_problem *p, struct error *
     struct workload_config c = mapper_axes_config (a);
 
     if (a->dp == MAPPER_FREE)
-        c.deg.dp = 2;
+        c.deg.dp = a->shard > 0 ? 2 * a->shard : 2;
     if (a->sequence_parallel == 1 && a->tp == MAPPER_FREE)
         c.deg.tp = 2;
     c.sequence_parallel = a->sequence_parallel == 1;
@@ -444,7 +475,10 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     if (a->dp == MAPPER_FREE && p->model->experts > 0) /* ep divides dp x cp */
         c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
     c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
-    c.zero = a->zero == MAPPER_FREE ? 0 : a->zero;
+    c.zero = a->zero == MAPPER_FREE ? a->shard > 0 : a->zero;
+    c.shard = a->shard == MAPPER_FREE ? 0 : a->shard;
+    if (a->dp == MAPPER_FREE && c.shard > 0)
+        c.deg.dp *= c.shard;
     c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
     if (a->recompute != MAPPER_FREE) {
@@ -495,7 +529,8 @@ int pool_cp_most (const struct mapper_problem *p)
 static void release_values (struct enumeration *e)
 {
     struct values *const of[] = {&e->tp,  &e->pp,  &e->dp,          &e->cp,  &e->ep,
-                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero};
+                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero,
+                                 &e->shard};
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         free (of[i]->v);
@@ -518,7 +553,8 @@ static void join (struct enumeration *e, struct enumeration *part)
                 !values_join (&e->ep, &part->ep) || !values_join (&e->etp, &part->etp) ||
                 !values_join (&e->vpp, &part->vpp) ||
                 !values_join (&e->micro_batch, &part->micro_batch) ||
-                !values_join (&e->zero, &part->zero) || part->failed || e->failed;
+                !values_join (&e->zero, &part->zero) ||
+                !values_join (&e->shard, &part->shard) || part->failed || e->failed;
     for (int i = 0; i < 2; i++)
         e->sp[i] |= part->sp[i];
     for (int i = 0; i < SCHEDULES; i++)

@@ -1,9 +1,9 @@
 /* Which of several configurations that are as good is the simplest to run.
  *
  * In this order: fewer axes in use (tensor, pipeline, data, context, expert parallelism,
- * chunks); 1F1B before other schedules; less recomputed; a lower ZeRO stage; no sequence
- * parallelism; fewer GPUs; fewer pipeline stages; fewer chunks of a stage; a smaller
- * tensor-parallel degree. */
+ * chunks); 1F1B before other schedules; less recomputed; a lower ZeRO stage; its states over all
+ * ranks; no sequence parallelism; fewer GPUs; fewer pipeline stages; fewer chunks of a stage; a
+ * smaller tensor-parallel degree. */
 #include "mapper/search/search_private.h"
 
 static int axes_in_use (const struct workload_degrees *d)
@@ -19,6 +19,7 @@ bool config_simpler (const struct workload_config *a, const struct workload_conf
                      (int) a->recompute,
                      (int) a->recompute_modules,
                      a->zero,
+                     workload_shard_copies (a) > 1,
                      a->sequence_parallel,
                      (int) workload_world (&a->deg),
                      a->deg.pp,
@@ -29,6 +30,7 @@ bool config_simpler (const struct workload_config *a, const struct workload_conf
                      (int) b->recompute,
                      (int) b->recompute_modules,
                      b->zero,
+                     workload_shard_copies (b) > 1,
                      b->sequence_parallel,
                      (int) workload_world (&b->deg),
                      b->deg.pp,

@@ -41,6 +41,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
                            : run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
                                ? p->zero_with_pipeline
                                : p->zero;
+    if (run->config.zero == 0)
+        run->config.shard = 0;
     /* Recipes that hide tensor-parallel communication need it. */
     if (!run->sequence_parallel_said && (p->splits_sequences || p->time.tp_comm_overlap))
         run->config.sequence_parallel = run->config.deg.tp > 1;

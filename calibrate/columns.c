@@ -103,6 +103,10 @@ static const struct calibrate_column columns[] = {
      "fsdpsharding fsdpshardingstrategy dpstrategy "
      "dataparallelstrategy fsdpstrategy",
      CELLS (CELL_STAGE, none, "0 to 3")},
+    {"shard",
+     "dpshard dataparallelshard dataparallelsharddegree shardgroup sharddegree "
+     "shardingdegree shardgroupsize micsshard hsdpshard",
+     WHOLE (none), OPTIONAL},
     {"micro_batch",
      "mbs microbatch batchpergpu batchsizepergpu perdevicebatch perdevicetrainbatch "
      "perdevicebatchsize perdevicetrainbatchsize trainmicrobatchsizepergpu "

@@ -182,6 +182,28 @@ static int stage_said (const char *s)
                                                                               : 0;
 }
 
+/* Over how many ranks ZeRO shards: as many as are said, in as many groups as are said, or those of a
+ * node, as PyTorch's hybrid sharding has it. */
+static const char *read_shard (const struct row *r, struct calibrate_run *run)
+{
+    struct workload_config *c = &run->config;
+    int copies = calibrate_note_int (r, "num-distributed-optimizer-instances", 1),
+        slot = c->deg.tp * c->deg.cp, node = run->gpus_per_node / slot;
+    bool hybrid = calibrate_contains (calibrate_cell (r, "notes"), "hsdp") ||
+                  calibrate_contains (calibrate_cell (r, "parallelism"), "hsdp");
+
+    c->shard = calibrate_whole (r, "shard", calibrate_note_int (r, "shard", 0));
+    if (c->shard < 0 || copies < 1)
+        return "shard is not a whole number";
+    if (c->shard == 0 && copies > 1)
+        c->shard = c->deg.dp % copies == 0 ? c->deg.dp / copies : -1;
+    else if (c->shard == 0 && hybrid && node > 0 && c->deg.dp % node == 0)
+        c->shard = node;
+    return c->shard >= 0 && (c->shard == 0 || c->deg.dp % c->shard == 0)
+               ? NULL
+               : "shard does not divide dp";
+}
+
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
@@ -197,6 +219,8 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         return "micro_batch is not a whole number";
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
+    if ((why = read_shard (r, run)))
+        return why;
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';

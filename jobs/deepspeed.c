@@ -14,6 +14,7 @@ static const char keys[] =
     "bfloat16.enabled:ds-bf16 bfloat16_enabled:ds-bf16 fp16.enabled:ds-fp16 "
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
+    "zero_optimization.mics_shard_size:ds-shard mics_shard_size:ds-shard "
     "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-grad-reduce "
     "data_types.grad_accum_dtype:ds-gradients "
     "optimizer.type:optimizer "
@@ -29,7 +30,7 @@ static const char harmless[] =
     "zero_allow_untested zero_force_ds_cpu_optimizer "
     "zero_optimization.contiguous_gradients zero_optimization.allgather "
     "zero_optimization.reduce zero_optimization.sub_group_size "
-    "zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
+    "zero_optimization.mics_hierarchical zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
     "activation_checkpointing.profile activation_checkpointing.synchronize "
     "activation_checkpointing.contiguous activation_checkpointing.number data_efficiency "
     "curriculum elasticity "
@@ -130,6 +131,8 @@ static enum status finish (struct jobs_reading *r)
     }
     TRY (finish_gradients (r));
     TRY (finish_offload (r));
+    if (jobs_int (r, "ds-shard", 0) > 0 && jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
+        TRY (jobs_default_int (r, "shard", jobs_int (r, "ds-shard", 0)));
     if (precision)
         TRY (jobs_default (r, "precision", precision));
     for (int i = 0; i < r->n_files; i++)

@@ -20,7 +20,7 @@ static const char keys[] =
     "expert-tensor-parallel-size data-parallel-size:dp world-size:gpus gpus "
     "nproc-per-node:gpus_per_node ntasks-per-node gpus-per-node:gpus_per_node "
     "gres:gpus_per_node nnodes:nodes nodes sequence-parallel:sp "
-    "use-distributed-optimizer use-megatron-fsdp "
+    "use-distributed-optimizer num-distributed-optimizer-instances use-megatron-fsdp "
     "use-custom-fsdp:use-megatron-fsdp data-parallel-sharding-strategy use-torch-fsdp2 "
     "zero-stage deepspeed bf16 fp16 fp8-format fp8:fp8-format recompute-granularity "
     "recompute-activations checkpoint-activations recompute-method recompute-num-layers "

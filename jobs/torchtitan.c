@@ -191,11 +191,7 @@ static enum status finish_sharding (struct jobs_reading *r)
     bool whole = shard && strcmp (shard, "1") == 0 && jobs_int (r, "cp", 1) <= 1;
 
     if (replicate > 1 && !whole)
-        notes_add (
-            r->notes,
-            "weights are sharded inside %ld replicas; the estimate shards them over "
-            "all",
-            replicate);
+        TRY (jobs_default_int (r, "num-distributed-optimizer-instances", replicate));
     if (n > 0 && replicate > 0 && n * replicate < 1 << 24)
         TRY (jobs_default_int (r, "dp", n * replicate));
     /* Weights that stay gathered until backward are those of ZeRO 2. */

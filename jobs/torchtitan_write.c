@@ -262,10 +262,10 @@ static void write_parallelism (const struct workload_plan *p, struct writing *w)
 {
     const struct workload_config *c = &p->config;
     const struct workload_degrees *d = &c->deg;
-    bool replicas = c->zero == 0 && d->dp > 1;
+    int replicas = c->zero == 0 ? d->dp : workload_shard_copies (c);
 
-    say (w, "titan-replicate", "%d", replicas ? d->dp : 1);
-    say (w, "titan-shard", "%d", replicas ? 1 : d->dp);
+    say (w, "titan-replicate", "%d", replicas);
+    say (w, "titan-shard", "%d", d->dp / replicas);
     say (w, "titan-reshard", "\"%s\"", c->zero == 2 ? "never" : "default");
     say (w, "tp", "%d", d->tp);
     say (w, "cp", "%d", d->cp);

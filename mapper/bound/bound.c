@@ -76,7 +76,8 @@ static double more_lanes (const struct least_terms *x, int from, struct bound_ca
     struct config_times times = *one.times;
     struct link_rates all = link_rates_of (pool, 0);
 
-    for (int kind = 0; kind < 2; kind++) {
+    /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
+    for (int kind = 0; kind < 2 && workload_shard_copies (x->b.c) == 1; kind++) {
         struct link_rates r = link_rates_of (pool, kind == 0 ? 0 : from);
         struct line sync = bound_sync (&x->b, &r, workload_dense_shards (x->b.c), 1,
                                        pool->max_node_gpus, lanes, 1);

@@ -103,6 +103,8 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int 
     workload_model_predict (&p->model, rng_below (r, 4) ? 0 : 1 + rng_below (r, 2));
     *c = (struct workload_config){.micro_batch = power (r, 2), .zero = rng_below (r, 4)};
     draw_degrees (r, &p->model, c);
+    if (rng_below (r, 4) == 0 && c->zero > 0)
+        c->shard = power (r, 2);
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
     c->optimizer_bytes = bytes[rng_below (r, COUNT_OF (bytes))];
     c->offload = rng_below (r, 16) ? OFFLOAD_NONE
@@ -182,7 +184,7 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
                          const struct framework *f, const char *what, const char *written)
 {
     const struct workload_config *c = &p->config, *o = &run->config;
-    bool experts = p->model.experts > 0, alone = workload_dense_shards (&c->deg) == 1;
+    bool experts = p->model.experts > 0, alone = workload_dense_shards (c) == 1;
     int bytes = c->optimizer_bytes == 12 ? 0 : c->optimizer_bytes;
 
     SAME (c->deg.tp, o->deg.tp);
@@ -198,6 +200,7 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
     SAME (c->micro_batch, o->micro_batch);
     if (!alone || strcmp (f->framework, "torchtitan") != 0)
         SAME (c->zero, o->zero);
+    SAME (workload_shard_copies (c), workload_shard_copies (o));
     SAME (c->sequence_parallel, o->sequence_parallel);
     SAME (bytes, o->optimizer_bytes);
     SAME (c->offload, o->offload);

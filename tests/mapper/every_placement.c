@@ -55,6 +55,7 @@ static struct workload_profile any_profile (struct rng *r)
     p.time.deduplicated_dispatch = rng_below (r, 2);
     p.time.all_reduced_gradients = rng_below (r, 2);
     p.time.dp_chunks = rng_below (r, 2);
+    p.copies_once = rng_below (r, 2);
     p.time.blocking_sends = rng_below (r, 3) == 0;
     p.time.dp_overlap = .5 * rng_below (r, 3);
     return p;
@@ -111,6 +112,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     }
     s->job.global_batch = d->dp * c->micro_batch * (1 + rng_below (r, 4 * d->pp));
     c->zero = rng_below (r, 4);
+    c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 1 + rng_below (r, d->dp / 2) : 0;
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
     draw_recompute (r, s);
     return possible (s);

@@ -97,7 +97,7 @@ static bool draw_config (struct rng *r, struct setting *s)
  * expert TP groups stay together.  @param[out] rank [stage] in the order of GPUs */
 static void tile_stage (const struct workload_degrees *d, int ep, int same, int *rank)
 {
-    int others = workload_expert_shards (d), n = 0;
+    int others = workload_group_of (d, GROUP_EXPERT_SYNC).size, n = 0;
 
     for (int k0 = 0; k0 < others; k0 += same)
         for (int e0 = 0; e0 < d->ep; e0 += ep)
@@ -113,7 +113,7 @@ static void draw_tiles (struct rng *r, const struct setting *s, int *gpu)
     const struct workload_degrees *d = &s->config.deg;
     int n = s->cluster->n_gpus, stage = d->tp * d->cp * d->dp, rank[128];
     int ep = 1 + rng_below (r, d->ep),
-        same = 1 + rng_below (r, workload_expert_shards (d));
+        same = 1 + rng_below (r, workload_group_of (d, GROUP_EXPERT_SYNC).size);
 
     in_file_order (gpu, n);
     if (rng_below (r, 5) == 0) {

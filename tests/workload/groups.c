@@ -110,14 +110,70 @@ static void random_degrees (void **state)
             coordinates (&expert, rank, at);
             assert_int_equal (k.ep, at[EP]);
         }
-        assert_int_equal (workload_expert_shards (&d), expert.degree[DP]);
+        assert_int_equal (workload_expert_shards (&(struct workload_config){.deg = d}),
+                          expert.degree[DP]);
     }
     assert_true (other_etp > 2000);
 }
 
+/* Of one kind of parameters: who has the same of them, and so reduces its gradients? */
+static bool same_parameters (const struct workload_degrees *d, bool expert, int a, int b)
+{
+    struct workload_coords x = workload_coords_of (d, a), y = workload_coords_of (d, b);
+
+    return x.pp == y.pp &&
+           (expert ? x.ep == y.ep && a % d->etp == b % d->etp : x.tp == y.tp);
+}
+
+/* With hybrid sharding ranks with the same parameters are cut into groups by their replica, in
+ * order, and ranks of the same place in these reduce with each other: every rank's members, one
+ * by one. */
+static void shard_groups (void **state)
+{
+    struct rng r = {6};
+    int copies = 0;
+    (void) state;
+
+    for (int round = 0; round < 4000; round++) {
+        struct workload_degrees d = {.tp = 1 + rng_below (&r, 4),
+                                     .pp = 1 + rng_below (&r, 3),
+                                     .dp = 1 + rng_below (&r, 12),
+                                     .cp = 1 + rng_below (&r, 3),
+                                     .vpp = 1};
+        struct workload_config c = {.zero = 1 + rng_below (&r, 3),
+                                    .shard = random_divisor (&r, d.dp)};
+        int stage = d.tp * d.cp * d.dp, run = d.tp * d.cp * c.shard,
+            rank = rng_below (&r, stage * d.pp);
+
+        d.etp = random_divisor (&r, d.tp);
+        d.ep = random_divisor (&r, run / d.etp);
+        c.deg = d;
+        copies += workload_shard_copies (&c) > 1;
+        for (int expert = 0; expert < 2; expert++) {
+            struct workload_group g = workload_shard_group (
+                                      &c, expert ? GROUP_EXPERT_SYNC : GROUP_SYNC),
+                                  between = workload_copy_group (&c);
+            int first = rank - rank / g.stride % g.size * g.stride, n = 0;
+            int lowest = rank - rank / between.stride % between.size * between.stride;
+
+            for (int k = 0; k < stage * d.pp; k++)
+                if (same_parameters (&d, expert, rank, k) && k / run == rank / run)
+                    assert_int_equal (k, first + n++ * g.stride);
+            assert_int_equal (n, g.size);
+            n = 0;
+            for (int k = 0; k < stage * d.pp; k++)
+                if (k / stage == rank / stage && k % run == rank % run)
+                    assert_int_equal (k, lowest + n++ * between.stride);
+            assert_int_equal (n, between.size);
+        }
+    }
+    assert_true (copies > 1000);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_degrees)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (random_degrees),
+                                       cmocka_unit_test (shard_groups)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

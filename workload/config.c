@@ -279,6 +279,10 @@ static enum status check_shard (const struct workload_config *c, struct error *e
     TRY (divides ("shard", c->shard, d->dp, "data-parallel ranks", err));
     if (c->zero == 0 && c->shard < d->dp)
         return err_set (err, ST_INVALID, "shard %d: zero 0 shards nothing", c->shard);
+    if (c->shard == 1 && d->cp == 1 && d->dp > 1)
+        return err_set (err, ST_INVALID,
+                        "shard 1: one rank keeps all, which is zero 0, found zero %d",
+                        c->zero);
     return (long long) d->tp * d->cp * c->shard % ((long long) d->etp * d->ep) == 0
                ? ST_OK
                : err_set (err, ST_INVALID,

@@ -25,7 +25,7 @@ static void random_exchanges (void **state)
 
         s.config.deg.cp = d[3];
         s.config.zero = rng_below (&r, 4);
-        s.config.shard = d[2] % 2 == 0 && s.config.zero > 0 ? rng_below (&r, 3) : 0;
+        s.config.shard = d[2] % 2 == 0 && s.config.zero > 0 ? 2 * rng_below (&r, 2) : 0;
         s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
         s.kind = i % 3 ? COSTMODEL_CRITICAL_PATH : (enum costmodel_kind) (1 + i / 3 % 2);
         workload_layers_even (s.model.layers, d[1], s.layers);

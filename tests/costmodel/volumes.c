@@ -89,6 +89,7 @@ static void gradients (void **state)
         CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
         assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
+        assert_true (v.copy_phases == 0);
     }
     s.config.zero = 1;
     s.config.deg.pp = 1;

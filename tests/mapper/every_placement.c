@@ -112,7 +112,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     }
     s->job.global_batch = d->dp * c->micro_batch * (1 + rng_below (r, 4 * d->pp));
     c->zero = rng_below (r, 4);
-    c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 1 + rng_below (r, d->dp / 2) : 0;
+    c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 2 + rng_below (r, d->dp / 2) : 0;
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
     draw_recompute (r, s);
     return possible (s);

@@ -108,7 +108,7 @@ static bool draw_config (struct rng *r, struct setting *s)
         (c->schedule == SCHEDULE_INTERLEAVED ? d->pp * (1 + rng_below (r, 5))
                                              : 1 + rng_below (r, 20));
     c->zero = rng_below (r, d->pp == 1 || rng_below (r, 4) == 0 ? 4 : 2);
-    c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 1 + rng_below (r, d->dp / 2) : 0;
+    c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 2 + rng_below (r, d->dp / 2) : 0;
     c->recompute = (enum workload_recompute) rng_below (r, 3);
     if (c->recompute == RECOMPUTE_FULL && rng_below (r, 2))
         c->recompute_layers = 1 + rng_below (r, 2);

@@ -374,6 +374,46 @@ static void zero_stages (void **state)
     assert_int_equal (c.zero, 0);
 }
 
+/* Groups that shard are whole replicas with whole expert groups, where the framework has them. */
+static void shards (void **state)
+{
+    static const struct {
+        const char *profile;
+        int zero, dp, ep, shard;
+        const char *says; /* NULL: it may be */
+    } t[] = {{"torchtitan", 3, 16, 1, 8, NULL},
+             {"torchtitan", 2, 16, 1, 4, NULL},
+             {"torchtitan", 3, 16, 8, 8, NULL},
+             {"torchtitan", 3, 16, 8, 4, "etp 1 x ep 8 does not divide tp x cp x shard"},
+             {"torchtitan", 3, 12, 1, 8, "shard 8 does not divide 12 data-parallel ranks"},
+             {"torchtitan", 3, 4, 1, 8, "shard 8 does not divide 4 data-parallel ranks"},
+             {"torchtitan", 0, 16, 1, 8, "shard 8: zero 0 shards nothing"},
+             {"torchtitan", 0, 16, 1, 16, NULL},
+             {"torchtitan", 3, 16, 1, 1, "shard 1: one rank keeps all, which is zero 0"},
+             {"megatron-core", 1, 16, 1, 8, NULL},
+             {"megatron-core", 2, 16, 1, 8, "shard 8 of dp 16: profile megatron-core"},
+             {"deepspeed", 3, 16, 1, 8, "shards over all ranks under zero 3"}};
+    const struct workload_model *m = workload_preset_find ("mixtral-8x7b");
+    struct workload_job job = {.seq = 1024, .global_batch = 48};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct workload_config c = config_of (1, 1, t[i].dp, 1);
+        struct workload_profile p = profile_of (t[i].profile);
+        struct error err = {""};
+        enum status st;
+
+        c.zero = t[i].zero;
+        c.deg.ep = t[i].ep;
+        c.shard = t[i].shard;
+        st = workload_config_check (m, &job, &c, &err);
+        if (st == ST_OK)
+            st = workload_config_offered (&c, &p, &err);
+        if (t[i].says ? st != ST_INVALID || !strstr (err.text, t[i].says) : st != ST_OK)
+            fail_msg ("%d: \"%s\"", (int) i, err.text);
+    }
+}
+
 /* What frameworks split, and what a profile that says nothing does. */
 static void parallelism (void **state)
 {
@@ -434,7 +474,8 @@ int main (void)
         cmocka_unit_test (even_layers),    cmocka_unit_test (partitions),
         cmocka_unit_test (parallelism),    cmocka_unit_test (words),
         cmocka_unit_test (memory_options), cmocka_unit_test (profile_options),
-        cmocka_unit_test (zero_stages),    cmocka_unit_test (offloads)};
+        cmocka_unit_test (zero_stages),    cmocka_unit_test (shards),
+        cmocka_unit_test (offloads)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,143 @@
+/* Hybrid sharding: over all ranks it is what it was; closed forms of its two collectives; groups
+ * inside nodes and across them; memory is that of as many ranks as shard. */
+#include "tests/lib/clusters.h"
+
+#include "memest/memest.h"
+
+static const int in_order[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+
+    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
+    return e;
+}
+
+static struct memest_stage memory_of (const struct setting *s)
+{
+    struct memest_problem p = {.model = &s->model,
+                               .job = &s->job,
+                               .config = &s->config,
+                               .profile = &s->profile};
+    struct workload_stage held = workload_all_layers (&s->model);
+    struct memest_stage m;
+
+    held.embedding = held.head = true;
+    memest_stage (&p, 0, &held, &m);
+    return m;
+}
+
+/* Nodes of two GPUs, 8 data-parallel ranks, nothing hidden, nothing in pieces. */
+static struct setting setting_of (int zero, int shard)
+{
+    struct setting s = small_job_as (
+        cluster_of ("4x2 a100-sxm4-80g intra:100 inter:10 intra-us:8 inter-us:12"), 4,
+        1024, 16, config_of (1, 1, 8, 1));
+
+    s.profile = profile_of ("fsdp");
+    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
+    s.profile.time.link_out = s.profile.time.send_link = 1;
+    s.profile.time.all_reduce = ALL_REDUCE_RING;
+    s.config.zero = zero;
+    s.config.shard = shard;
+    return s;
+}
+
+static void over_all_ranks (void **state)
+{
+    (void) state;
+
+    for (int zero = 0; zero <= 3; zero++) {
+        struct setting all = setting_of (zero, 0), said = setting_of (zero, 8);
+        struct memest_stage a = memory_of (&all), b = memory_of (&said);
+
+        assert_true (estimate_of (&all, in_order).step_s ==
+                     estimate_of (&said, in_order).step_s);
+        assert_true (a.peak_bytes == b.peak_bytes);
+        topology_cluster_destroy (all.cluster);
+        topology_cluster_destroy (said.cluster);
+    }
+}
+
+/* Shards in pairs on a node.  Inside: reduce-scatters and all-gathers of two; between: all-reduces
+ * of four, of half of the gradients, after each of the two micro-batches or once a step. */
+static void closed_forms (void **state)
+{
+    static const struct {
+        int zero;
+        bool once;
+        double gathers, reduces, messages; /* of the weights, of the gradients; a micro-batch */
+    } t[] = {{1, false, 1, 1, 1},
+             {2, false, 1, 2, 1},
+             {2, true, 1, 2, 1},
+             {3, false, 4, 2, 4},
+             {3, true, 4, 2, 4}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct setting s = setting_of (t[i].zero, 2);
+        double gradient = s.profile.memory.gradient_bytes, link = s.profile.time.link,
+               start = s.profile.time.collective_s;
+        struct workload_stage held = workload_all_layers (&s.model);
+        double params, inside, between, times;
+
+        s.profile.copies_once = t[i].once;
+        held.embedding = held.head = true;
+        params = workload_stage_params (&s.model, &s.config, &held).dense;
+        times = t[i].zero == 1 || t[i].once ? 1 : 2;
+        inside = (t[i].zero == 3 ? 3 * 2 * 4 : t[i].gathers + t[i].reduces) *
+                     (start + 8e-6) +
+                 (t[i].gathers * 2 + t[i].reduces * gradient) * params / 2 / (100e9 * link);
+        between = times * (t[i].messages * (start + 2 * 3 * 12e-6) +
+                           2 * 3.0 / 4 * gradient * params / 2 / (10e9 * link));
+        CLOSE (estimate_of (&s, in_order).part.dp_s, inside + between, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Members of a group on two nodes, and those with the same shards on one: what crosses is more. */
+static void across_nodes (void **state)
+{
+    static const int apart[] = {0, 2, 1, 3, 4, 6, 5, 7};
+    struct setting s = setting_of (3, 2);
+    (void) state;
+
+    assert_true (estimate_of (&s, apart).part.dp_s >
+                 1.5 * estimate_of (&s, in_order).part.dp_s);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* States are as with that many ranks in all; the optimizer's time, too. */
+static void memory_of_ranks (void **state)
+{
+    struct memest_stage before = {.peak_bytes = INFINITY};
+    (void) state;
+
+    for (int shard = 2; shard <= 8; shard *= 2) {
+        struct setting s = setting_of (3, shard), few = s;
+        struct memest_stage m = memory_of (&s), alone;
+
+        few.config.deg.dp = shard;
+        few.config.shard = 0;
+        few.job.global_batch = 2 * shard;
+        alone = memory_of (&few);
+        assert_true (m.weights_bytes == alone.weights_bytes &&
+                     m.gradients_bytes == alone.gradients_bytes &&
+                     m.optimizer_bytes == alone.optimizer_bytes);
+        assert_true (m.peak_bytes < before.peak_bytes);
+        before = m;
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (over_all_ranks), cmocka_unit_test (closed_forms),
+        cmocka_unit_test (across_nodes), cmocka_unit_test (memory_of_ranks)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

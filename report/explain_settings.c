@@ -107,6 +107,29 @@ static enum status try_recompute (struct report_explaining *e)
     return ST_OK;
 }
 
+/* Shards over all ranks where they are over groups; else over those of a node, by the stages for
+ * which plan tries that. */
+static enum status try_shard (struct report_explaining *e)
+{
+    struct workload_config c = *e->plan.config;
+    const struct topology_cluster *cluster = e->plan.p->cluster;
+    int gpus = 0;
+    char what[64];
+
+    for (int i = 0; i < cluster->n_nodes; i++)
+        gpus = cluster->node[i].gpus > gpus ? cluster->node[i].gpus : gpus;
+    if (workload_shard_copies (&c) > 1) {
+        c.shard = 0;
+        return try_config (e, &c, false, "shard over all of dp");
+    }
+    c.shard = gpus / (c.deg.tp * c.deg.cp);
+    if (c.shard < 2 || c.zero < 2 || !(e->plan.p->profile->shard_stages >> c.zero & 1) ||
+        c.deg.dp % c.shard != 0 || workload_shard_copies (&c) == 1)
+        return ST_OK;
+    snprintf (what, sizeof what, "shard %d", c.shard);
+    return try_config (e, &c, false, what);
+}
+
 /* Twice and half the micro-batch; ZeRO one stage up and down; sequence parallelism. */
 static enum status try_numbers (struct report_explaining *e)
 {
@@ -123,6 +146,7 @@ static enum status try_numbers (struct report_explaining *e)
     c = *now;
     for (int by = -1; by <= 1; by += 2) {
         c.zero = now->zero + by;
+        c.shard = c.zero > 0 ? now->shard : 0;
         snprintf (what, sizeof what, "zero %d", c.zero);
         if (c.zero >= 0 && c.zero <= 3)
             TRY (try_config (e, &c, false, what));
@@ -210,6 +234,7 @@ enum status report_explain_settings (struct report_explaining *e)
     TRY (try_microbatch (e));
     TRY (try_recompute (e));
     TRY (try_numbers (e));
+    TRY (try_shard (e));
     TRY (try_degrees (e));
     return find_rivals (e);
 }

@@ -63,6 +63,7 @@ enum status workload_settings_from_json (const struct json_at *at,
     if (!workload_recompute_parse (s, c))
         return json_fail (&recompute, err,
                           "none, selective, full, full:K or modules (layernorm,mlp)");
+    c->shard = 0;
     if (json_has (at, "shard"))
         TRY (json_get_int (at, "shard", 1, WORKLOAD_RANKS_MAX, &c->shard, err));
     if (json_has (at, "optimizer_bytes"))

@@ -68,7 +68,7 @@ function interval(step, factor, low, high) {
 function isOwn(t) {
     const p = data.plan;
     return Object.entries(p.degrees).every(([key, x]) => t[key] === x) &&
-        ["micro_batch", "zero", "sequence_parallel", "recompute", "schedule"].every(key => t[key] === p[key]);
+        ["micro_batch", "zero", "shard", "sequence_parallel", "recompute", "schedule"].every(key => t[key] === p[key]);
 }
 
 function topSection() {
@@ -89,7 +89,7 @@ function topSection() {
             ["dp", false], ["cp", false], ["ep", false], ["vpp", false], ["micro-batch", false], ["zero", false], ["recompute", true], ["schedule", true]],
         search.top.map(t => [isOwn(t) ? make("b", null, "this plan") : t.tie && search.ties > 1 ? "= tie" : "", number(t.step_s, 5),
             range(t.step_s), interval(t.step_s, factor, low, high), number(t.lower_bound_s, 5), t.tp, t.pp, t.dp, t.cp, t.ep, t.vpp,
-            t.micro_batch, t.zero, t.recompute, t.schedule]), "The best configurations after placement; = tie: within the model's error of the best"),
+            t.micro_batch, t.shard ? `${t.zero} over ${t.shard}` : t.zero, t.recompute, t.schedule]), "The best configurations after placement; = tie: within the model's error of the best"),
         make("p", {class: "quiet"}, `${plural(search.configurations, "configuration")}: ${whole(search.refused_memory)} refused for memory, ` +
             `${whole(search.placed)} placed; Megatron's rank order would take ${seconds(e.default_order_step_s)}.`));
 }

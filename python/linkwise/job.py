@@ -43,7 +43,8 @@ class Config:
     dp does not count cp; micro_batch is in sequences; zero is 0 to 3; sequence_parallel 0 or 1;
     recompute "none", "selective", "full", "full:K", "layernorm,mlp"; schedule "1f1b", "gpipe",
     "interleaved", "zb1p"; layers one number a stage, for estimates alone; optimizer_bytes of
-    optimizer state per parameter; offload "none", "optimizer", "all", "checkpoints".
+    optimizer state per parameter; offload "none", "optimizer", "all", "checkpoints"; shard
+    data-parallel ranks over which ZeRO shards, 0 is all.
     """
 
     tp: Optional[int] = None
@@ -61,6 +62,7 @@ class Config:
     layers: Optional[Sequence[int]] = field(default=None, metadata={"per": "pp"})
     optimizer_bytes: Optional[int] = None
     offload: Optional[str] = None
+    shard: Optional[int] = None
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,7 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
     API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm);
     API_WORD (in, fused_mlp, workload_choice_parse, &j.fused_mlp);
     API_WORD (in, gathered_logits, workload_choice_parse, &j.gathered_logits);
+    API_WORD (in, tp_comm_overlap, workload_choice_parse, &j.tp_comm_overlap);
     workload_job_usual (m, &j, notes);
     TRY (workload_job_check (m, &j, err));
     *out = j;

@@ -83,6 +83,10 @@ static const struct cli_option options[] = {
     {"gathered-logits", 0, "on|off",
      "each tensor-parallel rank holds all logits, not a part (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
+    {"tp-comm-overlap", 0, "on|off",
+     "run sequence-parallel collectives in pieces between those of products: Megatron's option "
+     "of this name, TorchTitan's asynchronous tensor parallelism (default: the profile's)",
+     CLI_PARSED (parse_choice, enum workload_choice, job.tp_comm_overlap)},
     {"wta-crs", 0, "BUDGET",
      "winner-take-all column-row sampling: linear layers keep this fraction of their "
      "inputs (the published 2.7-fold saving needs --lora too)",

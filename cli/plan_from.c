@@ -84,6 +84,7 @@ static enum status check_job (const struct plan_from *x, const struct workload_p
                   {"--fused-norm", job->fused_norm, has->fused_norm},
                   {"--fused-mlp", job->fused_mlp, has->fused_mlp},
                   {"--gathered-logits", job->gathered_logits, has->gathered_logits},
+                  {"--tp-comm-overlap", job->tp_comm_overlap, has->tp_comm_overlap},
                   {"--wta-crs", job->wta_crs, has->wta_crs},
                   {"--lora", job->lora, has->lora},
                   {"--memory-model", given->memory_model, model}};

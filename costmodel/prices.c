@@ -44,10 +44,12 @@ double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
 /* ---- what compute hides ---- */
 
 double costmodel_tp_exposed_s (const struct workload_profile *p,
+                               const struct workload_job *j,
                                const struct workload_config *c, double tp_s,
                                double under_s)
 {
-    double hidden = p->time.tp_comm_overlap && c->sequence_parallel && isfinite (tp_s)
+    bool pieces = workload_choose (j->tp_comm_overlap, p->time.tp_comm_overlap);
+    double hidden = pieces && c->sequence_parallel && isfinite (tp_s)
                         ? fmin (p->time.tp_overlap * tp_s, under_s)
                         : 0.0;
 

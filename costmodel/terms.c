@@ -375,10 +375,10 @@ void slot_price (const struct terms *t, int stage, int d, const int *share,
         slot.unmeasured += op.unmeasured;
     }
     if (once > 0.0) {
-        double fwd = costmodel_tp_exposed_s (p->profile, p->config, fwd_ops * once,
-                                             slot.fwd_s),
-               back = costmodel_tp_exposed_s (p->profile, p->config, back_ops * once,
-                                              slot.back_s);
+        double fwd = costmodel_tp_exposed_s (p->profile, p->job, p->config,
+                                             fwd_ops * once, slot.fwd_s),
+               back = costmodel_tp_exposed_s (p->profile, p->job, p->config,
+                                              back_ops * once, slot.back_s);
 
         slot.fwd_s += fwd;
         slot.back_s += back;

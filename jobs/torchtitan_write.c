@@ -301,13 +301,14 @@ static void write_training (const struct workload_plan *p, struct writing *w)
 static void write_facts (const struct workload_plan *p, const struct workload_profile *by,
                          struct writing *w)
 {
-    bool compiled = by->fused_norm && by->fused_mlp;
+    bool compiled = by->fused_norm && by->fused_mlp; /* as asynchronous TP has to be */
+    bool pieces = workload_choose (p->job.tp_comm_overlap, by->time.tp_comm_overlap);
 
     say (w, "titan-compile", compiled ? "true" : "false");
     say (w, "titan-reduce", "\"%s\"",
          by->memory.gradient_bytes <= 2.0 ? "bfloat16" : "float32");
     say (w, "tp-comm-overlap",
-         by->time.tp_comm_overlap && compiled && p->config.deg.tp > 1 ? "true" : "false");
+         pieces && compiled && p->config.deg.tp > 1 ? "true" : "false");
 }
 
 enum status jobs_torchtitan_write (const struct workload_plan *p,

@@ -104,7 +104,7 @@ struct workload_job {
     int global_batch; /* sequences of one optimiser step */
     enum workload_precision precision;
     enum workload_attention attention;
-    enum workload_choice fused_norm, fused_mlp, gathered_logits;
+    enum workload_choice fused_norm, fused_mlp, gathered_logits, tp_comm_overlap;
     double wta_crs; /* budget of WTA-CRS, 0 to 1; 0: not used */
     bool lora;      /* only low-rank adapters are trained */
     double

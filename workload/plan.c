@@ -31,6 +31,7 @@ static enum status read_memory_job (const struct json_at *job, struct workload_p
     TRY (read_choice (job, "fused_norm", &p->job.fused_norm, err));
     TRY (read_choice (job, "fused_mlp", &p->job.fused_mlp, err));
     TRY (read_choice (job, "gathered_logits", &p->job.gathered_logits, err));
+    TRY (read_choice (job, "tp_comm_overlap", &p->job.tp_comm_overlap, err));
     if (json_has (job, "wta_crs"))
         TRY (json_get_number (job, "wta_crs", 0, true, 1, &p->job.wta_crs, err));
     if (json_has (job, "lora"))
@@ -369,6 +370,7 @@ static json_t *job_json (const struct workload_plan *p)
     put_choice (job, "fused_norm", p->job.fused_norm);
     put_choice (job, "fused_mlp", p->job.fused_mlp);
     put_choice (job, "gathered_logits", p->job.gathered_logits);
+    put_choice (job, "tp_comm_overlap", p->job.tp_comm_overlap);
     if (p->job.wta_crs > 0)
         json_object_set_new (job, "wta_crs", json_real (p->job.wta_crs));
     if (p->job.lora)

@@ -91,7 +91,7 @@ static double tp_operation (const struct bounded *b, const struct link_rates *x,
     r.nvls = 0.0;
     if (pool->nvls_or_ring)
         least = fmin (least, costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes));
-    return costmodel_tp_exposed_s (p, b->c, least, INFINITY);
+    return costmodel_tp_exposed_s (p, pool->problem->job, b->c, least, INFINITY);
 }
 
 double bound_tp_across (const struct bounded *b, const struct link_rates *r,

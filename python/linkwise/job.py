@@ -20,7 +20,8 @@ class Job:
     the pipeline; precision: "bf16"
     (usual), "fp16", "fp8", "fp4", "fp32", "tf32"; attention: "flash" (usual), "fused", "unfused";
     fused_norm, fused_mlp, gathered_logits: "on", "off" (usual: the profile's); wta_crs: budget of
-    WTA-CRS, 0 to 1, 0 is not used; lora: adapters alone are trained.
+    WTA-CRS, 0 to 1, 0 is not used; lora: adapters alone are trained;
+    tp_comm_overlap: collectives beside tensor-parallel products, as fused_norm.
     """
 
     seq: int = 0
@@ -32,6 +33,7 @@ class Job:
     gathered_logits: Optional[str] = None
     wta_crs: float = 0.0
     lora: bool = False
+    tp_comm_overlap: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -291,11 +291,15 @@ static void sends (void **state)
     CLOSE (costmodel_exposed_s (&p, 10, 8), 6 + .1 * 4, 1e-12);
     CLOSE (costmodel_exposed_s (&p, 3, 8), .1 * 3, 1e-12);
     p.time.tp_overlap = .5;
-    for (int on = 0; on < 4; on++) {
+    for (int on = 0; on < 4 * (CHOICE_YES + 1); on++) { /* the profile's, or what the job says */
+        struct workload_job j = {.tp_comm_overlap = (enum workload_choice) (on >> 2)};
+        bool pieces = on >> 2 == CHOICE_YES || (on & 1 && on >> 2 != CHOICE_NO);
+
         p.time.tp_comm_overlap = on & 1;
         c.sequence_parallel = on & 2;
-        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 4), on == 3 ? 6 + .4 : 10, 1e-12);
-        CLOSE (costmodel_tp_exposed_s (&p, &c, 10, 9), on == 3 ? 5 + .5 : 10, 1e-12);
+        pieces = pieces && on & 2;
+        CLOSE (costmodel_tp_exposed_s (&p, &j, &c, 10, 4), pieces ? 6 + .4 : 10, 1e-12);
+        CLOSE (costmodel_tp_exposed_s (&p, &j, &c, 10, 9), pieces ? 5 + .5 : 10, 1e-12);
     }
     c.deg.ep = 2;
     p.time.moe_overlap = 0;

@@ -113,6 +113,7 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int 
     p->job = (struct workload_job){
         .seq = 1024 * power (r, 3),
         .attention = (enum workload_attention) rng_below (r, 3),
+        .tp_comm_overlap = (enum workload_choice) rng_below (r, 3),
         .precision = precisions[rng_below (r, COUNT_OF (precisions))]};
     p->job.global_batch = c->micro_batch * c->deg.dp * c->deg.pp * power (r, 3);
     if (workload_config_check (&p->model, &p->job, c, NULL) != ST_OK ||
@@ -267,7 +268,8 @@ static void same_facts (const struct workload_plan *p, const struct jobs_priced 
     if (f->facts < BRIDGE_FACTS)
         return;
     SAME (own->fused_mlp, fused);
-    SAME (own->time.tp_comm_overlap && c->sequence_parallel,
+    SAME (workload_choose (p->job.tp_comm_overlap, own->time.tp_comm_overlap) &&
+              c->sequence_parallel,
           said.time.tp_comm_overlap && c->sequence_parallel);
     SAME (own->fused_rotary, said.fused_rotary);
     SAME (own->fused_accumulation && c->zero < 2, said.fused_accumulation);

@@ -143,7 +143,7 @@ def test_numbers():
     for seed in -1, 2 * over**2:
         refused(lw.UsageError, "seed: ", lw.plan, LINE, MODEL, JOB, settings=lw.Settings(seed=seed))
     bad = (over + 1, "an integer of 32 bits"), (-1, "None or 0"), (1.0, "an integer")
-    for name in "tp pp dp cp ep etp vpp micro_batch zero sequence_parallel optimizer_bytes".split():
+    for name in "tp pp dp cp ep etp vpp micro_batch zero sequence_parallel optimizer_bytes shard".split():
         for value, words in bad:
             refused(lw.UsageError, f"{name}: expected {words}", lw.mem, MODEL, "t4", JOB,
                     lw.Config(**{name: value}))

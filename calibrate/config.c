@@ -197,7 +197,7 @@ static const char *read_shard (const struct row *r, struct calibrate_run *run)
         return "shard is not a whole number";
     if (c->shard == 0 && copies > 1)
         c->shard = c->deg.dp % copies == 0 ? c->deg.dp / copies : -1;
-    else if (c->shard == 0 && hybrid && node > 0 && c->deg.dp % node == 0)
+    else if (c->shard == 0 && hybrid && node > 1 && c->deg.dp % node == 0)
         c->shard = node;
     return c->shard >= 0 && (c->shard == 0 || c->deg.dp % c->shard == 0)
                ? NULL

@@ -45,6 +45,32 @@ static void precisions (void **state)
     }
 }
 
+/* Hybrid sharding: ranks, groups, or a node's ranks, of dp 4 with tp 2. */
+static void shards (void **state)
+{
+    static const struct {
+        const char *notes, *node;
+        int zero, shard;
+    } t[] = {{"notes=shard=2", "gpus_per_node=8", 1, 2},
+             {"notes=num-distributed-optimizer-instances=2", "gpus_per_node=8", 1, 2},
+             {"notes=num-distributed-optimizer-instances=1", "gpus_per_node=8", 1, 0},
+             {"notes=FSDP as HSDP", "gpus_per_node=4", 3, 2},
+             {"notes=FSDP as HSDP", "gpus_per_node=2", 3, 0},
+             {"notes=FSDP", "gpus_per_node=4", 3, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].notes, t[i].node, "tp=2", "pp=2", "gpus=16",
+                                       t[i].zero == 1 ? "zero=1" : "zero=3");
+
+        assert_int_equal (r.n, 1);
+        assert_int_equal (r.run[0].config.deg.dp, 4);
+        assert_int_equal (r.run[0].config.zero, t[i].zero);
+        assert_int_equal (r.run[0].config.shard, t[i].shard);
+        calibrate_runs_release (&r);
+    }
+}
+
 static void measured (void **state)
 {
     struct calibrate_runs r =
@@ -292,6 +318,8 @@ static void skipped (void **state)
         {"inter_node_gbps=1e-308", "inter_node_gbps is out of range"},
         {"attention=magic", "attention \"magic\": expected flash"},
         {"notes=attention-backend=magic", "attention-backend not understood"},
+        {"notes=num-distributed-optimizer-instances=3", "shard does not divide dp"},
+        {"notes=shard=-2", "shard is not a whole number"},
         {"notes=fused-norm=maybe", "a note that is true or false is neither"},
         {"notes=PP schedule=random", "schedule not understood"},
         {"sp=8", "sp \"8\": expected 0 or 1"},
@@ -566,16 +594,25 @@ static void published_files (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (defaults),         cmocka_unit_test (precisions),
-        cmocka_unit_test (measured),         cmocka_unit_test (notes),
-        cmocka_unit_test (modules),          cmocka_unit_test (cuts),
-        cmocka_unit_test (attention),        cmocka_unit_test (skipped),
-        cmocka_unit_test (refused),          cmocka_unit_test (other_columns),
-        cmocka_unit_test (spreadsheet),      cmocka_unit_test (noise),
-        cmocka_unit_test (profiles),         cmocka_unit_test (framework),
-        cmocka_unit_test (published_files),  cmocka_unit_test (exchanges),
-        cmocka_unit_test (exchanges_priced), cmocka_unit_test (experts_of_a_dense_name)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
+                                       cmocka_unit_test (precisions),
+                                       cmocka_unit_test (shards),
+                                       cmocka_unit_test (measured),
+                                       cmocka_unit_test (notes),
+                                       cmocka_unit_test (modules),
+                                       cmocka_unit_test (cuts),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (skipped),
+                                       cmocka_unit_test (refused),
+                                       cmocka_unit_test (other_columns),
+                                       cmocka_unit_test (spreadsheet),
+                                       cmocka_unit_test (noise),
+                                       cmocka_unit_test (profiles),
+                                       cmocka_unit_test (framework),
+                                       cmocka_unit_test (published_files),
+                                       cmocka_unit_test (exchanges),
+                                       cmocka_unit_test (exchanges_priced),
+                                       cmocka_unit_test (experts_of_a_dense_name)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -60,6 +60,7 @@ expect 2 "unknown rack" 'only: the cluster .* has no rack and no switch "r1"' $p
 expect 2 "unknown objective" "objective: expected step, gpu-hours or goodput" $plan "$C" llama-2-7b $job --objective money
 expect 2 "a tie beyond all" "tie: expected a number from 0 to 100" $plan "$C" llama-2-7b $job --tie 101
 expect 2 "sequence parallelism over one rank" "tp is 1: leave out one" $plan "$C" llama-2-7b $job --sequence-parallel on --tp 1
+expect 2 "shards of nothing" "zero 0 shards nothing, and --shard is 8" $plan "$C" llama-2-7b $job --zero 0 --shard 8
 expect 2 "an expert split further than the rest" "etp 4 is above --tp 2" $plan "$C" mixtral-8x7b $job --etp 4 --tp 2
 expect 2 "chunks without a pipeline" "vpp above 1 needs a pipeline" $plan "$C" llama-2-7b $job --vpp 2 --pp 1
 expect 2 "a schedule without a pipeline" "zbv needs a pipeline, and --pp is 1" $plan "$C" llama-2-7b $job --schedule zbv --pp 1

@@ -174,6 +174,16 @@ S
 sed 's/"\(train[a-z_]*\|gradient_acc[a-z_]*\)": *[0-9]*/"\1": "auto"/' $F/ds_config.json >"$T/auto.json"
 row "$T/auto.json" $F/mistral/config.json "$T/trainer.log" --seq 4096 --gpu a100
 has gpus=16 dp=16 micro_batch=4 iter_time_s=5
+# MiCS, TorchTitan's replicas of shards and Megatron's instances are hybrid sharding.
+sed 's/"overlap_comm": true/&, "mics_shard_size": 4/' $F/ds_config.json >"$T/mics.json"
+row "$T/mics.json" $F/mistral/config.json "$T/trainer.log" --seq 4096 --gpu a100 --gpus 8
+is "'shard=4' in d['row']['notes'] and d['config']['shard'] == 4"
+sed 's/^data_parallel_replicate_degree.*/data_parallel_replicate_degree = 4/' $F/titan-8b.toml >"$T/hsdp.toml"
+row "$T/hsdp.toml" --gpus 32 --gpu h100
+is "'num-distributed-optimizer-instances=4' in d['row']['notes'] and d['config']['shard'] == 8 and d['config']['zero'] == 3"
+sed 's/--use-distributed-optimizer/& --num-distributed-optimizer-instances 2/' $F/llama-8b.sh >"$T/instances.sh"
+row "$T/instances.sh" $F/llama-8b.log
+is "d['config']['shard'] * 2 == d['config']['degrees']['dp'] and d['config']['zero'] == 1"
 # TorchTitan's batch does not say how many micro-batches a rank has.
 sed 's/^seq_len/global_batch_size = 128\n&/' $F/titan-8b.toml >"$T/global.toml"
 expect 1 "no GPUs from half a batch" "nothing says the number of GPUs" $L import-job "$T/global.toml" --gpu h100 --no-plan

@@ -146,6 +146,59 @@ static void zero_stages (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Shards over nodes are listed where the framework has them, of the fewest that have room, and for
+ * the stages that gain; a size that is given is the only one. */
+static void shards (void **state)
+{
+    static const struct {
+        const char *profile, *model;
+        int zero, fixed, shard; /* the most that is listed */
+    } t[] = {{"torchtitan", "llama-3-8b", 3, MAPPER_FREE, 8},
+             {"fsdp", "llama-3-8b", 2, MAPPER_FREE, 8},
+             {"torchtitan", "llama-3-70b", 3, MAPPER_FREE, 16},
+             {"torchtitan", "llama-3-8b", 3, 0, 0},
+             {"torchtitan", "llama-3-8b", 3, 4, 4},
+             {"litgpt", "llama-3-8b", 3, MAPPER_FREE, 0},
+             {"megatron-core", "llama-3-8b", 1, MAPPER_FREE, 0},
+             {"megatron-core", "llama-3-8b", 1, 8, 8}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct setting s =
+            setting_of (t[i].model, "4x8 h100-sxm5-80g intra:370 inter:48");
+        struct mapper_problem p = search_problem (&s);
+        struct pool pool;
+        struct workload_config *list;
+        json_t *space;
+        struct error err;
+        long n, over_all = 0, others = 0;
+
+        s.profile = profile_of (t[i].profile);
+        s.job.global_batch = 64;
+        p.axes = mapper_axes_free ();
+        p.axes.tp = p.axes.pp = p.axes.cp = 1;
+        p.axes.dp = 32;
+        p.axes.zero = t[i].zero;
+        p.axes.shard = t[i].fixed;
+        ok (pool_init (&pool, &p, &err), &err);
+        ok (pool_configurations (&pool, 1, NULL, &list, &n, &space, &err), &err);
+        for (long k = 0; k < n; k++)
+            if (list[k].shard == 0)
+                over_all++;
+            else if (list[k].shard == t[i].shard)
+                others++;
+            else
+                fail_msg ("%s: shard %d", t[i].profile, list[k].shard);
+        assert_true ((others > 0) == (t[i].shard > 0));
+        assert_true ((over_all > 0) == (t[i].fixed <= 0));
+        assert_true ((json_object_get (space, "shard") != NULL) == (t[i].shard > 0));
+        free (list);
+        json_decref (space);
+        pool_release (&pool);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 static void late (void **state)
 {
     (void) state;
@@ -173,7 +226,7 @@ static void late (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
-                                       cmocka_unit_test (zero_stages),
+                                       cmocka_unit_test (zero_stages), cmocka_unit_test (shards),
                                        cmocka_unit_test (late)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

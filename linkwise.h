@@ -227,7 +227,8 @@ struct linkwise_job {
     const char *gathered_logits;        /* the same */
     double wta_crs;                     /* budget of WTA-CRS, 0 to 1; 0: not used */
     bool lora;                          /* adapters alone are trained */
-    const char *tp_comm_overlap; /* "on", "off": sequence-parallel collectives in pieces between
+    const char
+        *tp_comm_overlap; /* "on", "off": sequence-parallel collectives in pieces between
                                     those of products; usual: the profile's */
 };
 

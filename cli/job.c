@@ -46,8 +46,8 @@ static const struct cli_option options[] = {
     {"zero", 0, "0..3", "ZeRO stage; 1 is Megatron's distributed optimizer",
      CLI_INT (axes.zero, 0, 3)},
     {"shard", 0, "N",
-     "data-parallel ranks over which ZeRO shards, where dp / N groups hold the same: hybrid "
-     "sharding (HSDP); 0: all of dp",
+     "data-parallel ranks over which ZeRO shards, where dp / N groups hold the same: "
+     "hybrid sharding (HSDP); 0: all of dp",
      CLI_INT (axes.shard, 0, MOST)},
     {"sequence-parallel", 0, "on|off", "split norms over the tensor-parallel group",
      CLI_PARSED (parse_on, int, axes.sequence_parallel)},
@@ -84,8 +84,9 @@ static const struct cli_option options[] = {
      "each tensor-parallel rank holds all logits, not a part (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
     {"tp-comm-overlap", 0, "on|off",
-     "run sequence-parallel collectives in pieces between those of products: Megatron's option "
-     "of this name, TorchTitan's asynchronous tensor parallelism (default: the profile's)",
+     "run sequence-parallel collectives in pieces between those of products, as Megatron's "
+     "option of this name and TorchTitan's asynchronous tensor parallelism do (default: "
+     "the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.tp_comm_overlap)},
     {"wta-crs", 0, "BUDGET",
      "winner-take-all column-row sampling: linear layers keep this fraction of their "
@@ -134,8 +135,9 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
         usage_error (state, "--sequence-parallel on splits over the tensor-parallel "
                             "group, and --tp is 1: leave out one of the two");
     if (a->zero == 0 && a->shard > 0)
-        usage_error (state, "--zero 0 shards nothing, and --shard is %d: leave out one of "
-                            "the two", a->shard);
+        usage_error (state,
+                     "--zero 0 shards nothing, and --shard is %d: leave out one of the two",
+                     a->shard);
     if (a->tp != MAPPER_FREE && a->etp > a->tp)
         usage_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp,
                      a->tp, a->tp);

@@ -227,10 +227,10 @@ enum workload_all_reduce costmodel_sync_by (const struct workload_profile *p,
 {
     double bytes = v->dp_bytes * params;
 
-    return v->dp_all_reduce ? costmodel_allreduce_by (
-                                  p, r, n,
-                                  bytes / (v->dp_phases + bytes * buckets_per_byte (p)))
-                            : ALL_REDUCE_RING;
+    return v->dp_all_reduce
+               ? costmodel_allreduce_by (
+                     p, r, n, bytes / (v->dp_phases + bytes * buckets_per_byte (p)))
+               : ALL_REDUCE_RING;
 }
 
 void costmodel_sync_least (const struct workload_profile *p,

@@ -186,7 +186,7 @@ struct costmodel_volume {
      * payload of all all-reduces of a step between them, and how many these are. */
     double copy_bytes;
     int copy_phases;
-    double tied_bytes;  /* all-reduce between first and last stage, tied embeddings */
+    double tied_bytes; /* all-reduce between first and last stage, tied embeddings */
 };
 
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,

@@ -584,8 +584,8 @@ static double row_price (const struct terms *t, const struct members *m,
         struct members group = beside (m, each ? j : kinds->group[j]);
         struct costmodel_ring r = ring_of (t, &group, t->scratch->share, "dp");
 
-        worst = larger (worst,
-                        costmodel_sync_s (t->problem.profile, &r, m->n, v, params));
+        worst =
+            larger (worst, costmodel_sync_s (t->problem.profile, &r, m->n, v, params));
         *unmeasured += r.unmeasured * (one || each ? 1 : kinds->times[j]);
     }
     return worst;
@@ -633,7 +633,8 @@ double sync_price (const struct terms *t, int stage, const int *slot_node,
     const struct workload_config *c = t->problem.config;
     const int *gpu = slot_gpus (t, stage, 0);
     struct members dense = members_of (gpu, workload_shard_group (c, GROUP_SYNC)),
-                   experts = members_of (gpu, workload_shard_group (c, GROUP_EXPERT_SYNC)),
+                   experts =
+                       members_of (gpu, workload_shard_group (c, GROUP_EXPERT_SYNC)),
                    copies = members_of (gpu, workload_copy_group (c));
     const struct workload_stage_params *params = &t->params[stage];
     struct costmodel_volume between = costmodel_copy_volume (&t->volume);

@@ -142,7 +142,8 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     };
 
     int micro = workload_microbatches (j, c);
-    bool each = c->zero == 2 || (c->zero == 3 && c->deg.pp == 1); /* one after the other */
+    bool each =
+        c->zero == 2 || (c->zero == 3 && c->deg.pp == 1); /* one after the other */
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
 
     if (!j->lora || c->zero == 3)

@@ -30,7 +30,8 @@ static const char harmless[] =
     "zero_allow_untested zero_force_ds_cpu_optimizer "
     "zero_optimization.contiguous_gradients zero_optimization.allgather "
     "zero_optimization.reduce zero_optimization.sub_group_size "
-    "zero_optimization.mics_hierarchical zero_optimization.stage3_ zero_optimization.round_robin autotuning seed "
+    "zero_optimization.mics_hierarchical zero_optimization.stage3_ "
+    "zero_optimization.round_robin autotuning seed "
     "activation_checkpointing.profile activation_checkpointing.synchronize "
     "activation_checkpointing.contiguous activation_checkpointing.number data_efficiency "
     "curriculum elasticity "
@@ -131,7 +132,8 @@ static enum status finish (struct jobs_reading *r)
     }
     TRY (finish_gradients (r));
     TRY (finish_offload (r));
-    if (jobs_int (r, "ds-shard", 0) > 0 && jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
+    if (jobs_int (r, "ds-shard", 0) > 0 &&
+        jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
         TRY (jobs_default_int (r, "shard", jobs_int (r, "ds-shard", 0)));
     if (precision)
         TRY (jobs_default (r, "precision", precision));

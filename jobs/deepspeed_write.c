@@ -88,9 +88,10 @@ static enum status check (const struct workload_plan *p, struct error *err)
     TRY (check_degrees (p, err));
     TRY (check_pipeline (p, err));
     if (workload_shard_copies (c) > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed shards over all data-parallel ranks since it left MiCS "
-                        "out; plan with --shard 0");
+        return err_set (
+            err, ST_NOFIT,
+            "DeepSpeed shards over all data-parallel ranks since it left MiCS "
+            "out; plan with --shard 0");
     if (precision != PREC_BF16 && precision != PREC_FP16 && precision != PREC_FP32)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's file has no %s; plan with --precision bf16",

@@ -25,9 +25,9 @@ static void write_overlaps (const struct workload_plan *p, const struct jobs_pri
 {
     const struct workload_config *c = &p->config;
     bool data = by->profile->time.dp_overlap > 0.0,
-         tensors = c->sequence_parallel &&
-                   workload_choose (p->job.tp_comm_overlap,
-                                    by->profile->time.tp_comm_overlap),
+         tensors =
+             c->sequence_parallel &&
+             workload_choose (p->job.tp_comm_overlap, by->profile->time.tp_comm_overlap),
          tokens = p->model.experts > 0 && workload_exchanges_overlap (by->profile, c);
 
     jobs_megatron_say_flag (w, COMM_OVERLAP, "overlap-grad-reduce", data);

@@ -149,7 +149,8 @@ static void write_sharding (const struct workload_config *c, struct writing *w)
     if (w->yaml)
         jobs_megatron_say_flag (w, OPTIMIZER, "use-distributed-optimizer", c->zero >= 1);
     if (workload_shard_copies (c) > 1)
-        say_int (w, DDP, "num-distributed-optimizer-instances", workload_shard_copies (c));
+        say_int (w, DDP, "num-distributed-optimizer-instances",
+                 workload_shard_copies (c));
     jobs_megatron_say_flag (w, DIST, "use-megatron-fsdp", c->zero >= 2);
     if (c->zero < 2)
         return;

@@ -17,7 +17,7 @@ struct mapper_axes {
     int tp, pp, dp, cp, ep, etp, vpp;
     int micro_batch;
     int zero;
-    int shard; /* 0: all of dp */
+    int shard;                  /* 0: all of dp */
     int sequence_parallel;      /* 0 or 1 */
     int recompute;              /* enum workload_recompute */
     int recompute_layers;       /* with recompute full: of each stage; 0: all */

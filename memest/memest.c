@@ -348,8 +348,7 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     const struct workload_config *c = p->config;
     struct state_bytes per = state_bytes (p->job, c, p->profile);
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double dense = workload_dense_shards (c),
-           expert = workload_expert_shards (c);
+    double dense = workload_dense_shards (c), expert = workload_expert_shards (c);
     double quantised = workload_quantised_bytes (p->job->precision);
     double all = n.dense + n.expert, shards = n.dense / dense + n.expert / expert;
 

@@ -285,9 +285,10 @@ static enum status check_shard (const struct workload_config *c, struct error *e
                         c->zero);
     return (long long) d->tp * d->cp * c->shard % ((long long) d->etp * d->ep) == 0
                ? ST_OK
-               : err_set (err, ST_INVALID,
-                          "shard %d: etp %d x ep %d does not divide tp x cp x shard = %lld",
-                          c->shard, d->etp, d->ep, (long long) d->tp * d->cp * c->shard);
+               : err_set (
+                     err, ST_INVALID,
+                     "shard %d: etp %d x ep %d does not divide tp x cp x shard = %lld",
+                     c->shard, d->etp, d->ep, (long long) d->tp * d->cp * c->shard);
 }
 
 /* What the profile's framework can recompute and keep. */
@@ -388,9 +389,10 @@ enum status workload_config_offered (const struct workload_config *c,
         return err_set (err, ST_INVALID, "zero %d: profile %s has no such stage", c->zero,
                         p->name);
     if (workload_shard_copies (c) > 1 && !(p->shard_stages >> c->zero & 1))
-        return err_set (err, ST_INVALID,
-                        "shard %d of dp %d: profile %s shards over all ranks under zero %d",
-                        c->shard, c->deg.dp, p->name, c->zero);
+        return err_set (
+            err, ST_INVALID,
+            "shard %d of dp %d: profile %s shards over all ranks under zero %d", c->shard,
+            c->deg.dp, p->name, c->zero);
     if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
         return err_set (err, ST_INVALID,
                         "zero %d with pp %d: profile %s supports at most zero %d with a "

@@ -13,11 +13,10 @@ json_t *workload_degrees_to_json (const struct workload_degrees *d)
 json_t *workload_settings_to_json (const struct workload_config *c)
 {
     char recompute[WORKLOAD_RECOMPUTE_TEXT];
-    json_t *doc = json_pack (
-        "{s:i, s:i, s:b, s:s, s:s}", "micro_batch", c->micro_batch, "zero", c->zero,
-        "sequence_parallel", c->sequence_parallel, "recompute",
-        workload_recompute_text (c, recompute), "schedule",
-        workload_schedule_name (c->schedule));
+    json_t *doc = json_pack ("{s:i, s:i, s:b, s:s, s:s}", "micro_batch", c->micro_batch,
+                             "zero", c->zero, "sequence_parallel", c->sequence_parallel,
+                             "recompute", workload_recompute_text (c, recompute),
+                             "schedule", workload_schedule_name (c->schedule));
 
     if (doc && c->offload != OFFLOAD_NONE)
         json_object_set_new (doc, "offload",

@@ -541,7 +541,8 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_with_tensor zero_stages shard_stages parallelism schedules "
+        "zero_with_pipeline zero_with_tensor zero_stages shard_stages parallelism "
+        "schedules "
         "schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
         "measured_rank measured_memory releases fit");
@@ -709,7 +710,8 @@ static void put_options (const struct workload_profile *p, json_t *doc)
     json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);
-    json_object_set_new (doc, "optimizer_bytes_offered", numbers_json (p->optimizer_choices));
+    json_object_set_new (doc, "optimizer_bytes_offered",
+                         numbers_json (p->optimizer_choices));
 }
 
 static json_t *names_json (const char name[][64], int n)
@@ -724,8 +726,7 @@ static json_t *names_json (const char name[][64], int n)
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
     json_t *sources = names_json (p->source, p->n_sources),
-           *frameworks = names_json (p->framework, p->n_frameworks),
-           *doc;
+           *frameworks = names_json (p->framework, p->n_frameworks), *doc;
     struct workload_config config = {.recompute = p->recompute},
                            sharded = {.recompute = p->recompute_sharded};
     struct workload_profile copy = *p;
@@ -744,8 +745,8 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
         selectives[p->selective], "partition", partitions[p->partition], "zero", p->zero,
         "zero_with_pipeline", p->zero_with_pipeline, "zero_stages",
-        numbers_json (p->zero_stages), "shard_stages", numbers_json (p->shard_stages), "schedules",
-        schedules_json (p->schedules), "schedules_on_request",
+        numbers_json (p->zero_stages), "shard_stages", numbers_json (p->shard_stages),
+        "schedules", schedules_json (p->schedules), "schedules_on_request",
         schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
         "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],
         "captured_parts", captured_parts[p->captured_parts], "recompute_sharded",

@@ -118,9 +118,10 @@ struct workload_profile {
     bool zero_always;       /* 0 is among them only where it is listed */
     unsigned shard_stages;  /* bits 1 << stage: those that can shard over groups of
                                data-parallel ranks, each with all states (hybrid sharding) */
-    bool copies_once; /* such groups reduce gradients with each other once a step, not after
+    bool
+        copies_once; /* such groups reduce gradients with each other once a step, not after
                          every micro-batch that is reduced inside them */
-    unsigned parallelism;   /* bits 1 << enum workload_parallel that it has */
+    unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
     unsigned schedules, schedules_on_request;

@@ -220,8 +220,8 @@ static struct line between_copies (const struct bounded *b, const struct link_ra
     struct line sync;
 
     between.volume = costmodel_copy_volume (&b->volume);
-    sync = bound_sync (&between, r, workload_shard_copies (b->c), each, per_node, per_node,
-                       workload_shard_copies (b->c) > per_node ? each : 1);
+    sync = bound_sync (&between, r, workload_shard_copies (b->c), each, per_node,
+                       per_node, workload_shard_copies (b->c) > per_node ? each : 1);
     sync.each /= workload_dense_shards (b->c);
     return sync;
 }

@@ -107,9 +107,10 @@ bool bound_needed_node (const struct bounded *b, int stages, struct needed_node 
     if (gpus >= world || !(best.send_bytes_per_s > 0))
         return false;
     for (int s = 0; s < SPANS; s++)
-        node->ring_bytes_per_s[s] = ((long) workload_dense_shards (b->c) + stages - 1) * d->tp > gpus
-                                        ? best.ring_bytes_per_s[s]
-                                        : INFINITY;
+        node->ring_bytes_per_s[s] =
+            ((long) workload_dense_shards (b->c) + stages - 1) * d->tp > gpus
+                ? best.ring_bytes_per_s[s]
+                : INFINITY;
     node->send_s = 2.0 * bound_flow_s (b, best.send_bytes_per_s, pool->inter_latency_s);
     return best.send_bytes_per_s < TELLS * pool->inter_bytes_per_s;
 }

@@ -272,10 +272,9 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
         for (int i = 0; i < 2; i++) {
             c.shard = a->shard != MAPPER_FREE ? a->shard : i ? node_shard (e, c) : 0;
             shard[c.zero][i] = c.shard;
-            room[c.zero][i] =
-                i && c.shard == shard[c.zero][0]
-                    ? room[c.zero][0]
-                    : pool_states_fit (e->pool, &c, &e->all);
+            room[c.zero][i] = i && c.shard == shard[c.zero][0]
+                                  ? room[c.zero][0]
+                                  : pool_states_fit (e->pool, &c, &e->all);
         }
     for (int sp = 0; sp <= 1; sp++) {
         /* One rank has nothing to split the sequence over. */
@@ -528,9 +527,8 @@ int pool_cp_most (const struct mapper_problem *p)
 
 static void release_values (struct enumeration *e)
 {
-    struct values *const of[] = {&e->tp,  &e->pp,  &e->dp,          &e->cp,  &e->ep,
-                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero,
-                                 &e->shard};
+    struct values *const of[] = {&e->tp,  &e->pp,  &e->dp,          &e->cp,   &e->ep,
+                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero, &e->shard};
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         free (of[i]->v);

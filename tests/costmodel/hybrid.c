@@ -18,10 +18,8 @@ static struct costmodel_estimate estimate_of (const struct setting *s, const int
 
 static struct memest_stage memory_of (const struct setting *s)
 {
-    struct memest_problem p = {.model = &s->model,
-                               .job = &s->job,
-                               .config = &s->config,
-                               .profile = &s->profile};
+    struct memest_problem p = {
+        .model = &s->model, .job = &s->job, .config = &s->config, .profile = &s->profile};
     struct workload_stage held = workload_all_layers (&s->model);
     struct memest_stage m;
 
@@ -69,7 +67,8 @@ static void closed_forms (void **state)
     static const struct {
         int zero;
         bool once;
-        double gathers, reduces, messages; /* of the weights, of the gradients; a micro-batch */
+        double gathers, reduces,
+            messages; /* of the weights, of the gradients; a micro-batch */
     } t[] = {{1, false, 1, 1, 1},
              {2, false, 1, 2, 1},
              {2, true, 1, 2, 1},
@@ -88,9 +87,9 @@ static void closed_forms (void **state)
         held.embedding = held.head = true;
         params = workload_stage_params (&s.model, &s.config, &held).dense;
         times = t[i].zero == 1 || t[i].once ? 1 : 2;
-        inside = (t[i].zero == 3 ? 3 * 2 * 4 : t[i].gathers + t[i].reduces) *
-                     (start + 8e-6) +
-                 (t[i].gathers * 2 + t[i].reduces * gradient) * params / 2 / (100e9 * link);
+        inside =
+            (t[i].zero == 3 ? 3 * 2 * 4 : t[i].gathers + t[i].reduces) * (start + 8e-6) +
+            (t[i].gathers * 2 + t[i].reduces * gradient) * params / 2 / (100e9 * link);
         between = times * (t[i].messages * (start + 2 * 3 * 12e-6) +
                            2 * 3.0 / 4 * gradient * params / 2 / (10e9 * link));
         CLOSE (estimate_of (&s, in_order).part.dp_s, inside + between, 1e-9);

@@ -291,7 +291,8 @@ static void sends (void **state)
     CLOSE (costmodel_exposed_s (&p, 10, 8), 6 + .1 * 4, 1e-12);
     CLOSE (costmodel_exposed_s (&p, 3, 8), .1 * 3, 1e-12);
     p.time.tp_overlap = .5;
-    for (int on = 0; on < 4 * (CHOICE_YES + 1); on++) { /* the profile's, or what the job says */
+    for (int on = 0; on < 4 * (CHOICE_YES + 1);
+         on++) { /* the profile's, or what the job says */
         struct workload_job j = {.tp_comm_overlap = (enum workload_choice) (on >> 2)};
         bool pieces = on >> 2 == CHOICE_YES || (on & 1 && on >> 2 != CHOICE_NO);
 

@@ -225,9 +225,9 @@ static void late (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
-                                       cmocka_unit_test (zero_stages), cmocka_unit_test (shards),
-                                       cmocka_unit_test (late)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (listed), cmocka_unit_test (zero_stages),
+        cmocka_unit_test (shards), cmocka_unit_test (late)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -381,18 +381,19 @@ static void shards (void **state)
         const char *profile;
         int zero, dp, ep, shard;
         const char *says; /* NULL: it may be */
-    } t[] = {{"torchtitan", 3, 16, 1, 8, NULL},
-             {"torchtitan", 2, 16, 1, 4, NULL},
-             {"torchtitan", 3, 16, 8, 8, NULL},
-             {"torchtitan", 3, 16, 8, 4, "etp 1 x ep 8 does not divide tp x cp x shard"},
-             {"torchtitan", 3, 12, 1, 8, "shard 8 does not divide 12 data-parallel ranks"},
-             {"torchtitan", 3, 4, 1, 8, "shard 8 does not divide 4 data-parallel ranks"},
-             {"torchtitan", 0, 16, 1, 8, "shard 8: zero 0 shards nothing"},
-             {"torchtitan", 0, 16, 1, 16, NULL},
-             {"torchtitan", 3, 16, 1, 1, "shard 1: one rank keeps all, which is zero 0"},
-             {"megatron-core", 1, 16, 1, 8, NULL},
-             {"megatron-core", 2, 16, 1, 8, "shard 8 of dp 16: profile megatron-core"},
-             {"deepspeed", 3, 16, 1, 8, "shards over all ranks under zero 3"}};
+    } t[] = {
+        {"torchtitan", 3, 16, 1, 8, NULL},
+        {"torchtitan", 2, 16, 1, 4, NULL},
+        {"torchtitan", 3, 16, 8, 8, NULL},
+        {"torchtitan", 3, 16, 8, 4, "etp 1 x ep 8 does not divide tp x cp x shard"},
+        {"torchtitan", 3, 12, 1, 8, "shard 8 does not divide 12 data-parallel ranks"},
+        {"torchtitan", 3, 4, 1, 8, "shard 8 does not divide 4 data-parallel ranks"},
+        {"torchtitan", 0, 16, 1, 8, "shard 8: zero 0 shards nothing"},
+        {"torchtitan", 0, 16, 1, 16, NULL},
+        {"torchtitan", 3, 16, 1, 1, "shard 1: one rank keeps all, which is zero 0"},
+        {"megatron-core", 1, 16, 1, 8, NULL},
+        {"megatron-core", 2, 16, 1, 8, "shard 8 of dp 16: profile megatron-core"},
+        {"deepspeed", 3, 16, 1, 8, "shards over all ranks under zero 3"}};
     const struct workload_model *m = workload_preset_find ("mixtral-8x7b");
     struct workload_job job = {.seq = 1024, .global_batch = 48};
     (void) state;

@@ -150,8 +150,8 @@ static void shard_groups (void **state)
         c.deg = d;
         copies += workload_shard_copies (&c) > 1;
         for (int expert = 0; expert < 2; expert++) {
-            struct workload_group g = workload_shard_group (
-                                      &c, expert ? GROUP_EXPERT_SYNC : GROUP_SYNC),
+            struct workload_group g = workload_shard_group (&c, expert ? GROUP_EXPERT_SYNC
+                                                                       : GROUP_SYNC),
                                   between = workload_copy_group (&c);
             int first = rank - rank / g.stride % g.size * g.stride, n = 0;
             int lowest = rank - rank / between.stride % between.size * between.stride;

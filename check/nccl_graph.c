@@ -421,7 +421,9 @@ static void price (const struct nccl_compare *x, const struct known *k,
 
     out->laid_s = out->chosen_s = NAN;
     out->by = ALL_REDUCE_RING;
-    if (!nccl_kind_priced (k->kind))
+    /* With hybrid sharding gradients go around other rings than those of all replicas. */
+    if (!nccl_kind_priced (k->kind) ||
+        (k->kind != NCCL_KIND_TP && workload_shard_copies (&x->p->config) > 1))
         return;
     kind = kind_of[k->kind];
     laid = costmodel_groups_laid (x->groups, kind, k->first);

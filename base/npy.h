@@ -13,7 +13,7 @@ struct npy {
     const double
         *v; /* [n*n] row-major, NaN where the file says so: native 8-byte floats in
                         C order; NULL where entries are of another form, for npy_at */
-    const float *f;  /* the same of 4-byte floats */
+    const float *f; /* the same of 4-byte floats */
     size_t n;
     void *map;
     size_t map_len;

@@ -345,8 +345,8 @@ static void read_sampling (const struct row *r, struct workload_job *j)
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
     double budget;
 
-    j->lora = says_lora (notes) ||
-              calibrate_contains (calibrate_cell (r, "model"), "lora");
+    j->lora =
+        says_lora (notes) || calibrate_contains (calibrate_cell (r, "model"), "lora");
     if (at &&
         (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||
          sscanf (at, "WTA-CRS %lf", &budget) == 1) &&
@@ -433,7 +433,8 @@ static const char *read_offload (const struct row *r, struct calibrate_run *run)
         return "offloading to the host is not supported";
     if (calibrate_contains (notes, "activation offloading") ||
         calibrate_contains (notes, "checkpointing and offloading"))
-        run->config.offload = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
+        run->config.offload =
+            OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
     return NULL;
 }
 

@@ -84,7 +84,8 @@ static const struct cli_option options[] = {
      "each tensor-parallel rank holds all logits, not a part (default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
     {"tp-comm-overlap", 0, "on|off",
-     "run sequence-parallel collectives in pieces between those of products, as Megatron's "
+     "run sequence-parallel collectives in pieces between those of products, as "
+     "Megatron's "
      "option of this name and TorchTitan's asynchronous tensor parallelism do (default: "
      "the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.tp_comm_overlap)},
@@ -135,9 +136,9 @@ static void refuse_contradictions (const struct mapper_axes *a, struct argp_stat
         usage_error (state, "--sequence-parallel on splits over the tensor-parallel "
                             "group, and --tp is 1: leave out one of the two");
     if (a->zero == 0 && a->shard > 0)
-        usage_error (state,
-                     "--zero 0 shards nothing, and --shard is %d: leave out one of the two",
-                     a->shard);
+        usage_error (
+            state, "--zero 0 shards nothing, and --shard is %d: leave out one of the two",
+            a->shard);
     if (a->tp != MAPPER_FREE && a->etp > a->tp)
         usage_error (state, "--etp %d is above --tp %d: ask for %d or less", a->etp,
                      a->tp, a->tp);
@@ -216,8 +217,9 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                         in->mtp_layers, p->model.name);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    return in->profile ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
-                       : workload_profile_default (pace->name, &x->profile, err);
+    return in->profile
+               ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
+               : workload_profile_default (pace->name, &x->profile, err);
 }
 
 enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,

@@ -119,7 +119,8 @@ static void print_estimate (const struct estimate *e)
         e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
         cli_chance (e->chance, chance));
     if (most_on_host (e) > 0)
-        cli_print ("the host holds %.2f GiB for each GPU\n", most_on_host (e) / UNITS_GIB);
+        cli_print ("the host holds %.2f GiB for each GPU\n",
+                   most_on_host (e) / UNITS_GIB);
     if (!fits (e))
         print_why (e);
 }

@@ -108,14 +108,14 @@ static void print_host (const struct planning *x)
                    : "",
                bytes / UNITS_GIB, c->node[most].name);
     if (c->node[most].host_memory_bytes > 0)
-        cli_print (", which has %.1f GiB\n",
-                   c->node[most].host_memory_bytes / UNITS_GIB);
+        cli_print (", which has %.1f GiB\n", c->node[most].host_memory_bytes / UNITS_GIB);
     else
         cli_print (", whose size is not told (host_memory_gib)\n");
-    cli_print ("         a GPU's link to its host %.0f GB/s, its share of the host's memory "
-               "%.0f GB/s%s\n",
-               h.link_bytes_per_s / UNITS_GB, h.memory_bytes_per_s / UNITS_GB,
-               h.nominal ? ": nominal, not measured" : "");
+    cli_print (
+        "         a GPU's link to its host %.0f GB/s, its share of the host's memory "
+        "%.0f GB/s%s\n",
+        h.link_bytes_per_s / UNITS_GB, h.memory_bytes_per_s / UNITS_GB,
+        h.nominal ? ": nominal, not measured" : "");
 }
 
 /* How much better a plan could be, and what is as good. */

@@ -55,7 +55,7 @@ void costmodel_untold_mean (const struct workload_model *m, struct costmodel_com
     k->expert = untold (m, k, true, false);
 }
 
-#define GPU_SPREAD 0.02    /* of GPUs of one type */
+#define GPU_SPREAD 0.02     /* of GPUs of one type */
 #define GPU_SPREAD_FROM 8.0 /* GPUs of a node, which change nothing */
 
 double costmodel_slowest (const struct workload_profile *p,
@@ -78,15 +78,13 @@ static double step_s (const struct setting *x, double shards)
                    (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
     double each =
         2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
-    bool away =
-        x->c->offload == OFFLOAD_OPTIMIZER || x->c->offload == OFFLOAD_ALL;
+    bool away = x->c->offload == OFFLOAD_OPTIMIZER || x->c->offload == OFFLOAD_ALL;
 
     if (x->j->lora)
         return 0.0;
     if (x->c->zero == 0)
         shards = 1.0;
-    return away ? host_step_s (x) / shards + whole / hbm
-                : (each / shards + whole) / hbm;
+    return away ? host_step_s (x) / shards + whole / hbm : (each / shards + whole) / hbm;
 }
 
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,

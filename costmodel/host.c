@@ -22,9 +22,8 @@ static double gradient_bytes (const struct setting *x)
 /* Are a shard's gradients sent on as they are reduced (A23)? */
 static bool sends_gradients (const struct setting *x)
 {
-    return x->c->offload == OFFLOAD_ALL ||
-           (x->c->offload == OFFLOAD_OPTIMIZER && x->p->offloads_gradients &&
-            x->c->zero >= 2);
+    return x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
+                                            x->p->offloads_gradients && x->c->zero >= 2);
 }
 
 /* Carry weights up for forward, and again for backward, whose gradients go down meanwhile: what
@@ -32,8 +31,7 @@ static bool sends_gradients (const struct setting *x)
 static void beside (const struct setting *x, double shard, double *fwd_s, double *back_s)
 {
     double link = topology_host_of (x->t).link_bytes_per_s;
-    double up_s =
-        x->c->offload == OFFLOAD_ALL ? shard * weight_bytes (x) / link : 0.0;
+    double up_s = x->c->offload == OFFLOAD_ALL ? shard * weight_bytes (x) / link : 0.0;
     double down_s = sends_gradients (x) ? shard * gradient_bytes (x) / link : 0.0;
 
     *fwd_s = fmax (*fwd_s, up_s);
@@ -53,18 +51,18 @@ void host_layer (const struct setting *x, unsigned parts, struct costmodel_layer
                    topology_host_of (x->t).link_bytes_per_s;
 
         /* Recomputed layers alone have one: both ways count with what these add. */
-        k->recompute_s =
-            fmax (k->recompute_s, s - k->back_s) + fmax (0.0, s - k->fwd_s);
+        k->recompute_s = fmax (k->recompute_s, s - k->back_s) + fmax (0.0, s - k->fwd_s);
         return;
     }
-    beside (x, dense / workload_dense_shards (d) + expert / workload_expert_shards (d),
+    beside (x,
+            dense / workload_dense_shards (x->c) + expert / workload_expert_shards (x->c),
             &k->fwd_s, &k->back_s);
 }
 
 void host_ends (const struct setting *x, struct costmodel_compute *k)
 {
     const struct workload_degrees *d = &x->c->deg;
-    double shards = workload_dense_shards (d);
+    double shards = workload_dense_shards (x->c);
 
     beside (x, workload_embedding_params (x->m, d->tp) / shards, &k->embed_fwd_s,
             &k->embed_back_s);
@@ -78,9 +76,9 @@ double host_step_s (const struct setting *x)
     double adam_s = (2.0 * workload_optimizer_bytes (x->c, x->p) +
                      x->p->memory.gradient_bytes + weight_bytes (x)) /
                     (HOST_ADAM * h.memory_bytes_per_s);
-    double down_s =
-        sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
-    double up_s = x->c->offload == OFFLOAD_ALL ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
+    double down_s = sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
+    double up_s =
+        x->c->offload == OFFLOAD_ALL ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
 
     /* Megatron-Core has an optimizer a parameter, whose copies run beside the others' steps
      * (hybrid_optimizer.py, overlap_cpu_optimizer_d2h_h2d); others step on all, then copy. */

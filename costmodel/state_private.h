@@ -24,7 +24,8 @@ struct journal_slot {
 /** What the last exchange changed, as it was before. */
 struct journal {
     int n_slots, n_alone, n_rows, n_sends, n_replicas;
-    struct journal_slot *slot, *alone; /* [pp * dp] of replicas.slot, of exchanges.alone */
+    struct journal_slot *slot,
+        *alone; /* [pp * dp] of replicas.slot, of exchanges.alone */
     struct {
         int at;
         struct exchange_row row;

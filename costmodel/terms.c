@@ -418,8 +418,7 @@ struct exchange_row exchange_price (const struct terms *t, int stage, int row)
 {
     struct members ep = stage_groups (t, stage, GROUP_EP);
     int ranks = ep.n * ep.stride;
-    struct exchange_row out = {.leaves =
-                                   !inside_node (t, ep.gpu + row * ranks, ranks)};
+    struct exchange_row out = {.leaves = !inside_node (t, ep.gpu + row * ranks, ranks)};
 
     for (int j = 0; j < ep.stride; j++) {
         struct members one = beside (&ep, row * ranks + j);

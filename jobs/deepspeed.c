@@ -101,7 +101,8 @@ static enum status finish_gradients (struct jobs_reading *r)
 /* What the host has.  Weights there without the optimizer's state, or a disk, have no estimate. */
 static enum status finish_offload (struct jobs_reading *r)
 {
-    const char *on[] = {jobs_value (r, "ds-optimizer-on"), jobs_value (r, "ds-weights-on")};
+    const char *on[] = {jobs_value (r, "ds-optimizer-on"),
+                        jobs_value (r, "ds-weights-on")};
     bool has[2];
 
     for (int i = 0; i < 2; i++) {

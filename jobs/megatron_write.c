@@ -206,13 +206,16 @@ static void write_states (const struct workload_config *c, struct writing *w)
 static enum status check_states (const struct workload_config *c, struct error *err)
 {
     if (c->offload > OFFLOAD_OPTIMIZER)
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM's options keep the optimizer alone on the host; plan "
-                        "with --offload optimizer");
-    if (c->offload == OFFLOAD_OPTIMIZER && (state_of (c->optimizer_bytes) || c->zero == 0))
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM's optimizer on the host is its distributed one, with "
-                        "fp32 states; plan with --zero 1, without --optimizer-bytes");
+        return err_set (
+            err, ST_NOFIT,
+            "Megatron-LM's options keep the optimizer alone on the host; plan "
+            "with --offload optimizer");
+    if (c->offload == OFFLOAD_OPTIMIZER &&
+        (state_of (c->optimizer_bytes) || c->zero == 0))
+        return err_set (
+            err, ST_NOFIT,
+            "Megatron-LM's optimizer on the host is its distributed one, with "
+            "fp32 states; plan with --zero 1, without --optimizer-bytes");
     if (c->optimizer_bytes == 0 || c->optimizer_bytes == JOBS_MEGATRON_STATE)
         return ST_OK;
     if (!state_of (c->optimizer_bytes))

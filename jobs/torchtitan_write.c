@@ -93,8 +93,9 @@ static enum status check (const struct workload_plan *p, struct error *err)
                         "TorchTitan's tensor parallelism has sequence parallelism; plan "
                         "with --sequence-parallel on");
     if (c->offload != OFFLOAD_NONE && c->offload != OFFLOAD_ALL)
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan offloads all states or none; plan with --offload all");
+        return err_set (
+            err, ST_NOFIT,
+            "TorchTitan offloads all states or none; plan with --offload all");
     return c->optimizer_bytes == 0
                ? ST_OK
                : err_set (err, ST_NOFIT,

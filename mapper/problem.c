@@ -75,8 +75,7 @@ bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_co
             (fixed->recompute_layers == has.recompute_layers &&
              fixed->recompute_modules == has.recompute_modules)) &&
            holds (fixed->optimizer_bytes, has.optimizer_bytes) &&
-           holds (fixed->offload, has.offload) &&
-           holds (fixed->schedule, has.schedule);
+           holds (fixed->offload, has.offload) && holds (fixed->schedule, has.schedule);
 }
 
 struct mapper_goodput mapper_goodput_of (const struct mapper_problem *p, long gpus)

@@ -182,8 +182,7 @@ static double activation_bytes (const struct memest_shape *w, int stage,
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
         *host_bytes += fmax (0.0, all - here) * checkpoint;
-        bytes = fmin (all, here) * checkpoint +
-                (1.0 - again) * bytes +
+        bytes = fmin (all, here) * checkpoint + (1.0 - again) * bytes +
                 (1.0 + w->p->profile->memory.recompute_workspace) *
                     fmax (most_dense, most_expert);
     }
@@ -370,8 +369,7 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
         s->weights_bytes +=
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
     else if (optimizer_is_away (p))
-        s->host_bytes +=
-            (per.optimizer + HOST_GRADIENT) * (c->zero >= 1 ? shards : all);
+        s->host_bytes += (per.optimizer + HOST_GRADIENT) * (c->zero >= 1 ? shards : all);
     else
         s->optimizer_bytes =
             per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
@@ -578,11 +576,11 @@ double memest_limit (const struct workload_profile *p, double gpu_bytes, double 
 json_t *memest_stage_to_json (const struct memest_stage *s)
 {
     json_t *doc = json_pack ("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "weights_bytes",
-                      s->weights_bytes, "gradients_bytes", s->gradients_bytes,
-                      "optimizer_bytes", s->optimizer_bytes, "activations_bytes",
-                      s->activations_bytes, "logits_bytes", s->logits_bytes,
-                      "buffers_bytes", s->buffers_bytes, "overhead_bytes",
-                      s->overhead_bytes, "peak_bytes", s->peak_bytes);
+                             s->weights_bytes, "gradients_bytes", s->gradients_bytes,
+                             "optimizer_bytes", s->optimizer_bytes, "activations_bytes",
+                             s->activations_bytes, "logits_bytes", s->logits_bytes,
+                             "buffers_bytes", s->buffers_bytes, "overhead_bytes",
+                             s->overhead_bytes, "peak_bytes", s->peak_bytes);
 
     if (doc && s->host_bytes > 0.0)
         json_object_set_new (doc, "host_bytes", json_real (s->host_bytes));

@@ -28,7 +28,8 @@ struct memest_stage {
      * copies, beside a step's buffer that is too long for their blocks.  It gives them back before
      * it runs out. */
     double cached_bytes;
-    double host_bytes; /* in the host's memory: what is offloaded, and the gradients there */
+    double
+        host_bytes; /* in the host's memory: what is offloaded, and the gradients there */
 };
 
 /** The source of the formulas.

@@ -51,7 +51,8 @@ struct topology_gpu_type {
                                 cluster's */
     double host_bytes_per_s,     /* topology_host_of; 0: its usual machines' */
         host_memory_bytes_per_s; /* the same */
-    const struct topology_gpu_type *like; /* built-in type that a cluster file's starts from */
+    const struct topology_gpu_type
+        *like; /* built-in type that a cluster file's starts from */
 };
 
 /** A built-in type by its name, or NULL. */
@@ -163,9 +164,9 @@ struct topology_node {
         node_bytes_per_s; /* what all its GPUs reach together off the node; 0: not given */
     double host_memory_bytes; /* for all its GPUs; 0: not told */
     double *speed;            /* [gpus] factors, or NULL: all 1 */
-    char **gpu_uuid;      /* [gpus], or NULL */
-    int *gpu_numa;        /* [gpus], or NULL */
-    char **gpu_nic;       /* [gpus], or NULL */
+    char **gpu_uuid;          /* [gpus], or NULL */
+    int *gpu_numa;            /* [gpus], or NULL */
+    char **gpu_nic;           /* [gpus], or NULL */
     char **gpu_cpus; /* [gpus] cores of the GPU's NUMA node as in "0-15,64-79", or NULL */
     char **gpu_pci;  /* [gpus] PCI addresses, or NULL */
     int *gpu_rail;   /* [gpus] the rail that each is on, or NULL */
@@ -197,7 +198,8 @@ struct topology_cluster {
     double lowest_pair_bytes_per_s;          /* lowest measured of it */
     struct topology_links *rail;             /* [n_rails] over nodes: GPUs of one rail */
     int n_rails;
-    double host_share_bytes; /* a GPU's share of its node's host memory, the least of the nodes
+    double
+        host_share_bytes; /* a GPU's share of its node's host memory, the least of the nodes
                                 that tell theirs and are not drained; 0: none does */
     double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
     double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */

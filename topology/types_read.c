@@ -39,27 +39,27 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
         const char *key;
         double *value, unit, max;
         bool zero_ok;
-    } field[] = {{"memory_gb", &t->memory_bytes, UNITS_GB, 1e5, false},
-                 {"memory_gb_per_s", &t->hbm_bytes_per_s, UNITS_GB, 1e6, false},
-                 {"bf16_tflop_per_s", &t->bf16_flop_per_s, 1e12, 1e6, true},
-                 {"fp16_tflop_per_s", &t->fp16_flop_per_s, 1e12, 1e6, true},
-                 {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
-                 {"fp4_tflop_per_s", &t->fp4_flop_per_s, 1e12, 1e6, true},
-                 {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
-                 {"tf32_tflop_per_s", &t->tf32_flop_per_s, 1e12, 1e6, true},
-                 {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
-                 {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true},
-                 {"fp8_gemm_efficiency", &t->fp8_gemm_efficiency, 1, 1, true},
-                 {"fp4_gemm_efficiency", &t->fp4_gemm_efficiency, 1, 1, true},
-                 {"flash_efficiency", &t->flash_efficiency, 1, 1, true},
-                 {"flash2_efficiency", &t->flash2_efficiency, 1, 1, true},
-                 {"host_factor", &t->host_factor, 1, 100, true},
-                 {"tf32_gemm_efficiency", &t->tf32_gemm_efficiency, 1, 1, true},
-                 {"fp32_gemm_efficiency", &t->fp32_gemm_efficiency, 1, 1, true},
-                 {"copy_gb_per_s", &t->copy_bytes_per_s, UNITS_GB, 1e6, true},
-                 {"host_link_gb_per_s", &t->host_bytes_per_s, UNITS_GB, 1e6, true},
-                 {"host_memory_gb_per_s", &t->host_memory_bytes_per_s, UNITS_GB, 1e6,
-                  true}};
+    } field[] = {
+        {"memory_gb", &t->memory_bytes, UNITS_GB, 1e5, false},
+        {"memory_gb_per_s", &t->hbm_bytes_per_s, UNITS_GB, 1e6, false},
+        {"bf16_tflop_per_s", &t->bf16_flop_per_s, 1e12, 1e6, true},
+        {"fp16_tflop_per_s", &t->fp16_flop_per_s, 1e12, 1e6, true},
+        {"fp8_tflop_per_s", &t->fp8_flop_per_s, 1e12, 1e6, true},
+        {"fp4_tflop_per_s", &t->fp4_flop_per_s, 1e12, 1e6, true},
+        {"fp32_tflop_per_s", &t->fp32_flop_per_s, 1e12, 1e6, false},
+        {"tf32_tflop_per_s", &t->tf32_flop_per_s, 1e12, 1e6, true},
+        {"gemm_efficiency", &t->gemm_efficiency, 1, 1, false},
+        {"nvls_efficiency", &t->nvls_efficiency, 1, 1, true},
+        {"fp8_gemm_efficiency", &t->fp8_gemm_efficiency, 1, 1, true},
+        {"fp4_gemm_efficiency", &t->fp4_gemm_efficiency, 1, 1, true},
+        {"flash_efficiency", &t->flash_efficiency, 1, 1, true},
+        {"flash2_efficiency", &t->flash2_efficiency, 1, 1, true},
+        {"host_factor", &t->host_factor, 1, 100, true},
+        {"tf32_gemm_efficiency", &t->tf32_gemm_efficiency, 1, 1, true},
+        {"fp32_gemm_efficiency", &t->fp32_gemm_efficiency, 1, 1, true},
+        {"copy_gb_per_s", &t->copy_bytes_per_s, UNITS_GB, 1e6, true},
+        {"host_link_gb_per_s", &t->host_bytes_per_s, UNITS_GB, 1e6, true},
+        {"host_memory_gb_per_s", &t->host_memory_bytes_per_s, UNITS_GB, 1e6, true}};
     struct json_at like = json_key (at, "like");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
     const char *like_name;

@@ -201,10 +201,10 @@ static enum status check_chunks (const struct workload_model *m,
 int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p)
 {
-    bool uneven = p->uneven_chunks &&
-                  (c->schedule == SCHEDULE_INTERLEAVED ||
-                   workload_schedule_is_v (c->schedule)) &&
-                  (c->recompute != RECOMPUTE_FULL || c->recompute_layers == 0);
+    bool uneven =
+        p->uneven_chunks &&
+        (c->schedule == SCHEDULE_INTERLEAVED || workload_schedule_is_v (c->schedule)) &&
+        (c->recompute != RECOMPUTE_FULL || c->recompute_layers == 0);
 
     return uneven ? 1 : c->deg.vpp;
 }

@@ -51,7 +51,8 @@ enum status workload_degrees_from_json (const struct json_at *at,
 enum status workload_settings_from_json (const struct json_at *at,
                                          struct workload_config *c, struct error *err)
 {
-    struct json_at recompute = json_key (at, "recompute"), offload = json_key (at, "offload"),
+    struct json_at recompute = json_key (at, "recompute"),
+                   offload = json_key (at, "offload"),
                    schedule = json_key (at, "schedule");
     const char *s;
 

@@ -27,8 +27,11 @@ int bound_few_lanes (const struct bounded *b)
 {
     const struct workload_degrees *d = &b->c->deg;
 
-    return d->pp > 1 && workload_dense_shards (d) > 1 && room_of (b) > 1 ? room_of (b) / 2
-                                                                         : 0;
+    /* Groups that shard have rings of their own. */
+    return d->pp > 1 && workload_dense_shards (b->c) > 1 &&
+                   workload_shard_copies (b->c) == 1 && room_of (b) > 1
+               ? room_of (b) / 2
+               : 0;
 }
 
 /* TP groups of a stage on a node that must all leave it: on those that bound some replica's
@@ -63,7 +66,7 @@ void few_lanes_put (const struct least_terms *x, int lanes, struct config_times 
 {
     const struct bounded *b = &x->b;
     struct link_rates rates = link_rates_of (b->pool, 0);
-    int n = workload_dense_shards (&b->c->deg), tp = b->c->deg.tp;
+    int n = workload_dense_shards (b->c), tp = b->c->deg.tp;
     struct line few = bound_sync (b, &rates, n, tp, room_of (b), lanes, tp);
     struct line first = least_sync_terms (b, &rates, SPAN_NONE, first_takes (x));
 

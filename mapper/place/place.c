@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_SMALL 32         /* nodes */
-#define SINGLE_NODES 64 /* of a grid in which single GPUs may gain what lets them be taken */
+#define GRID_SMALL 32 /* nodes */
+#define SINGLE_NODES \
+    64 /* of a grid in which single GPUs may gain what lets them be taken */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define FEW_TRIES 60000       /* placements of all splits in a larger pool */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */

@@ -170,11 +170,10 @@ static enum status place_best_again (struct search *x, struct error *err)
         double before = search_value (x, x->best).step_s, moved = 0.0;
 
         most = x->s->polish * x->s->effort / (n > 1 ? n : 1);
-        st = polish_round (
-            x, pick, n, round,
-            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED, &x->deadline,
-                             NULL},
-            &moved, err);
+        st = polish_round (x, pick, n, round,
+                           (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED,
+                                           &x->deadline, NULL},
+                           &moved, err);
         gain = fmin (moved, 1.0 - search_value (x, x->best).step_s / before);
     }
     return st;

@@ -75,7 +75,8 @@ static void optimizer_of_megatron (void **state)
 
             b.t.host_bytes_per_s = slow ? 1 * GB : 100 * GB;
             each = slow ? 4 / (1 * GB) : adam_s (&b);
-            CLOSE (with (&b, OFFLOAD_OPTIMIZER).optimizer_s, each / dp + here_s (&b), 1e-4);
+            CLOSE (with (&b, OFFLOAD_OPTIMIZER).optimizer_s, each / dp + here_s (&b),
+                   1e-4);
             CLOSE (compute (&b).dense.fwd_s, with (&b, OFFLOAD_NONE).dense.fwd_s, 0);
         }
 }
@@ -112,7 +113,8 @@ static void all_of_it (void **state)
     k = with (&b, OFFLOAD_ALL);
     CLOSE (k.dense.fwd_s, 2 * layer / 4 / (0.01 * GB), 1e-12);
     CLOSE (k.dense.back_s, 2 * layer / 4 / (0.01 * GB), 1e-12);
-    CLOSE (k.embed_fwd_s, 2 * workload_embedding_params (&b.m, 1) / 4 / (0.01 * GB), 1e-12);
+    CLOSE (k.embed_fwd_s, 2 * workload_embedding_params (&b.m, 1) / 4 / (0.01 * GB),
+           1e-12);
     CLOSE (k.optimizer_s, adam_s (&b) / 4 + here_s (&b), 1e-4);
     b.j.lora = true; /* no gradients, no step; weights all the same */
     k = compute (&b);
@@ -150,14 +152,19 @@ static void hosts (void **state)
         "{\"version\": 1, \"name\": \"c\", \"gpu_types\": {\"mine\": {\"like\": "
         "\"h100-sxm5-80g\"}, \"theirs\": {\"like\": \"t4\", \"host_link_gb_per_s\": 7, "
         "\"host_memory_gb_per_s\": 9}}, \"nodes\": [{\"name\": \"a\", \"gpus\": 2, "
-        "\"gpu_type\": \"mine\", \"host_memory_gib\": 64}, {\"name\": \"b\", \"gpus\": 4, "
-        "\"gpu_type\": \"theirs\", \"host_memory_gib\": 100}, {\"name\": \"c\", \"gpus\": "
-        "4, \"gpu_type\": \"mine\"}], \"links\": {\"intra\": {\"bandwidth_gb_per_s\": 10, "
-        "\"latency_us\": 5}, \"inter\": {\"bandwidth_gb_per_s\": 10, \"latency_us\": 5}}}";
+        "\"gpu_type\": \"mine\", \"host_memory_gib\": 64}, {\"name\": \"b\", \"gpus\": "
+        "4, "
+        "\"gpu_type\": \"theirs\", \"host_memory_gib\": 100}, {\"name\": \"c\", "
+        "\"gpus\": "
+        "4, \"gpu_type\": \"mine\"}], \"links\": {\"intra\": {\"bandwidth_gb_per_s\": "
+        "10, "
+        "\"latency_us\": 5}, \"inter\": {\"bandwidth_gb_per_s\": 10, \"latency_us\": "
+        "5}}}";
     struct topology_cluster *c = cluster_from (text);
     struct topology_host mine = topology_host_of (c->node[0].type),
                          theirs = topology_host_of (c->node[1].type),
-                         grace = topology_host_of (topology_gpu_type_builtin ("gh200-96g"));
+                         grace =
+                             topology_host_of (topology_gpu_type_builtin ("gh200-96g"));
     (void) state;
 
     assert_true (mine.nominal && !theirs.nominal);
@@ -174,9 +181,9 @@ static void hosts (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (optimizer_of_megatron), cmocka_unit_test (optimizer_of_deepspeed),
-        cmocka_unit_test (all_of_it), cmocka_unit_test (checkpoints),
-        cmocka_unit_test (hosts)};
+        cmocka_unit_test (optimizer_of_megatron),
+        cmocka_unit_test (optimizer_of_deepspeed), cmocka_unit_test (all_of_it),
+        cmocka_unit_test (checkpoints), cmocka_unit_test (hosts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

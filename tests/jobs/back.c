@@ -107,8 +107,9 @@ static bool draw_plan (struct rng *r, struct workload_plan *p, int *layers, int 
         c->shard = power (r, 2);
     c->sequence_parallel = c->deg.tp > 1 && rng_below (r, 4);
     c->optimizer_bytes = bytes[rng_below (r, COUNT_OF (bytes))];
-    c->offload = rng_below (r, 16) ? OFFLOAD_NONE
-                                  : (enum workload_offload) rng_below (r, WORKLOAD_OFFLOADS);
+    c->offload = rng_below (r, 16)
+                     ? OFFLOAD_NONE
+                     : (enum workload_offload) rng_below (r, WORKLOAD_OFFLOADS);
     draw_recompute (r, &p->model, c, p->model.layers / c->deg.pp);
     p->job = (struct workload_job){
         .seq = 1024 * power (r, 3),
@@ -155,8 +156,8 @@ static const struct framework {
     const char *framework;
     int least; /* of PLANS: written */
 } frameworks[] = {
-    {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS, "megatron-core",
-     300},
+    {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS,
+     "megatron-core", 300},
     {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
      "megatron-bridge", 150},
     {"job.toml", jobs_torchtitan_write, true, true, true, true, TITAN_FACTS, "torchtitan",

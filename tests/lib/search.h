@@ -87,8 +87,8 @@ static inline void take (struct setting *s, const struct mapper_result *r)
 /* @param[out] peak_bytes  [pp] of each stage with the setting's layers */
 static inline void find_peaks (const struct setting *s, double *peak_bytes)
 {
-    struct memest_problem memory = {&s->model, &s->job, &s->config, &s->profile,
-                                    MEMEST_LINKWISE, 0};
+    struct memest_problem memory = {&s->model,   &s->job,         &s->config,
+                                    &s->profile, MEMEST_LINKWISE, 0};
 
     for (int i = 0; i < s->config.deg.pp; i++) {
         struct workload_stage held =

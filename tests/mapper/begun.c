@@ -26,8 +26,8 @@ static void again_is_alike (struct rng *r, const struct pool *pool,
             place_config (pool, groups, c, MAPPER_AUTO, effort, seed, &once, &err);
 
         effort.begun = begun;
-        assert_int_equal (st, place_config (pool, groups, c, MAPPER_AUTO, effort, seed,
-                                            &again, &err));
+        assert_int_equal (
+            st, place_config (pool, groups, c, MAPPER_AUTO, effort, seed, &again, &err));
         effort.begun = NULL;
         if (st != ST_OK)
             break;

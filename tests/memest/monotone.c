@@ -93,8 +93,8 @@ static struct trial random_trial (struct rng *r)
 
 static struct memest_stage stage_of (const struct trial *t, int stage, int layers)
 {
-    struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,  &t->job,         &t->config,
+                               t->profile, MEMEST_LINKWISE, 0};
     struct workload_stage held =
         workload_stage_guess (&t->model, &t->config, stage, layers);
     struct memest_stage s;
@@ -106,8 +106,8 @@ static struct memest_stage stage_of (const struct trial *t, int stage, int layer
 /* The fullest stage of an even split. */
 static double peak_of (const struct trial *t)
 {
-    struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,  &t->job,         &t->config,
+                               t->profile, MEMEST_LINKWISE, 0};
     int layers[512];
     double most = 0;
 
@@ -313,8 +313,8 @@ static void exceptions (void **state)
 
 static struct memest_stage least_of (const struct trial *t, int stage, int layers)
 {
-    struct memest_problem p = {&t->model, &t->job, &t->config, t->profile,
-                               MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,  &t->job,         &t->config,
+                               t->profile, MEMEST_LINKWISE, 0};
     struct memest_stage s;
 
     memest_stage_least (&p, stage, layers, &s);
@@ -331,8 +331,8 @@ static void least_of_all (void **state)
 
     while (tried < 5000) {
         struct trial t = random_trial (&r);
-        struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
-                                   MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&t.model,  &t.job,          &t.config,
+                                   t.profile, MEMEST_LINKWISE, 0};
         int pp = t.config.deg.pp, v = t.config.deg.vpp, layers[16];
         int left = t.model.layers / v;
 
@@ -369,8 +369,8 @@ static void most_layers (void **state)
 
     for (int i = 0; i < 5000; i++) {
         struct trial t = random_trial (&r);
-        struct memest_problem p = {&t.model, &t.job, &t.config, t.profile,
-                                   MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&t.model,  &t.job,          &t.config,
+                                   t.profile, MEMEST_LINKWISE, 0};
         int stage = rng_below (&r, t.config.deg.pp), most = 0, v, chunks, n, unit;
         double limit;
 

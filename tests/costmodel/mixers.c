@@ -213,7 +213,7 @@ static void attention_gates (void **state)
     (void) state;
 
     for (int gate = 0; gate < 2; gate++) {
-        struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE};
+        struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE, 0};
         struct workload_stage held = {.dense = 1};
         struct memest_stage s;
         struct costmodel_compute k;

@@ -161,7 +161,7 @@ static const struct framework {
     {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
      "megatron-bridge", 150},
     {"job.toml", jobs_torchtitan_write, true, true, true, true, TITAN_FACTS, "torchtitan",
-     60},
+     50},
     {"ds_config.json", jobs_deepspeed_write, false, false, false, true, DEEPSPEED_FACTS,
      "deepspeed", 30},
 };

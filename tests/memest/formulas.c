@@ -351,7 +351,7 @@ static void uneven_v (void **state)
     struct workload_job j = {.seq = 1024, .global_batch = 32};
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
     const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
     struct workload_stage held;
     struct memest_stage of_even, s;

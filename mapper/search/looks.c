@@ -13,6 +13,7 @@
 #define BATCH 64               /* configurations sketched between two looks at the best */
 #define IN_ALL_WAYS 300        /* of the best, laid out in all ways; fewer in large pools */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
+#define IN_A_TURN 8            /* configurations of the same degrees */
 
 /* ---- order ---- */
 
@@ -146,6 +147,56 @@ static int by_bound (const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
+/* An entry of the heap, and its turn. */
+struct turn {
+    const struct workload_config *c;
+    long at, round; /* at: by its bound */
+};
+
+static int by_degrees (const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+    const struct workload_degrees *d = &x->c->deg, *e = &y->c->deg;
+
+    return d->tp != e->tp   ? d->tp - e->tp
+           : d->pp != e->pp ? d->pp - e->pp
+           : d->cp != e->cp ? d->cp - e->cp
+           : d->ep != e->ep ? d->ep - e->ep
+                            : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_round (const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+
+    return x->round != y->round ? (x->round > y->round) - (x->round < y->round)
+                                : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The entries of the heap, which is sorted, in the order in which they are sketched.  Where not all
+ * can be, degrees take turns: bounds of unlike degrees are loose by unlike amounts.
+ * @return a new array; NULL: no memory */
+static struct turn *take_turns (const struct search *x)
+{
+    long n = x->heap_n, first = 0;
+    struct turn *turn = malloc (((size_t) n + 1) * sizeof *turn);
+
+    for (long i = 0; i < n && turn; i++)
+        turn[i] = (struct turn){&x->config[x->heap[i].index], i, 0};
+    if (!turn || n * x->pool.n_gpus <= SKETCHED_GPUS)
+        return turn;
+    qsort (turn, (size_t) n, sizeof *turn, by_degrees);
+    for (long i = 0; i < n; i++) {
+        const struct workload_degrees *d = &turn[i].c->deg, *e = &turn[first].c->deg;
+
+        if (d->tp != e->tp || d->pp != e->pp || d->cp != e->cp || d->ep != e->ep)
+            first = i;
+        turn[i].round = (i - first) / IN_A_TURN;
+    }
+    qsort (turn, (size_t) n, sizeof *turn, by_round);
+    return turn;
+}
+
 static enum status sketch_batch (struct search *x, struct looks *l, const struct entry *e,
                                  int n, struct error *err)
 {
@@ -216,6 +267,7 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
 enum status looks_take (struct search *x, struct looks *l, struct error *err)
 {
     struct shapes shapes = {0};
+    struct turn *turn;
     struct entry batch[BATCH];
     double best = INFINITY;
     enum status st;
@@ -223,15 +275,16 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
 
     *l = (struct looks){0};
     qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound); /* a heap, still */
-    st = walks_init (&l->walks, &x->pool, err);
+    turn = take_turns (x);
+    st = turn ? walks_init (&l->walks, &x->pool, err) : err_nomem (err);
     if (st == ST_OK)
         st = shapes_init (&shapes, x->heap_n, err);
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
-        const struct entry *e = &x->heap[i];
-        bool last = e->bound_s >= best || l->n * x->pool.n_gpus > SKETCHED_GPUS ||
+        const struct entry *e = &x->heap[turn[i].at];
+        bool last = (l->n + n) * x->pool.n_gpus > SKETCHED_GPUS ||
                     deadline_passed (&x->deadline);
 
-        if (!last && is_new (&shapes, x->config, e->index))
+        if (!last && e->bound_s < best && is_new (&shapes, x->config, e->index))
             batch[n++] = *e;
         if (n == BATCH || ((last || i + 1 == x->heap_n) && n > 0)) {
             long from = l->n;
@@ -250,6 +303,7 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
     if (st == ST_OK)
         st = looks_sort (x, l, err);
     free (shapes.first);
+    free (turn);
     return st;
 }
 

@@ -10,8 +10,8 @@
 #include "base/rng.h"
 #include "base/threads.h"
 
-#define BATCH 64               /* configurations sketched between two looks at the best */
-#define IN_ALL_WAYS 300        /* of the best, laid out in all ways; fewer in large pools */
+#define BATCH 64        /* configurations sketched between two looks at the best */
+#define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 #define IN_A_TURN 8            /* configurations of the same degrees */
 
@@ -281,8 +281,8 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
         st = shapes_init (&shapes, x->heap_n, err);
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
         const struct entry *e = &x->heap[turn[i].at];
-        bool last = (l->n + n) * x->pool.n_gpus > SKETCHED_GPUS ||
-                    deadline_passed (&x->deadline);
+        bool last =
+            (l->n + n) * x->pool.n_gpus > SKETCHED_GPUS || deadline_passed (&x->deadline);
 
         if (!last && e->bound_s < best && is_new (&shapes, x->config, e->index))
             batch[n++] = *e;

@@ -8,10 +8,17 @@
  * on a DGX-2's, 256 GB/s (Ren et al., ZeRO-Offload, arXiv 2101.06840, Adam latencies). */
 #define HOST_ADAM 0.46
 
-/* Bytes that go to the host for each parameter's gradient, and come back for its weight. */
-static double weight_bytes (const struct setting *x)
+static double element_bytes (const struct setting *x)
 {
     return workload_element_bytes (workload_kept_precision (x->j, x->p));
+}
+
+/* Bytes that go to the host for each parameter's gradient, and come back for its weight: fewer of
+ * frozen ones that are kept so. */
+static double weight_bytes (const struct setting *x)
+{
+    return x->j->lora && x->j->frozen_bytes > 0.0 ? x->j->frozen_bytes
+                                                  : element_bytes (x);
 }
 
 static double gradient_bytes (const struct setting *x)
@@ -47,7 +54,7 @@ void host_layer (const struct setting *x, unsigned parts, struct costmodel_layer
                                          : 0.0;
 
     if (x->c->offload == OFFLOAD_CHECKPOINTS) {
-        double s = weight_bytes (x) * x->tokens * x->h / x->r /
+        double s = element_bytes (x) * x->tokens * x->h / x->r /
                    topology_host_of (x->t).link_bytes_per_s;
 
         /* Recomputed layers alone have one: both ways count with what these add. */

@@ -30,6 +30,7 @@
 struct work_key {
     int tp, cp, ep, etp, micro_batch, sequence_parallel, recompute, recompute_layers,
         modules;
+    int zero, dense_shards, expert_shards; /* of what crosses the host's link; else 0 */
 };
 
 struct bound_works {
@@ -51,10 +52,20 @@ void bound_works_destroy (struct bound_works *w)
 
 static struct work_key key_of (const struct workload_config *c)
 {
-    return (struct work_key){
-        c->deg.tp,          c->deg.cp,           c->deg.ep,
-        c->deg.etp,         c->micro_batch,      c->sequence_parallel,
-        (int) c->recompute, c->recompute_layers, (int) c->recompute_modules};
+    bool away = c->offload != OFFLOAD_NONE;
+
+    return (struct work_key){c->deg.tp,
+                             c->deg.cp,
+                             c->deg.ep,
+                             c->deg.etp,
+                             c->micro_batch,
+                             c->sequence_parallel,
+                             (int) c->recompute,
+                             c->recompute_layers,
+                             (int) c->recompute_modules,
+                             away ? c->zero : 0,
+                             away ? workload_dense_shards (c) : 0,
+                             away ? workload_expert_shards (c) : 0};
 }
 
 static size_t place_of (const struct work_key *k)

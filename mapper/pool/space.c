@@ -438,6 +438,12 @@ static json_t *space_json (const struct enumeration *e)
     return space;
 }
 
+/* Ranks of so many groups of so many, or more than any job has. */
+static int ranks_of (int groups, int ranks)
+{
+    return groups <= WORKLOAD_RANKS_MAX / ranks ? groups * ranks : WORKLOAD_RANKS_MAX + 1;
+}
+
 /* Does the framework have what is fixed?  A ZeRO stage is of several replicas, a split sequence of
  * several tensor-parallel ranks, where the degree is free. */
 static enum status check_offered (const struct mapper_problem *p, struct error *err)
@@ -446,7 +452,7 @@ static enum status check_offered (const struct mapper_problem *p, struct error *
     struct workload_config c = mapper_axes_config (a);
 
     if (a->dp == MAPPER_FREE)
-        c.deg.dp = a->shard > 0 ? 2 * a->shard : 2;
+        c.deg.dp = ranks_of (2, a->shard > 0 ? a->shard : 1);
     if (a->sequence_parallel == 1 && a->tp == MAPPER_FREE)
         c.deg.tp = 2;
     c.sequence_parallel = a->sequence_parallel == 1;
@@ -477,7 +483,7 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
     c.zero = a->zero == MAPPER_FREE ? a->shard > 0 : a->zero;
     c.shard = a->shard == MAPPER_FREE ? 0 : a->shard;
     if (a->dp == MAPPER_FREE && c.shard > 0)
-        c.deg.dp *= c.shard;
+        c.deg.dp = ranks_of (c.deg.dp, c.shard);
     c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
     c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
     if (a->recompute != MAPPER_FREE) {

@@ -95,9 +95,46 @@ static void the_least_of_all (void **state)
     }
 }
 
+/* What is kept is of configurations that compute alike: what crosses a slow link to the host
+ * depends on the shards. */
+static void kept (void **state)
+{
+    struct setting s =
+        small_job (cluster_of ("1x8 rtx-4090 intra:12"), LAYERS, SEQ, BATCH);
+    struct mapper_problem p = search_problem (&s);
+    struct bound_works *w = bound_works_create ();
+    struct topology_gpu_type slow = *s.cluster->node[0].type;
+    struct workload_config c = {
+        .deg = {1, 1, 1, 1, 1, 1, 1}, .micro_batch = 1, .zero = 3};
+    struct error err = {""};
+    struct pool pool;
+    double before = INFINITY;
+    (void) state;
+
+    slow.host_bytes_per_s = 1e7;
+    s.cluster->node[0].type = &slow;
+    s.profile = profile_of ("deepspeed");
+    ok (pool_init (&pool, &p, &err), &err);
+    for (int i = 0; i < 4; i++, c.deg.dp *= 2) {
+        double afresh;
+
+        c.offload = OFFLOAD_ALL;
+        afresh = bound_work (NULL, &pool, &c);
+        CLOSE (bound_work (w, &pool, &c), afresh, 1e-12);
+        assert_true (afresh / c.deg.dp < before); /* micro-batches are fewer, too */
+        before = afresh;
+        c.offload = OFFLOAD_NONE;
+        CLOSE (bound_work (w, &pool, &c), bound_work (NULL, &pool, &c), 1e-12);
+    }
+    bound_works_destroy (w);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (the_least_of_all)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (the_least_of_all),
+                                       cmocka_unit_test (kept)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

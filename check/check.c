@@ -229,7 +229,7 @@ static enum status check_host (const struct workload_plan *p,
     struct memest_problem memory = {&p->model, &p->job,         &p->config,
                                     profile,   MEMEST_LINKWISE, 0.0};
     int per_stage = p->n_ranks / p->config.deg.pp, worst = 0;
-    double *bytes = calloc ((size_t) c->n_nodes, sizeof *bytes), most = -1.0;
+    double *bytes = calloc ((size_t) c->n_nodes, sizeof *bytes), most = -1.0, sum = 0.0;
 
     if (!bytes)
         return err_nomem (err);
@@ -238,6 +238,7 @@ static enum status check_host (const struct workload_plan *p,
         struct memest_stage s;
 
         memest_stage (&memory, i, &held, &s);
+        sum += s.host_bytes;
         for (int k = i * per_stage; k < (i + 1) * per_stage; k++)
             bytes[c->node_of_gpu[gpu[k]]] += s.host_bytes;
     }
@@ -254,9 +255,10 @@ static enum status check_host (const struct workload_plan *p,
                    "node %.60s needs %.1f of its %.1f GiB", c->node[worst].name,
                    bytes[worst] / UNITS_GIB,
                    c->node[worst].host_memory_bytes / UNITS_GIB);
-    else
+    else if (sum > 0)
         check_say (r, "host memory", CHECK_NOTE,
-                   "what is offloaded needs some, and no node tells how much it has");
+                   "what is offloaded needs some, and no node in use tells how much it "
+                   "has");
     free (bytes);
     return ST_OK;
 }

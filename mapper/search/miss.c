@@ -144,7 +144,8 @@ const enum workload_offload mapper_resorts[MAPPER_RESORTS] = {
     OFFLOAD_CHECKPOINTS, OFFLOAD_OPTIMIZER, OFFLOAD_ALL};
 
 /* What may be offloaded against the user's wish, or where hosts have too little memory. */
-static void add_offload (const struct mapper_problem *p, struct text *out)
+static void add_offload (const struct mapper_problem *p, const struct mapper_info *info,
+                         struct text *out)
 {
     struct topology_cluster large = *p->cluster;
     struct mapper_problem on_large = *p;
@@ -159,7 +160,9 @@ static void add_offload (const struct mapper_problem *p, struct text *out)
         if (!mapper_can_offload (p, mapper_resorts[i]))
             continue;
         if (fits_with (p, &a, 0)) {
-            text_add (out, "it would fit with --offload %s\n", word);
+            /* In memory alone, where no search of it has a plan. */
+            if (!info->resorted)
+                text_add (out, "it would fit with --offload %s\n", word);
             return;
         }
         if (p->cluster->host_share_bytes > 0 && fits_with (&on_large, &a, 0)) {
@@ -196,7 +199,7 @@ void mapper_explain_miss (const struct mapper_problem *p, const struct mapper_in
         kind_bytes / UNITS_GIB, kind, miss->limit_bytes / UNITS_GIB,
         miss->gpu_bytes / UNITS_GIB);
     add_change (p, miss, out);
-    add_offload (p, out);
+    add_offload (p, info, out);
     if (miss->memory.peak_bytes <= miss->limit_bytes && !(miss->memory.host_bytes > 0))
         text_add (out, "  too few GPUs have that much memory, or they are on too many "
                        "nodes\n");

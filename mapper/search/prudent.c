@@ -75,6 +75,7 @@ static enum status search_offloading (struct mapper_problem *p,
         mapper_info_release (&more);
     }
     p->axes.offload = MAPPER_FREE;
+    info->resorted = true;
     return ST_NOFIT;
 }
 

@@ -35,7 +35,7 @@ function planHeading() {
     const m = data.memory.reduce((a, b) => b.peak_bytes / b.gpu_bytes > a.peak_bytes / a.gpu_bytes ? b : a);
     const runs = isNumber(factor) ? `90 % of runs: ${secondsRange(e.step_s / factor, e.step_s * factor, e.step_s)}` : null;
     heading(`${p.model.name} on ${data.cluster.name}`,
-        `${configText()}, micro-batch ${p.micro_batch}, zero ${p.zero}${p.shard ? `, shard ${p.shard}` : ""}, recompute ${p.recompute}, ${p.schedule}; ` +
+        `${configText()}, micro-batch ${p.micro_batch}, zero ${p.zero}${p.shard ? `, shard ${p.shard}` : ""}, recompute ${p.recompute}${p.offload ? `, offload ${p.offload}` : ""}, ${p.schedule}; ` +
             `${whole(p.job.global_batch)} sequences of ${whole(p.job.seq)} tokens a step.`,
         [["Step", seconds(e.step_s), runs], ["Tokens per second", whole(e.tokens_per_s), `MFU ${percent(e.mfu)}`],
             ["GPUs", whole(data.ranks.node.length), `of ${whole(data.cluster.n_gpus)}`],

@@ -155,6 +155,26 @@ static void edited_by_hand (void **state)
 
 static void set_path (json_t *doc, const char *where, json_t *value);
 
+/* Hosts are spoken of where something is in their memory. */
+static void hosts (void **state)
+{
+    static const char *const words[] = {"checkpoints", "optimizer"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) { /* the plan recomputes nothing */
+        json_t *doc = json_deep_copy (good);
+        struct check_report r;
+        bool said = false;
+
+        json_object_set_new (doc, "offload", json_string (words[i]));
+        r = check_doc (doc);
+        for (int k = 0; k < r.n; k++)
+            said = said || strcmp (r.item[k].what, "host memory") == 0;
+        assert_int_equal (said, i);
+        json_decref (doc);
+    }
+}
+
 /* A rank moved by hand to the spare node: what it is there for decides, whichever rank it is. */
 static void moved_by_hand (void **state)
 {
@@ -616,6 +636,7 @@ int main (void)
         cmocka_unit_test (sound),         cmocka_unit_test (wrong_claims),
         cmocka_unit_test (false_figures), cmocka_unit_test (edited_by_hand),
         cmocka_unit_test (moved_by_hand), cmocka_unit_test (shared),
+        cmocka_unit_test (hosts),
         cmocka_unit_test (tables),        cmocka_unit_test (running),
         cmocka_unit_test (margins),       cmocka_unit_test (counts),
         cmocka_unit_test (breaches),      cmocka_unit_test (round_trip)};

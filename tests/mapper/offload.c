@@ -35,6 +35,18 @@ static struct setting job_on (const char *gib_of_host, double gpu_gb)
     return s;
 }
 
+/* Is it said that something fits with the optimizer on the host? */
+static bool promises (const struct mapper_problem *p, const struct mapper_info *info)
+{
+    struct text words = {0};
+    bool says;
+
+    mapper_explain_miss (p, info, &words);
+    says = strstr (text_str (&words), "it would fit with --offload optimizer") != NULL;
+    text_free (&words);
+    return says;
+}
+
 /* With room nothing changes; with none the host helps, unless it may not. */
 static void last_resort (void **state)
 {
@@ -53,7 +65,10 @@ static void last_resort (void **state)
         p.axes.offload = OFFLOAD_NONE;
         if (small) {
             assert_int_equal (find (&p, &none, &err), ST_NOFIT);
-            assert_true (none.info.missed);
+            assert_true (none.info.missed && !none.info.resorted);
+            assert_true (promises (&p, &none.info));
+            none.info.resorted = true; /* no plan after all, as on GPUs of unlike memory */
+            assert_true (!promises (&p, &none.info));
         } else {
             ok (find (&p, &none, &err), &err);
             assert_true (none.info.configurations == free.info.configurations);
@@ -123,6 +138,7 @@ static void hosts_are_limits (void **state)
     p = search_problem (&s);
     assert_int_equal (find (&p, &o, &err), ST_NOFIT);
     assert_int_equal (p.axes.offload, MAPPER_FREE);
+    assert_true (o.info.resorted);
     mapper_explain_miss (&p, &o.info, &words);
     assert_non_null (strstr (text_str (&words), "hosts have not: 4.0 GiB"));
     text_free (&words);

@@ -134,7 +134,7 @@ struct mapper_info {
     int joined_gpus; /* more than so many GPUs, and every plan uses links that nobody
                         measured, so that none was looked at; 0: all were looked at */
     enum mapper_safer safer;
-    bool missed; /* nothing fits; miss says what came closest */
+    bool missed;   /* nothing fits; miss says what came closest */
     bool resorted; /* nor was there a plan with what may be offloaded */
     struct mapper_miss miss;
     json_t *space; /* the axes and their values; decref */

@@ -636,10 +636,10 @@ int main (void)
         cmocka_unit_test (sound),         cmocka_unit_test (wrong_claims),
         cmocka_unit_test (false_figures), cmocka_unit_test (edited_by_hand),
         cmocka_unit_test (moved_by_hand), cmocka_unit_test (shared),
-        cmocka_unit_test (hosts),
-        cmocka_unit_test (tables),        cmocka_unit_test (running),
-        cmocka_unit_test (margins),       cmocka_unit_test (counts),
-        cmocka_unit_test (breaches),      cmocka_unit_test (round_trip)};
+        cmocka_unit_test (hosts),         cmocka_unit_test (tables),
+        cmocka_unit_test (running),       cmocka_unit_test (margins),
+        cmocka_unit_test (counts),        cmocka_unit_test (breaches),
+        cmocka_unit_test (round_trip)};
 
     return cmocka_run_group_tests (tests, make_plan, remove_plan);
 }

@@ -67,7 +67,8 @@ static void last_resort (void **state)
             assert_int_equal (find (&p, &none, &err), ST_NOFIT);
             assert_true (none.info.missed && !none.info.resorted);
             assert_true (promises (&p, &none.info));
-            none.info.resorted = true; /* no plan after all, as on GPUs of unlike memory */
+            none.info.resorted =
+                true; /* no plan after all, as on GPUs of unlike memory */
             assert_true (!promises (&p, &none.info));
         } else {
             ok (find (&p, &none, &err), &err);

@@ -156,6 +156,10 @@ bool pipeline_least (const struct terms *t, struct replicas r)
         up += p.back_s[k];
     }
     way += up;
+    if (!isfinite (way)) { /* else ends would be infinity less infinity */
+        never (t->pp, r.end_s);
+        return true;
+    }
     for (int k = t->pp - 1; k >= 0; k--) {
         up -= p.back_s[k];
         if (plain)

@@ -183,17 +183,31 @@ static void begun_is_less (struct rng *r, struct costmodel_state *x,
 }
 
 /* Long walks on larger clusters, with all that makes slots see each other: node totals,
- * groups over nodes, experts, chunks, context parallelism, tied embeddings. */
+ * groups over nodes, experts, chunks, context parallelism, tied embeddings, groups that shard. */
 static void long_walks (void **state)
 {
     static const struct {
         int tp, pp, dp, cp, ep, vpp;
-        bool tied;
-    } cases[] = {
-        {4, 2, 4, 1, 1, 1, false}, {8, 4, 1, 1, 1, 1, true},  {2, 4, 4, 1, 1, 2, false},
-        {2, 2, 4, 2, 1, 1, true},  {1, 4, 8, 1, 4, 1, false}, {4, 4, 2, 1, 2, 1, false},
-        {3, 2, 5, 1, 1, 1, true},  {1, 8, 4, 1, 1, 1, true},  {1, 4, 8, 1, 4, 2, false},
-        {2, 1, 8, 1, 4, 1, false}, {2, 1, 4, 2, 8, 1, false}, {8, 1, 1, 1, 1, 1, false}};
+        bool tied, joins;
+        int zero, shard;
+        enum workload_offload offload;
+    } cases[] = {{4, 2, 4, 1, 1, 1, .tied = false},
+                 {8, 4, 1, 1, 1, 1, .tied = true},
+                 {2, 4, 4, 1, 1, 2, .tied = false},
+                 {2, 2, 4, 2, 1, 1, .tied = true},
+                 {1, 4, 8, 1, 4, 1, .tied = false},
+                 {4, 4, 2, 1, 2, 1, .tied = false},
+                 {3, 2, 5, 1, 1, 1, .tied = true},
+                 {1, 8, 4, 1, 1, 1, .tied = true, .shard = 2},
+                 {1, 4, 8, 1, 4, 2, .tied = false},
+                 {2, 1, 8, 1, 4, 1, .tied = false},
+                 {2, 1, 4, 2, 8, 1, .tied = false},
+                 {8, 1, 1, 1, 1, 1, .tied = false},
+                 {1, 4, 8, 1, 4, 2, .joins = true},
+                 {2, 2, 8, 1, 4, 2, .joins = true, .shard = 4},
+                 {1, 8, 4, 1, 1, 2, .joins = true, .offload = OFFLOAD_OPTIMIZER},
+                 {2, 1, 8, 1, 4, 1, .zero = 2, .shard = 4},
+                 {2, 1, 8, 2, 4, 1, .zero = 3, .shard = 2, .offload = OFFLOAD_ALL}};
     struct rng r = seeded (22);
     (void) state;
 
@@ -209,7 +223,13 @@ static void long_walks (void **state)
         s.config.deg.cp = cases[i].cp;
         s.config.deg.ep = cases[i].ep;
         s.config.deg.vpp = cases[i].vpp;
-        s.config.schedule = cases[i].vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
+        s.config.schedule = cases[i].joins     ? SCHEDULE_DUALPIPEV
+                            : cases[i].vpp > 1 ? SCHEDULE_INTERLEAVED
+                                               : SCHEDULE_1F1B;
+        if (cases[i].zero > 0)
+            s.config.zero = cases[i].zero;
+        s.config.shard = cases[i].shard;
+        s.config.offload = cases[i].offload;
         s.model.tied = cases[i].tied;
         if (cases[i].ep > 1) {
             s.model.experts = 8;
@@ -286,11 +306,45 @@ static void long_walks (void **state)
     }
 }
 
+/* A stage on a node that no link reaches is beyond any limit, and nothing is left of it. */
+static void unreachable (void **state)
+{
+    (void) state;
+
+    for (int dp = 1; dp <= 2; dp++) {
+        static const double none[] = {NAN, NAN, NAN, NAN};
+        struct setting s =
+            small_job_as (cluster_of_rates (2, 4, "a100-sxm4-80g", false, none), 8, 512,
+                          16, config_of (1, 4 / dp, dp, 1));
+        struct costmodel_problem p;
+        struct costmodel_state *x;
+        struct costmodel_price before, most = {0, INFINITY, INFINITY};
+        struct error err;
+        int gpu[8], a = 0, b = 7;
+
+        in_file_order (gpu, 8);
+        p = problem_of (&s);
+        ok (costmodel_state_create (&p, gpu, 8, &x, &err), &err);
+        before = costmodel_state_price (x);
+        most.step_s = before.step_s;
+        costmodel_state_limit (x, most);
+        costmodel_state_exchange (x, &a, &b, 1);
+        assert_false (isfinite (costmodel_state_price (x).step_s));
+        assert_false (isnan (costmodel_state_price (x).smooth_s));
+        costmodel_state_undo (x, &a, &b, 1);
+        assert_true (costmodel_state_price (x).step_s == before.step_s &&
+                     costmodel_state_price (x).smooth_s == before.smooth_s);
+        costmodel_state_destroy (x);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (random_exchanges), cmocka_unit_test (smooth),
-        cmocka_unit_test (ends_and_layers), cmocka_unit_test (long_walks)};
+        cmocka_unit_test (ends_and_layers), cmocka_unit_test (long_walks),
+        cmocka_unit_test (unreachable)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

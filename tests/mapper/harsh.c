@@ -83,7 +83,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     static const enum workload_schedule all[] = {
         SCHEDULE_INTERLEAVED, SCHEDULE_INTERLEAVED, SCHEDULE_1F1B, SCHEDULE_GPIPE,
         SCHEDULE_ZB1P,        SCHEDULE_ZB2P,        SCHEDULE_ZBV,  SCHEDULE_V_HALF,
-        SCHEDULE_V_MIN,       SCHEDULE_INTERLEAVED, SCHEDULE_1F1B};
+        SCHEDULE_V_MIN,       SCHEDULE_INTERLEAVED, SCHEDULE_1F1B, SCHEDULE_DUALPIPEV};
     struct workload_config *c = &s->config;
     struct workload_degrees *d = &c->deg;
     int room;
@@ -95,7 +95,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     d->dp = room > 1 && rng_below (r, 2) ? 1 + rng_below (r, room) : room;
     if (room < 1)
         return false;
-    c->schedule = d->pp > 1 ? all[rng_below (r, 11)] : SCHEDULE_1F1B;
+    c->schedule = d->pp > 1 ? all[rng_below (r, 12)] : SCHEDULE_1F1B;
     d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 + rng_below (r, 3)
                                                  : workload_default_vpp (c->schedule);
     if (s->model.experts > 0) {

@@ -69,7 +69,7 @@ static void bound_holds (void **state)
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
     struct rng r = seeded (71);
-    int rounds = getenv ("LINKWISE_LONG") ? 4000 : 120, tried[8] = {0};
+    int rounds = getenv ("LINKWISE_LONG") ? 4000 : 120, tried[SCHEDULES] = {0};
     (void) state;
 
     for (int round = 0; round < rounds; round++) {
@@ -96,7 +96,7 @@ static void bound_holds (void **state)
         }
         topology_cluster_destroy (s.cluster);
     }
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < SCHEDULES; k++)
         assert_true (tried[k] > rounds / 4);
 }
 

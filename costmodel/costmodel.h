@@ -507,8 +507,9 @@ void costmodel_state_exchange (struct costmodel_state *s, const int *a, const in
  *  since.  Cheaper than exchanging back, and the price is what it was to the bit. */
 void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b, int n);
 
-/** Give the stages other layers, [pp], dealt to their chunks, in the next reset, exchange (of none, too) or undo: who
- *  takes an exchange back that came with layers gives those back first that were before. */
+/** Give the stages other layers, [pp], dealt to their chunks, in the next reset, exchange
+ *  (of none, too) or undo: who takes an exchange back that came with layers gives those
+ *  back first that were before. */
 void costmodel_state_layers (struct costmodel_state *s, const int *layers);
 
 /** What the placement costs.  Compare unmeasured first: a link that nobody measured is

@@ -35,8 +35,8 @@ struct mapper_axes mapper_axes_resumed (const struct workload_config *c);
 bool mapper_axes_hold (const struct mapper_axes *fixed, const struct workload_config *c);
 
 /** One configuration, axes that are free taking their usual values: degrees of 1, dp the least
- *  that the experts' degrees allow, ZeRO 1 over all of dp, sequence parallelism on where tp > 1, nothing
- *  recomputed, 1F1B. */
+ *  that the experts' degrees allow, ZeRO 1 over all of dp, sequence parallelism on where
+ *  tp > 1, nothing recomputed, 1F1B. */
 struct workload_config mapper_axes_config (const struct mapper_axes *a);
 
 /** Axes that are free, as the profile's framework has them: its ZeRO stage where that shards more

@@ -52,8 +52,9 @@ struct flight {
     double dense, expert;
 };
 
-/* In a V the first chunk's activations are held while a micro-batch goes to the last stage and back
- * twice, the second's while it goes to the first and back: for 4p - 1 - 2k and 2k + 1 slots of 4p. */
+/* In a V the first chunk's activations are held while a micro-batch goes to the last stage and
+ * back twice, the second's while it goes to the first and back: for 4p - 1 - 2k and 2k + 1 slots
+ * of 4p. */
 static struct flight flight_in_v (double chunks, int microbatches, int pp, int stage,
                                   const struct workload_stage *held)
 {

@@ -1,15 +1,14 @@
 /* Every placement, each priced, where there are few.
  *
- * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same
- * speed) are taken in order.  And where rings are plain cycles (one node, or one GPU a
- * node), two turns of all ranks change neither rings nor pipelines nor expert groups: every TP
- * group round by one, where its experts are in as many parts, and replicas round by as many as
- * expert groups, and groups that shard, fill.  So the lowest-numbered of stage 0's GPUs may be asked to be one of the
- * ranks that turns take to each other's places last: without experts, the first of a TP group
- * of the first replica.
+ * Two symmetries are used.  GPUs that nothing tells apart (same node, same links, same speed) are
+ * taken in order.  And where rings are plain cycles (one node, or one GPU a node), two turns of all
+ * ranks change neither rings nor pipelines nor expert groups: every TP group round by one, where
+ * its experts are in as many parts, and replicas round by as many as expert groups, and groups that
+ * shard, fill.  So the lowest-numbered of stage 0's GPUs may be asked to be one of the ranks that
+ * turns take to each other's places last: without experts, the first of a TP group of the first
+ * replica.
  *
- * Where the first ranks alone take longer than the best that is known, what follows is left
- * out. */
+ * Where the first ranks alone take longer than the best that is known, what follows is left out. */
 #include "mapper/place/place_private.h"
 
 #include <math.h>

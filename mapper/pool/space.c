@@ -79,8 +79,9 @@ struct part {
     struct enumeration e;
 };
 
-/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that divide
- * the layers are tried, and those that take layers of last chunks alone; a V has two, whatever they hold. */
+/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that
+ * divide the layers are tried, and those that take layers of last chunks alone; a V has two,
+ * whatever they hold. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {

@@ -78,7 +78,7 @@ static double step_s (const struct setting *x, double shards)
                    (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
     double each =
         2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
-    bool away = x->c->offload == OFFLOAD_OPTIMIZER || x->c->offload == OFFLOAD_ALL;
+    bool away = workload_optimizer_is_away (x->c);
 
     if (x->j->lora)
         return 0.0;

@@ -318,11 +318,6 @@ static int groups_in_use (const struct workload_config *c)
            (workload_shard_copies (c) > 1);
 }
 
-static bool optimizer_is_away (const struct memest_problem *p)
-{
-    return p->config->offload == OFFLOAD_OPTIMIZER || p->config->offload == OFFLOAD_ALL;
-}
-
 /* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
  * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
 static bool weights_are_away (const struct memest_problem *p)
@@ -333,7 +328,7 @@ static bool weights_are_away (const struct memest_problem *p)
 static bool gradients_are_away (const struct memest_problem *p)
 {
     return weights_are_away (p) ||
-           (optimizer_is_away (p) && p->profile->offloads_gradients &&
+           (workload_optimizer_is_away (p->config) && p->profile->offloads_gradients &&
             p->config->zero >= 2);
 }
 
@@ -369,7 +364,7 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
     if (p->job->lora)
         s->weights_bytes +=
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
-    else if (optimizer_is_away (p))
+    else if (workload_optimizer_is_away (p->config))
         s->host_bytes += (per.optimizer + HOST_GRADIENT) * (c->zero >= 1 ? shards : all);
     else
         s->optimizer_bytes =
@@ -402,7 +397,7 @@ static double of_step (const struct memest_problem *p, const struct workload_sta
     double dense = c->zero >= 1 ? workload_dense_shards (c) : 1.0,
            expert = c->zero >= 1 ? workload_expert_shards (c) : 1.0;
 
-    return p->job->lora || optimizer_is_away (p)
+    return p->job->lora || workload_optimizer_is_away (p->config)
                ? 0.0
                : each * (n.dense / dense + n.expert / expert);
 }

@@ -136,6 +136,12 @@ struct workload_config {
     enum workload_schedule schedule;
 };
 
+/** Is the optimizer's state in the host's memory, where its step is done? */
+static inline bool workload_optimizer_is_away (const struct workload_config *c)
+{
+    return c->offload == OFFLOAD_OPTIMIZER || c->offload == OFFLOAD_ALL;
+}
+
 #define WORKLOAD_RECOMPUTE_TEXT 64
 /** "none", "selective", "full", "full:K" or modules ("layernorm,moe_act"). */
 const char *workload_recompute_text (const struct workload_config *c,

@@ -154,11 +154,12 @@ void cli_print_record (const struct workload_profile *p, const struct topology_c
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);
 
-/** The 90 % interval of a step on the cluster, as a factor either way (docs/outputs.md), by
- *  workload_step_spread.  NAN where a published model prices: nobody fitted its error. */
+/** The 90 % interval of a step on these GPUs, as a factor either way (docs/outputs.md), by
+ *  workload_step_spread.  NAN where a published model prices: nobody fitted its error.
+ *  @param[in] gpu  [n] cluster-wide: types that no rank is on widen nothing */
 double cli_step_interval (enum costmodel_kind by, const struct workload_profile *p,
                           const struct workload_model *m,
-                          const struct topology_cluster *c);
+                          const struct topology_cluster *c, const int *gpu, int n);
 /** A step with its interval: "29.846 s (90 % of runs: 26.2 to 34.0 s)"; without it where the
  *  factor is NAN. */
 #define CLI_STEP_TEXT 96

@@ -163,13 +163,17 @@ const char *cli_seconds (double s, char buf[32])
 
 double cli_step_interval (enum costmodel_kind by, const struct workload_profile *p,
                           const struct workload_model *m,
-                          const struct topology_cluster *c)
+                          const struct topology_cluster *c, const int *gpu, int n)
 {
     bool mixed = false, fitted = true;
 
-    for (int i = 0; i < c->n_nodes; i++) {
-        mixed = mixed || c->node[i].type != c->node[0].type;
-        fitted = fitted && workload_is_fitted (p, m, c->node[i].type->name);
+    for (int i = 0; i < n; i++) {
+        const struct topology_gpu_type *type = topology_gpu_type_of (c, gpu[i]);
+
+        if (i > 0 && type == topology_gpu_type_of (c, gpu[i - 1]))
+            continue;
+        mixed = mixed || i > 0;
+        fitted = fitted && workload_is_fitted (p, m, type->name);
     }
     if (by != COSTMODEL_CRITICAL_PATH)
         return NAN;

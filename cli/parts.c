@@ -22,13 +22,13 @@ json_t *cli_gpu_type_json (const struct topology_gpu_type *t)
                       topology_gpu_type_source (t), "measured", t->measured);
 }
 
-/* Is it the first of the nodes with its type? */
+/* Is it the first of the nodes with its type?  Drained ones have no part in any figure. */
 static bool is_first (const struct topology_node *node, int i)
 {
-    bool seen = !node[i].type;
+    bool seen = !node[i].type || node[i].drained;
 
     for (int k = 0; k < i && !seen; k++)
-        seen = node[k].type == node[i].type;
+        seen = node[k].type == node[i].type && !node[k].drained;
     return !seen;
 }
 

@@ -38,7 +38,8 @@ static void print_gpus (const struct planning *x, int named)
 
 double plan_step_interval (const struct planning *x)
 {
-    return cli_step_interval (x->r.estimate.kind, x->p.profile, x->p.model, x->p.cluster);
+    return cli_step_interval (x->r.estimate.kind, x->p.profile, x->p.model, x->p.cluster,
+                              x->r.gpu, (int) workload_world (&x->r.config.deg));
 }
 
 static void print_step (const struct planning *x)

@@ -251,9 +251,10 @@ static enum status add_plan (json_t *page, const struct linkwise_plan *x,
         st = report_placement (&p, &x->plan, gpu, &shown, err);
     if (st == ST_OK) {
         json_object_update (page, shown);
-        json_object_set_new (page, "step_factor",
-                             json_number_or_null (cli_step_interval (
-                                 COSTMODEL_CRITICAL_PATH, &x->profile, p.model, c)));
+        json_object_set_new (
+            page, "step_factor",
+            json_number_or_null (cli_step_interval (COSTMODEL_CRITICAL_PATH, &x->profile,
+                                                    p.model, c, gpu, x->plan.n_ranks)));
         json_object_set_new (
             page, "peak_factor",
             json_number_or_null (cli_peak_interval (p.memory_model, &x->profile)));

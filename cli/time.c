@@ -99,7 +99,8 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
 
     p.kind = in->kind;
     TRY (costmodel_estimate (&p, gpu, true, &e, err));
-    interval = cli_step_interval (e.kind, &x->profile, p.model, p.cluster);
+    interval = cli_step_interval (e.kind, &x->profile, p.model, p.cluster, gpu,
+                                  (int) workload_world (&x->plan.config.deg));
     st = costmodel_find_binding (&p, gpu, e.step_s, &binding, &found, err);
     if (st == ST_OK)
         st = costmodel_unshared_step (&p, gpu, &unshared_s, err);

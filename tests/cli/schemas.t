@@ -60,14 +60,17 @@ for c in "--tp 8 --pp 4 --recompute full" "--pp 2 --zero 0 --precision fp16" "--
     $L mem llama-2-70b --gpu h100-sxm5-80g --seq 4096 $c --json >"$T/mem.json"
     valid mem "$T/mem.json" "mem $c"
 done
-# What figures come from.
-$PY - workload/profiles/torchtitan.json "$T" <<'P'
+# What figures come from: the half of the nodes that is drained is of another type.
+$PY - workload/profiles/torchtitan.json examples/clusters/a100-16-before.json "$T" <<'P'
 import json, sys
-d = json.load(open(sys.argv[1]))
+d, c = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
 d["name"], d["source"] = "mine", "x" + "\u00e9" * 400
-json.dump(d, open(sys.argv[2] + "/mine.json", "w"))
+json.dump(d, open(sys.argv[3] + "/mine.json", "w"))
+c["gpu_types"] = {"mine": {"like": "a100-sxm4-80g"}}
+for i, n in enumerate(c["nodes"]):
+    n.update({"gpu_type": "mine"} if i % 2 else {"gpu_type": "t4", "state": "drained"})
+json.dump(c, open(sys.argv[3] + "/types.json", "w"))
 P
-sed 's/^{/{"gpu_types":{"mine":{"like":"a100-sxm4-80g"}},/;s/"gpu_type": *"[^"]*"/"gpu_type":"mine"/' examples/clusters/a100-16-before.json >"$T/types.json"
 $L time "$T/types.json" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/mine.json" --json >"$T/parts.json"
 valid estimate "$T/parts.json" "time with types of the cluster file"
 $L plan "$T/types.json" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --json -o "$T/file.json" >"$T/printed.json"

@@ -27,6 +27,11 @@ struct machine {
  *  (docs/time.md), but at least the time to move the operands. */
 double product_s (const struct machine *g, double batch, double m, double n, double k);
 
+/** The same of weights' gradients, where k counts tokens: inputs lie in memory by rows of m
+ *  and outputs' gradients by rows of n, so that how many tokens there are aligns nothing. */
+double weights_product_s (const struct machine *g, double batch, double m, double n,
+                          double k);
+
 /** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
  *  @param skip  whole periods once the state repeats but for a shift
  *  @param work  [COSTMODEL_SCHEDULE_WORK (stages, chunks)] */

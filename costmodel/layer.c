@@ -117,7 +117,7 @@ static void add_product (struct sums *s, const struct machine *g, double count,
 {
     s->products_s += product_s (g, count, rows, out, in);
     s->inputs_s += product_s (g, count, rows, in, out);
-    s->weights_s += product_s (g, count, in, out, rows);
+    s->weights_s += weights_product_s (g, count, in, out, rows);
     s->params += count * in * out;
     if (g->element_bytes < 2.0) {
         s->cast_fwd += count * rows * in;

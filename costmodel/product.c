@@ -31,11 +31,13 @@ static double alignment (double n)
     return fmod (n, 8) == 0 ? .65 : .15;
 }
 
-double product_s (const struct machine *g, double batch, double m, double n, double k)
+/* The product whose operands lie in memory by rows of `one` and `other` elements. */
+static double by_rows_s (const struct machine *g, double batch, double m, double n,
+                         double k, double one, double other)
 {
     double flop = 2.0 * batch * m * n * k, best = INFINITY;
     double bytes = g->element_bytes * batch * (m * k + k * n + m * n);
-    double rate = g->matrix_rate * smaller (alignment (n), alignment (k));
+    double rate = g->matrix_rate * smaller (alignment (one), alignment (other));
 
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         double waves =
@@ -51,4 +53,15 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
                                   whole * g->wave_s);
     }
     return larger (best, bytes / g->memory_rate);
+}
+
+double product_s (const struct machine *g, double batch, double m, double n, double k)
+{
+    return by_rows_s (g, batch, m, n, k, n, k);
+}
+
+double weights_product_s (const struct machine *g, double batch, double m, double n,
+                          double k)
+{
+    return by_rows_s (g, batch, m, n, k, m, n);
 }

@@ -61,6 +61,11 @@ static void product_limits (void **state)
                    .9 * whole / part[i],
                1e-9);
     }
+    for (int i = 0; i < 5; i++) { /* tokens are no row's length, inputs and outputs are */
+        CLOSE (weights_product_s (&g, 1, 128, 128, n[i]), n[i] / 128 * whole, 1e-9);
+        CLOSE (weights_product_s (&g, 1, n[i], 128, 128),
+               product_s (&g, 1, 128, n[i], 128), 1e-9);
+    }
     g.memory_rate = 1e6;
     CLOSE (product_s (&g, 3, 128, 64, 32),
            2.0 * 3 * (128 * 64 + 64 * 32 + 128 * 32) / 1e6, 1e-12);
@@ -77,7 +82,7 @@ static void product (struct parts *x, double count, double rows, double in, doub
 {
     x->fwd += product_s (x->g, count, rows, out, in);
     x->inputs += product_s (x->g, count, rows, in, out);
-    x->weights += product_s (x->g, count, in, out, rows);
+    x->weights += weights_product_s (x->g, count, in, out, rows);
     x->params += count * in * out;
 }
 

@@ -17,18 +17,21 @@ static const struct {
 /* Least depth of one part when the inner dimension is split among multiprocessors. */
 #define SPLIT_DEPTH 512.0
 
-/* Rows that do not start on a full memory transaction (128 bytes, so 64 elements of two
- * bytes: NVIDIA, "Matrix Multiplication Background") are read in pieces.  Odd sizes leave
- * the tensor cores' 16-byte loads altogether. */
-static double alignment (double n)
+/* Rows of n elements that do not start on a full memory transaction (128 bytes: NVIDIA,
+ * "Matrix Multiplication Background") are read in pieces.  Odd sizes leave the tensor cores'
+ * 16-byte loads altogether.  An element of fewer bytes than one has half of one: its block's
+ * scale lies elsewhere. */
+static double alignment (double n, double element_bytes)
 {
-    if (fmod (n, 64) == 0)
+    double bytes = n * (element_bytes < 1.0 ? 0.5 : element_bytes);
+
+    if (fmod (bytes, 128) == 0)
         return 1.0;
-    if (fmod (n, 32) == 0)
+    if (fmod (bytes, 64) == 0)
         return .9;
-    if (fmod (n, 16) == 0)
+    if (fmod (bytes, 32) == 0)
         return .8;
-    return fmod (n, 8) == 0 ? .65 : .15;
+    return fmod (bytes, 16) == 0 ? .65 : .15;
 }
 
 /* The product whose operands lie in memory by rows of `one` and `other` elements. */
@@ -37,7 +40,8 @@ static double by_rows_s (const struct machine *g, double batch, double m, double
 {
     double flop = 2.0 * batch * m * n * k, best = INFINITY;
     double bytes = g->element_bytes * batch * (m * k + k * n + m * n);
-    double rate = g->matrix_rate * smaller (alignment (one), alignment (other));
+    double rate = g->matrix_rate * smaller (alignment (one, g->element_bytes),
+                                            alignment (other, g->element_bytes));
 
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         double waves =

@@ -66,6 +66,16 @@ static void product_limits (void **state)
         CLOSE (weights_product_s (&g, 1, n[i], 128, 128),
                product_s (&g, 1, 128, n[i], 128), 1e-9);
     }
+    for (int i = 0; i < 5; i++) { /* a transaction has fewer wide elements, more narrow ones */
+        g.element_bytes = 4;
+        CLOSE (product_s (&g, 1, 128, 128, n[i] / 2), n[i] / 256 * whole / part[i], 1e-9);
+        g.element_bytes = 1;
+        CLOSE (product_s (&g, 1, 128, 128, n[i] * 2), n[i] / 64 * whole / part[i], 1e-9);
+        g.element_bytes = .56; /* .5, and a scale for every block */
+        CLOSE (product_s (&g, 1, 128, 256, n[i] * 4),
+               n[i] / 32 * 2 * .9 * whole / part[i], 1e-9);
+        g.element_bytes = 2;
+    }
     g.memory_rate = 1e6;
     CLOSE (product_s (&g, 3, 128, 64, 32),
            2.0 * 3 * (128 * 64 + 64 * 32 + 128 * 32) / 1e6, 1e-12);

@@ -81,7 +81,7 @@ static double step_s (const struct setting *x, double shards)
     bool away = workload_optimizer_is_away (x->c);
 
     if (x->j->lora)
-        return 0.0;
+        return host_frozen_s (x) / shards;
     if (x->c->zero == 0)
         shards = 1.0;
     return away ? host_step_s (x) / shards + whole / hbm : (each / shards + whole) / hbm;

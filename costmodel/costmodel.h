@@ -623,14 +623,15 @@ double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
                              double outside_s, double latency_s);
 
 /** Micro-batches whose compute data-parallel traffic may hide under: all of them where each
- *  has its own (ZeRO 3); the chunks of an interleaved pipeline that still run after the first
+ *  has its own (ZeRO 3, and 2 that reduces each, without a pipeline); the chunks of an interleaved pipeline that still run after the first
  *  has its gradients, where the framework starts then (Megatron-Core, schedules.py); else
  *  one. */
 double costmodel_sync_window (const struct workload_profile *p,
                               const struct workload_config *c, int microbatches);
 
 /** Part of the data-parallel traffic that nothing can hide: of the chunk that reduces last and
- *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3). */
+ *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3); beside a
+ *  pipeline ZeRO 2 and 3 reduce all gradients of a stage after its last backward. */
 double costmodel_sync_bare (const struct workload_profile *p,
                             const struct workload_config *c, int layers);
 

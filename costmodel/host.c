@@ -26,11 +26,22 @@ static double gradient_bytes (const struct setting *x)
     return x->j->lora ? 0.0 : x->p->memory.gradient_bytes;
 }
 
-/* Are a shard's gradients sent on as they are reduced (A23)? */
+/* Are a shard's gradients sent on as they are reduced (A23), after every micro-batch? */
 static bool sends_gradients (const struct setting *x)
 {
-    return x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
-                                            x->p->offloads_gradients && x->c->zero >= 2);
+    bool sends = x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
+                                                  x->p->offloads_gradients &&
+                                                  x->c->zero >= 2);
+
+    return sends &&
+           !(workload_reduces_once (x->p, x->c) && workload_microbatches (x->j, x->c) > 1);
+}
+
+/* Does each micro-batch gather weights?  Beside a pipeline they stay on the GPU once they are
+ * gathered. */
+static bool gathers_weights (const struct setting *x)
+{
+    return x->c->offload == OFFLOAD_ALL && x->c->deg.pp == 1;
 }
 
 /* Carry weights up for forward, and again for backward, whose gradients go down meanwhile: what
@@ -38,7 +49,7 @@ static bool sends_gradients (const struct setting *x)
 static void beside (const struct setting *x, double shard, double *fwd_s, double *back_s)
 {
     double link = topology_host_of (x->t).link_bytes_per_s;
-    double up_s = x->c->offload == OFFLOAD_ALL ? shard * weight_bytes (x) / link : 0.0;
+    double up_s = gathers_weights (x) ? shard * weight_bytes (x) / link : 0.0;
     double down_s = sends_gradients (x) ? shard * gradient_bytes (x) / link : 0.0;
 
     *fwd_s = fmax (*fwd_s, up_s);
@@ -84,12 +95,18 @@ double host_step_s (const struct setting *x)
                      x->p->memory.gradient_bytes + weight_bytes (x)) /
                     (HOST_ADAM * h.memory_bytes_per_s);
     double down_s = sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
-    double up_s =
-        x->c->offload == OFFLOAD_ALL ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
+    double up_s = gathers_weights (x) ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
 
     /* Megatron-Core has an optimizer a parameter, whose copies run beside the others' steps
      * (hybrid_optimizer.py, overlap_cpu_optimizer_d2h_h2d); others step on all, then copy. */
     return x->p->offloads_gradients || x->c->offload == OFFLOAD_ALL
                ? down_s + adam_s + up_s
                : fmax (adam_s, fmax (down_s, up_s));
+}
+
+double host_frozen_s (const struct setting *x)
+{
+    return x->c->offload == OFFLOAD_ALL && !gathers_weights (x)
+               ? weight_bytes (x) / topology_host_of (x->t).link_bytes_per_s
+               : 0.0;
 }

@@ -61,20 +61,26 @@ double costmodel_sync_window (const struct workload_profile *p,
 {
     double v = c->deg.vpp;
 
-    if (c->zero == 3)
+    if (c->deg.pp == 1 && (c->zero == 3 || (c->zero == 2 && !workload_reduces_once (p, c))))
         return microbatches;
     if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
         return fmax (1.0, (v - 1.0) / v * fmin (microbatches, c->deg.pp));
     return 1.0;
 }
 
+/* Of a weight that is gathered: FSDP casts to 16 bits before. */
+#define GATHERED_BYTES 2.0
+
 double costmodel_sync_bare (const struct workload_profile *p,
                             const struct workload_config *c, int layers)
 {
+    double gradient = p->memory.gradient_bytes;
+
     if (p->compute_of_type && c->zero == 3 && c->deg.pp == 1)
         return 1.0 / fmax (1.0, layers);
-    return p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED ? 1.0 / c->deg.vpp
-                                                                    : 0.0;
+    if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
+        return 1.0 / c->deg.vpp;
+    return c->zero >= 2 && c->deg.pp > 1 ? gradient / (gradient + GATHERED_BYTES) : 0.0;
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -84,9 +84,11 @@ double costmodel_gate_operations (const struct workload_model *m,
                : 0;
 }
 
-/* @param times  that groups with the same shards reduce gradients with each other */
-static void dp_volume (const struct workload_config *c, int layers, int micro, int times,
-                       double gradient, double weight, bool reduced_whole,
+/* @param micro    micro-batches, which gather weights under ZeRO 3
+ *  @param reduces  how often gradients are reduced under ZeRO 2 and 3
+ *  @param times    that groups with the same shards reduce gradients with each other */
+static void dp_volume (const struct workload_config *c, int layers, int micro, int reduces,
+                       int times, double gradient, double weight, bool reduced_whole,
                        struct costmodel_volume *v)
 {
     switch (c->zero) {
@@ -99,22 +101,19 @@ static void dp_volume (const struct workload_config *c, int layers, int micro, i
         v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
         v->dp_phases = reduced_whole ? 3 : 2;
         break;
-    case 2: /* gradients are reduced after every micro-batch */
-        v->dp_bytes = micro * gradient + weight;
-        v->dp_phases = micro + 1;
+    case 2:
+        v->dp_bytes = reduces * gradient + weight;
+        v->dp_phases = reduces + 1;
         break;
-    default:
+    default: {
         /* And weights are gathered for every forward and backward, layer by layer; beside a
-         * pipeline they stay gathered and gradients are reduced once (torchtitan's
-         * fsdp.py: not resharded after forward). */
-        if (c->deg.pp > 1) {
-            v->dp_bytes = gradient + weight;
-            v->dp_phases = 2 * layers;
-            break;
-        }
-        v->dp_bytes = micro * (gradient + 2.0 * weight);
-        v->dp_phases = 3 * micro * layers;
+         * pipeline they stay gathered (torchtitan's fsdp.py: not resharded after forward). */
+        int gathers = c->deg.pp > 1 ? 1 : 2 * micro;
+
+        v->dp_bytes = reduces * gradient + gathers * weight;
+        v->dp_phases = (reduces + gathers) * layers;
         break;
+    }
     }
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;
@@ -142,13 +141,12 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     };
 
     int micro = workload_microbatches (j, c);
-    bool each =
-        c->zero == 2 || (c->zero == 3 && c->deg.pp == 1); /* one after the other */
+    int reduces = c->zero >= 2 && !workload_reduces_once (p, c) ? micro : 1;
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
 
     if (!j->lora || c->zero == 3)
-        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, micro,
-                   each && !p->copies_once ? micro : 1,
+        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,
+                   p->copies_once ? 1 : reduces,
                    j->lora   ? 0.0
                    : in_fp32 ? 4.0
                              : p->memory.gradient_bytes,

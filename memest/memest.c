@@ -231,7 +231,8 @@ static double logit_bytes (const struct memest_shape *w)
 
 /* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
  * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
- * none: embedding and head, which stay gathered (PyTorch FSDP's root). */
+ * none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a pipeline all
+ * stay gathered from the first forward to the last backward. */
 static double layer_weights (const void *about, unsigned parts)
 {
     const struct memest_problem *p = about;
@@ -272,15 +273,19 @@ static double gathered_weights (const struct memest_problem *p,
                                 const struct workload_stage *held)
 {
     struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
+    struct workload_stage_params all = workload_stage_params (p->model, p->config, held);
     double root = workload_stage_params (p->model, p->config, &ends).dense;
     double layer, dense, packed = is_packed (p) ? p->job->frozen_bytes / 2.0 : 1.0;
+    double layers = all.dense + all.expert - root;
 
     /* Those with experts are the larger ones, unless kinds differ in more. */
     workload_class_sum (p->model, held, true, layer_weights, p, &layer);
     workload_class_sum (p->model, held, false, layer_weights, p, &dense);
     if (held->expert == 0 || workload_kinds_told (held))
         layer = fmax (layer, dense);
-    return 2.0 * packed * layer + root +
+    if (p->config->deg.pp == 1)
+        layers = 2.0 * layer;
+    return packed * layers + root +
            (p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root));
 }
 
@@ -380,8 +385,7 @@ static double whole_gradients (const struct memest_problem *p,
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double gradient = state_bytes (p->job, c, p->profile).gradient;
 
-    if (!p->profile->whole_gradients || c->zero < 2 ||
-        workload_microbatches (p->job, c) < 2 ||
+    if (!workload_reduces_once (p->profile, c) || workload_microbatches (p->job, c) < 2 ||
         (p->job->lora && !frozen_have_gradients (p)))
         return 0.0;
     return gradient * (n.dense * (1.0 - 1.0 / workload_dense_shards (c)) +

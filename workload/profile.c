@@ -595,6 +595,12 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
            c->deg.ep > 1 && !workload_repeats_exchange (c);
 }
 
+bool workload_reduces_once (const struct workload_profile *p,
+                            const struct workload_config *c)
+{
+    return c->zero >= 2 && (p->whole_gradients || c->deg.pp > 1);
+}
+
 bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
                            const struct workload_config *c, bool blocks)

@@ -93,8 +93,8 @@ struct workload_profile {
      * meet its logits. */
     bool gradients_freed;
     /* Under ZeRO 2 and 3 gradients are summed whole, and reduced after the last micro-batch (FSDP's
-     * no_sync); there, weights that adapters leave frozen have gradients, too, being of one flat
-     * parameter with them. */
+     * no_sync; workload_reduces_once); there, weights that adapters leave frozen have gradients,
+     * too, being of one flat parameter with them. */
     bool whole_gradients, frozen_gradients;
     bool
         flat_step; /* the optimizer's step copies the gradients of its shard into one buffer */
@@ -187,8 +187,8 @@ struct workload_profile {
         double
             dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
                                    one collective carries all */
-        double dp_overlap;   /* part of the last backward and the first forward under
-                                which data-parallel traffic hides; all of them in ZeRO 3 */
+        double dp_overlap;   /* part of the last backward and the first forward under which
+                                data-parallel traffic hides; of all where each has its own */
         double tp_overlap;   /* part of sequence-parallel collectives that hides under
                               matrix products, where tp_comm_overlap */
         double moe_overlap;  /* part of experts' all-to-alls that hides under another
@@ -262,6 +262,14 @@ double workload_expert_capacity (const struct workload_profile *p);
  *  for it (workload_schedule_rules.joined). */
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
+
+/** Are gradients under ZeRO 2 and 3 summed whole, and reduced after the last micro-batch?
+ *
+ *  By frameworks that run FSDP so (whole_gradients), and beside a pipeline, whose stages also
+ *  keep what ZeRO 3 gathered from their first forward to their last backward (PyTorch,
+ *  pipelining/stage.py, backward_maybe_with_nosync; torchtitan, distributed/fsdp.py). */
+bool workload_reduces_once (const struct workload_profile *p,
+                            const struct workload_config *c);
 
 /** A stage's layers come in multiples of this: the chunks, which hold equally many of them, or 1
  *  where chunks may be uneven, as they may where the profile's framework runs that and all layers

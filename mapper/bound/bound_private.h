@@ -258,9 +258,6 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
 /** GPUs of a node that each of stage 0's takes. */
 int first_takes (const struct least_terms *x);
 
-/** Is synchronisation hidden under more of a stage's work than every end contains? */
-bool sync_is_hidden (const struct workload_config *c);
-
 /** Synchronisation of a stage out of its seconds for each parameter and its start, the
  *  experts' at their least; and stage 0's out of its own. */
 void config_times_put_sync (const struct least_terms *x, struct line sync,

@@ -261,14 +261,9 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
     return bound_sync (b, r, workload_dense_shards (b->c), each, per_node, lanes, each);
 }
 
-bool sync_is_hidden (const struct workload_config *c)
-{
-    return c->zero == 3 && c->deg.pp > 1;
-}
-
 struct line least_experts_sync (const struct least_terms *x, const struct expert_way *w)
 {
-    if (!(x->expert_share > 0.0) || sync_is_hidden (x->b.c))
+    if (!(x->expert_share > 0.0))
         return (struct line){0.0, 0.0};
     return (struct line){x->expert_share * x->expert_params * w->sync.each,
                          w->sync.fixed};
@@ -296,8 +291,6 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
     struct line experts =
         least_experts_sync (x, span == SPAN_NONE ? &x->whole.least : &x->span.least);
 
-    if (sync_is_hidden (x->b.c))
-        sync = first = (struct line){0.0, 0.0};
     times->other_layer_s[kind][span] = sync.each * params.each + experts.each;
     times->sync_layer_s[kind][span] = first.each * params.each + experts.each;
     times->sync_fixed_s[kind][span] =

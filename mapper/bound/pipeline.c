@@ -160,8 +160,7 @@ static void fewer_lanes (const struct least_terms *x, const struct slow_slots *s
 
         *t = all->slot[kind].first;
         /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
-        if (!isfinite (few.fixed) || sync_is_hidden (x->b.c) ||
-            workload_shard_copies (x->b.c) > 1)
+        if (!isfinite (few.fixed) || workload_shard_copies (x->b.c) > 1)
             continue;
         t->sync_layer_s[span] += params.each * more;
         t->sync_fixed_s[span] += params.fixed * more + fmax (0.0, few.fixed - wide.fixed);

@@ -125,6 +125,31 @@ static void all_of_it (void **state)
     CLOSE (k.dense.fwd_s, 0.55 * layer / 4 / (0.01 * GB), 1e-12);
 }
 
+/* Beside a pipeline weights stay once they came, and gradients go down once, after the last of
+ * several micro-batches: no pass of a micro-batch waits, the step has both ways. */
+static void beside_pipeline (void **state)
+{
+    struct bench b = bench_of ("torchtitan", 4, 3);
+    struct costmodel_compute k, before;
+    double trips = (2 + b.p.memory.gradient_bytes) / (0.01 * GB);
+    (void) state;
+
+    b.c.deg.pp = 2;
+    b.t.host_bytes_per_s = 0.01 * GB;
+    before = with (&b, OFFLOAD_NONE);
+    k = with (&b, OFFLOAD_ALL);
+    assert_true (k.dense.fwd_s == before.dense.fwd_s &&
+                 k.dense.back_s == before.dense.back_s &&
+                 k.head_back_s == before.head_back_s);
+    CLOSE (k.optimizer_s, (adam_s (&b) + trips) / 4 + here_s (&b), 1e-3);
+    b.j.lora = true;
+    CLOSE (compute (&b).optimizer_s, 2 / (0.01 * GB) / 4, 1e-12);
+    b.j.lora = false;
+    b.j.global_batch = 4; /* the only micro-batch's go down beside it */
+    CLOSE (compute (&b).optimizer_s,
+           (adam_s (&b) + 2 / (0.01 * GB)) / 4 + here_s (&b), 1e-3);
+}
+
 /* A layer's input goes down beside its forward and comes up beside its backward. */
 static void checkpoints (void **state)
 {
@@ -185,7 +210,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (optimizer_of_megatron),
-        cmocka_unit_test (optimizer_of_deepspeed), cmocka_unit_test (all_of_it),
+        cmocka_unit_test (optimizer_of_deepspeed), cmocka_unit_test (all_of_it), cmocka_unit_test (beside_pipeline),
         cmocka_unit_test (checkpoints), cmocka_unit_test (hosts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

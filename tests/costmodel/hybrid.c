@@ -61,19 +61,19 @@ static void over_all_ranks (void **state)
 }
 
 /* Shards in pairs on a node.  Inside: reduce-scatters and all-gathers of two; between: all-reduces
- * of four, of half of the gradients, after each of the two micro-batches or once a step. */
+ * of four, of half of the gradients, after each of the two micro-batches or once a step, as do
+ * sums of whole gradients. */
 static void closed_forms (void **state)
 {
     static const struct {
         int zero;
-        bool once;
+        bool once, whole;
         double gathers, reduces,
             messages; /* of the weights, of the gradients; a micro-batch */
-    } t[] = {{1, false, 1, 1, 1},
-             {2, false, 1, 2, 1},
-             {2, true, 1, 2, 1},
-             {3, false, 4, 2, 4},
-             {3, true, 4, 2, 4}};
+    } t[] = {{1, false, false, 1, 1, 1}, {2, false, false, 1, 2, 1},
+             {2, true, false, 1, 2, 1},  {3, false, false, 4, 2, 4},
+             {3, true, false, 4, 2, 4},  {2, false, true, 1, 1, 1},
+             {3, false, true, 4, 1, 4}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -84,11 +84,12 @@ static void closed_forms (void **state)
         double params, inside, between, times;
 
         s.profile.copies_once = t[i].once;
+        s.profile.whole_gradients = t[i].whole;
         held.embedding = held.head = true;
         params = workload_stage_params (&s.model, &s.config, &held).dense;
-        times = t[i].zero == 1 || t[i].once ? 1 : 2;
+        times = t[i].once ? 1 : t[i].reduces;
         inside =
-            (t[i].zero == 3 ? 3 * 2 * 4 : t[i].gathers + t[i].reduces) * (start + 8e-6) +
+            (t[i].gathers + t[i].reduces) * (t[i].zero == 3 ? 4 : 1) * (start + 8e-6) +
             (t[i].gathers * 2 + t[i].reduces * gradient) * params / 2 / (100e9 * link);
         between = times * (t[i].messages * (start + 2 * 3 * 12e-6) +
                            2 * 3.0 / 4 * gradient * params / 2 / (10e9 * link));

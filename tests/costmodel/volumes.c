@@ -75,6 +75,7 @@ static void gradients (void **state)
              {1, 1, true, 8 + 2, 3},
              {2, 1, false, 8 * 4 + 2, 9},
              {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
+             {2, 5, false, 4 + 2, 2},
              {3, 5, false, 4 + 2, 2 * 7}};
     struct costmodel_volume v;
     (void) state;
@@ -91,8 +92,12 @@ static void gradients (void **state)
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
         assert_true (v.copy_phases == 0);
     }
-    s.config.zero = 1;
     s.config.deg.pp = 1;
+    s.profile.whole_gradients = true;
+    CLOSE (volume_of (&s).dp_bytes, 4 + 8 * 4, 1e-12);
+    assert_int_equal (volume_of (&s).dp_phases, (1 + 2 * 8) * 32);
+    s.profile.whole_gradients = false;
+    s.config.zero = 1;
     s.profile.time.all_reduced_gradients = true;
     s.profile.memory.gradient_bytes = 2;
     CLOSE (volume_of (&s).dp_bytes, 2 * 4 + 2, 1e-12);
@@ -319,12 +324,19 @@ static void sends (void **state)
     c.schedule = SCHEDULE_1F1B;
     CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
     assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
-    c.zero = 3;
-    CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
     p.compute_of_type = true;
-    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
-    c.deg.pp = 1;
-    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 12, 1e-12);
+    p.memory.gradient_bytes = 4;
+    for (c.zero = 2; c.zero <= 3; c.zero++) { /* beside a pipeline once a step */
+        c.deg.pp = 4;
+        CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
+        CLOSE (costmodel_sync_bare (&p, &c, 12), 4.0 / 6, 1e-12);
+        c.deg.pp = 1;
+        CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
+        CLOSE (costmodel_sync_bare (&p, &c, 12), c.zero == 3 ? 1.0 / 12 : 0, 1e-12);
+    }
+    p.whole_gradients = true;
+    c.zero = 2;
+    CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
 }
 
 int main (void)

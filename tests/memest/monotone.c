@@ -164,7 +164,9 @@ static void check_growth (const struct trial *t, int stage)
     if (!more.model.kinds[1] || t->config.deg.vpp == 1) /* else chunks shift */
         at_most ("a layer less", t, now, stage_of (t, stage, layers + 1).peak_bytes, 0);
     more.config.micro_batch *= 2;
-    if (valid (&more)) {
+    /* Gradients of the only micro-batch need no sum. */
+    if (valid (&more) && (!workload_reduces_once (t->profile, &t->config) ||
+                          workload_microbatches (&more.job, &more.config) > 1)) {
         at_most ("half the micro-batch", t, now,
                  stage_of (&more, stage, layers).peak_bytes, 0);
         at_most ("half the micro-batch, all", t, all, peak_of (&more), 0);

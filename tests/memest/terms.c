@@ -420,6 +420,33 @@ static void flat_step (void **state)
     }
 }
 
+/* Beside a pipeline ZeRO 3 keeps a stage's weights once they are gathered, and ZeRO 2 and 3 sum its
+ * gradients whole, but of the only micro-batch. */
+static void stays_beside_pipeline (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool many = i & 1;
+        int zero = i & 2 ? 3 : 2, pp = i & 4 ? 2 : 1;
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        double n = 3 * workload_layer_params (&s.m, 1), received;
+        struct memest_stage out;
+
+        s.c.deg.dp = 4;
+        s.c.deg.pp = pp;
+        s.c.zero = zero;
+        s.j.global_batch = many ? 16 : 8; /* two sequences at once */
+        s.p.memory.bucket_bytes = 0;
+        out = memory_of (&s);
+        CLOSE (out.weights_bytes, 2 * n / (zero == 3 ? 4 : 1), 1e-9);
+        CLOSE (out.gradients_bytes, 4 * n / (many && pp == 2 ? 1 : 4), 1e-9);
+        received = pp == 2 ? 2 * 2.0 * 2 * s.j.seq * s.m.hidden : 0;
+        CLOSE (out.buffers_bytes,
+               received + (zero == 2 ? 0 : 2 * n / 3 * (pp == 2 ? 3 + 1 : 2 + 1)), 1e-9);
+    }
+}
+
 /* FSDP that does not reduce before the last micro-batch holds whole gradients; frozen weights have
  * gradients where they share a flat parameter with adapters, and the gathered unit's as well. */
 static void whole_gradients (void **state)
@@ -557,6 +584,7 @@ int main (void)
         cmocka_unit_test (ends),           cmocka_unit_test (buffers),
         cmocka_unit_test (states),         cmocka_unit_test (two_peaks),
         cmocka_unit_test (flat_step),      cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (stays_beside_pipeline),
         cmocka_unit_test (offload),        cmocka_unit_test (checkpoints_away),
         cmocka_unit_test (copied_inputs),  cmocka_unit_test (prediction),
     };

@@ -155,22 +155,22 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
                         : 0.0);
 }
 
-/* Scores and their softmax; flash attention keeps a log-sum-exp per row. */
+/* Are there scores in memory?  An encoder-decoder's relative position bias keeps its own. */
+static bool has_scores (const struct memest_shape *w, unsigned parts)
+{
+    return parts & PART_ATTENTION && (!workload_attention_is_flash (w->p->job->attention) ||
+                                      w->p->model->decoder_layers > 0);
+}
+
+/* Scores and their softmax. */
 static double score_token_bytes (const struct memest_shape *w)
 {
     const struct workload_profile *f = w->p->profile;
-    double heads = w->p->model->heads / w->t;
     double per_score = w->p->job->attention == ATTENTION_FUSED
                            ? f->memory.fused_score_bytes
                            : f->memory.score_bytes;
 
-    /* An encoder-decoder's relative position bias keeps its scores. */
-    if (workload_attention_is_flash (w->p->job->attention) &&
-        w->p->model->decoder_layers == 0)
-        return 4.0 * heads;
-    if (workload_recomputes (w->p->config, MODULE_CORE_ATTN))
-        return 0.0;
-    return per_score * w->element * heads * w->p->job->seq;
+    return per_score * w->element * w->p->model->heads / w->t * w->p->job->seq;
 }
 
 /* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
@@ -259,10 +259,23 @@ static double freed_bytes (const struct memest_shape *w, unsigned parts)
     return freed;
 }
 
-/* Scores and the rows of their softmax, where there is attention. */
+/* What a layer keeps of them; flash attention keeps a log-sum-exp per row. */
 static double scores_of (const struct memest_shape *w, unsigned parts)
 {
-    return parts & PART_ATTENTION ? score_token_bytes (w) : 0.0;
+    if (!(parts & PART_ATTENTION))
+        return 0.0;
+    if (!has_scores (w, parts))
+        return 4.0 * w->p->model->heads / w->t;
+    return workload_recomputes (w->p->config, MODULE_CORE_ATTN) ? 0.0
+                                                                : score_token_bytes (w);
+}
+
+/* Those of one layer that is recomputed, with their gradients. */
+static double scores_rebuilt (const struct memest_shape *w, unsigned parts)
+{
+    return has_scores (w, parts) && workload_recomputes (w->p->config, MODULE_CORE_ATTN)
+               ? (1.0 + w->p->profile->memory.recompute_workspace) * score_token_bytes (w)
+               : 0.0;
 }
 
 /* A layer's activations per token (A7), but for what its modules free. */
@@ -306,5 +319,6 @@ double memest_layer_rebuilt (const void *about, unsigned parts)
     const struct memest_shape *w = about;
     double mixer = parts & PART_LINEAR ? mixer_rebuilt (w) : 0.0;
 
-    return w->tokens * w->element * (freed_bytes (w, parts) + mixer);
+    return w->tokens *
+           (w->element * (freed_bytes (w, parts) + mixer) + scores_rebuilt (w, parts));
 }

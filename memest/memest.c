@@ -202,7 +202,8 @@ static double rebuilt_bytes (const struct memest_shape *w,
 {
     double dense, expert;
 
-    if (w->p->config->recompute_modules == 0 && w->p->model->linear == LINEAR_NONE)
+    if (w->p->config->recompute != RECOMPUTE_SELECTIVE &&
+        w->p->model->linear == LINEAR_NONE)
         return 0.0;
     workload_class_sum (w->p->model, held, false, memest_layer_rebuilt, w, &dense);
     workload_class_sum (w->p->model, held, true, memest_layer_rebuilt, w, &expert);

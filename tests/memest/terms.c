@@ -99,7 +99,7 @@ static void dense_layers (void **state)
     }
 }
 
-/* Scores of separate kernels are kept; an encoder-decoder's are under flash attention, too. */
+/* Scores of separate kernels are kept, or recomputed, one layer's with their gradients at a time. */
 static void scores (void **state)
 {
     struct stage s = stage_with ("gpt2-xl", 5, false);
@@ -117,6 +117,10 @@ static void scores (void **state)
             s.j.attention = fused ? ATTENTION_FUSED : ATTENTION_UNFUSED;
             CLOSE (memory_of (&s).activations_bytes - flash,
                    3 * tokens * (kept - 4 * heads), 1e-9);
+            s.c.recompute = RECOMPUTE_SELECTIVE;
+            CLOSE (memory_of (&s).activations_bytes - flash,
+                   tokens * (1.4 * kept - 3 * 4 * heads), 1e-9);
+            s.c.recompute = RECOMPUTE_NONE;
         }
     }
 }

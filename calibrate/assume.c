@@ -26,14 +26,15 @@ static bool has_fp8 (const struct calibrate_run *run)
 }
 
 /* The ZeRO stage, recomputation, precision and attention of the framework; never flash attention on
- * GPUs without bf16, which its kernels do not serve.  A profile that serves a source only by its
- * GPU type says nothing of how it recomputes. */
+ * GPUs without bf16, which its kernels do not serve, unless it is PyTorch's, whose memory-efficient
+ * kernel does.  A profile that serves a source only by its GPU type says nothing of how it
+ * recomputes. */
 static void take_defaults (struct calibrate_run *run, const struct workload_profile *p)
 {
     bool flash = true, served = calibrate_serves (p, run), able = served;
 
     for (int i = 0; i < run->n_parts; i++) {
-        flash = flash && run->part[i].type->bf16_flop_per_s > 0;
+        flash = flash && (p->flash2 || run->part[i].type->bf16_flop_per_s > 0);
         able = able && costmodel_matrix_rate (run->part[i].type, p->precision) > 0;
     }
     if (!run->zero_said)
@@ -277,12 +278,22 @@ static const struct calibrate_way *likeliest (const struct calibrate_run *run,
     return best ? best : most;
 }
 
+/* Whether gradients of several micro-batches are summed whole (no_sync) is the user's choice: whom
+ * that leaves no memory has them reduced after each. */
+static void open_sums (struct calibrate_run *run, const struct workload_profile *p)
+{
+    if (run->facts.whole_gradients == CHOICE_PROFILE && p->whole_gradients &&
+        calibrate_need (run, p, MEMEST_LINKWISE) > run->gpu_bytes)
+        run->facts.whole_gradients = CHOICE_NO;
+}
+
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p)
 {
     take_defaults (run, p);
     if (calibrate_names_source (p, run->source))
         return;
     open_degrees (run, p);
+    open_sums (run, p);
     run->n_ways = 1;
     run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,
                                          run->config.recompute, run->job.precision, 1.0};

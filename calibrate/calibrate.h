@@ -40,6 +40,7 @@ struct calibrate_facts {
     enum workload_choice fused_experts;     /* with their activation in one kernel */
     enum workload_choice fused_rotary;      /* rotary embeddings in one kernel */
     enum workload_choice fused_accumulation; /* of gradients, into the products */
+    enum workload_choice whole_gradients;    /* of several micro-batches (no_sync) */
 };
 
 /** One measured run: a row of a runs file that could be understood. */

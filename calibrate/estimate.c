@@ -106,7 +106,7 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
 /* Megatron-Core under another name. */
 static bool on_megatron (const char *framework)
 {
-    static const char *const names[] = {"megatron", "mcore", "primus", "mindspeed"};
+    static const char *const names[] = {"megatron", "mcore", "primus", "mindspeed", "flagscale"};
     bool is = false;
 
     for (size_t i = 0; i < COUNT_OF (names); i++)
@@ -303,6 +303,7 @@ static void take_facts (const struct calibrate_run *run, struct workload_profile
     take_choice (f->fused_experts, &own->fused_experts);
     take_choice (f->fused_rotary, &own->fused_rotary);
     take_choice (f->fused_accumulation, &own->fused_accumulation);
+    take_choice (f->whole_gradients, &own->whole_gradients);
     take_bytes (f->half_gradients, HALF_GRADIENT, WHOLE_GRADIENT,
                 &own->memory.gradient_bytes);
     take_bytes (f->quantised_weights, QUANTISED_WEIGHT, COPIED_WEIGHT,

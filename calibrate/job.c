@@ -293,7 +293,8 @@ static const char *read_facts (const struct row *r, struct calibrate_run *run)
                  {"fp8-param-gather", &f->quantised_weights},
                  {"use-transformer-engine-op-fuser", &f->fused_experts},
                  {"fused-rotary", &f->fused_rotary},
-                 {"fused-accumulation", &f->fused_accumulation}};
+                 {"fused-accumulation", &f->fused_accumulation},
+                 {"no-sync", &f->whole_gradients}};
 
     for (size_t i = 0; i < COUNT_OF (facts); i++)
         if (!read_choice (r, facts[i].key, facts[i].choice))

@@ -284,6 +284,52 @@ static void states (void **state)
     text_free (&t);
 }
 
+/* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */
+static void summed_whole (void **state)
+{
+    static const struct {
+        const char *gpus, *notes;
+        bool whole;
+    } t[] = {{"gpus=16", "notes=", true},
+             {"gpus=16", "notes=no-sync=false", false},
+             {"gpus=256", "notes=", false}, /* as said, 70B in 16 bits are more than a GPU */
+             {"gpus=256", "notes=no-sync=true", true}};
+    struct workload_profile p = profile_of ("fsdp");
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE ("framework=fsdp", "zero=3", "tp=1", "pp=1", "global_batch=512",
+                 "recompute=full", "attention=flash", t[i].gpus, t[i].notes,
+                 i < 2 ? "layers=32" : "layers=320");
+        struct workload_profile own;
+
+        own = calibrate_profile_as_said (&r.run[0], &p);
+        assert_int_equal (own.whole_gradients, t[i].whole);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* GPUs without bf16 have no kernel of flash attention's but PyTorch's memory-efficient one. */
+static void kernels_of_old (void **state)
+{
+    static const char *const framework[] = {"framework=fsdp", "framework=megatron-deepspeed",
+                                            "framework=nemo"};
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct calibrate_runs r =
+            ONE (framework[i], "gpu=V100", "gpu_mem_gb=32", "precision=fp16");
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_int_equal (r.run[0].job.attention,
+                          i == 0 ? ATTENTION_FLASH : ATTENTION_FUSED);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A framework may recompute only where it shards the weights. */
 static void recomputed_where_sharded (void **state)
 {
@@ -404,6 +450,8 @@ int main (void)
                                        cmocka_unit_test (mesh),
                                        cmocka_unit_test (dated),
                                        cmocka_unit_test (losses),
+                                       cmocka_unit_test (summed_whole),
+                                       cmocka_unit_test (kernels_of_old),
                                        cmocka_unit_test (recomputed_where_sharded),
                                        cmocka_unit_test (driver_sees_the_cache)};
 

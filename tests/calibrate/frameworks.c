@@ -23,6 +23,8 @@ static void profiles (void **state)
                  {"source=lab", "framework=TORCH_TITAN 0.2", "torchtitan"},
                  {"source=lab", "framework=GPT-NeoX", "megatron-deepspeed-composed"},
                  {"source=lab", "framework=levanter", "xla"},
+                 {"source=lab", "framework=Alpa", "xla"},
+                 {"source=lab", "framework=Stanford Alpaca", "fsdp"},
                  {"source=lab", "framework=LitGPT", "litgpt"},
                  {"source=TorchTitan_x", "framework=", "torchtitan"},
                  {"source=NeMo_24.07_perf", "framework=torchtitan", "nemo-h100"}};

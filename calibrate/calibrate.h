@@ -484,6 +484,11 @@ double calibrate_time_coverage (const struct calibrate_runs *runs,
  *  @return a new reference; NULL: out of memory */
 json_t *calibrate_record (const struct workload_profile *p, const char *gpu);
 
+/** What a step's spread grows by on a GPU type, squares added, where its constants are data sheets'
+ *  and its kin's alone: no run on record has a step time on it, nor on the same GPU with other
+ *  memory, and nothing of it was measured; else 0. */
+double calibrate_type_spread (const struct topology_gpu_type *t);
+
 /** Out-of-memory labels beside what `by` says: a run is said to run out when its need
  *  reaches `threshold` times the GPU's memory (1: probability .5; Fujii's rule: .8). */
 enum status calibrate_memory_labels (const struct calibrate_runs *runs,

@@ -20,7 +20,7 @@ static const struct calibrate_unit gib[] = {
 /* Whose case tells bits from bytes, in cells and in names of columns. */
 static const struct calibrate_unit gbits[] = {
     {"Gbps", 1}, {"gbps", 1}, {"Gbit/s", 1}, {"Gbits/s", 1}, {"Tbps", 1000},
-    {"Gb/s", 1}, {"GB/s", 8}, {"GBps", 8},   {NULL, 0}};
+    {"Gb/s", 1}, {"GB/s", 8}, {"GBps", 8},   {"G", 1},       {NULL, 0}};
 static const struct calibrate_unit rates[] = {
     {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},  {"tokens/s", 1},
     {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {NULL, 0}};

@@ -251,6 +251,8 @@ double calibrate_time_spread (const struct calibrate_run *run,
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)
         return p->time.residual;
+    if (!fitted)
+        spread = hypot (spread, calibrate_type_spread (slowest_type (run)));
     return hypot (hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0),
                   run->assumed);
 }

@@ -54,7 +54,7 @@ static const struct {
     {CELL_RECOMPUTE,
      "true yes on 1 all enabled fullac ac activationcheckpointing "
      "gradientcheckpointing fullactivationcheckpointing fullrecompute "
-     "fullrecomputation checkpointing",
+     "fullrecomputation checkpointing fac alllayers everylayer block uniform",
      "full"},
     {CELL_RECOMPUTE,
      "sac selectiveac selectiveactivationcheckpointing selectiverecompute "
@@ -91,6 +91,25 @@ static void plain_digits (const char *s, bool decimal, char *out, size_t size)
     out[n] = '\0';
 }
 
+/* What stands behind a number of things each of which has some: the 400 of "8x400", "8 * 400G".
+ * @param[in,out] end  behind the first number, then behind the second */
+static double times (const struct calibrate_column *c, char **end)
+{
+    char *at = *end + strspn (*end, " "), *behind;
+    double each;
+
+    if (strcmp (c->name, "gpus") != 0 && strcmp (c->name, "inter_node_gbps") != 0)
+        return 1.0;
+    if (*at != 'x' && *at != 'X' && *at != '*')
+        return 1.0;
+    at += 1 + strspn (at + 1, " ");
+    each = *at >= '0' && *at <= '9' ? strtod (at, &behind) : 0.0;
+    if (!(each > 0.0))
+        return 1.0;
+    *end = behind;
+    return each;
+}
+
 /* "~8,192", "10.5 s", "128K", "45 %", "10.5 (mean)", "10.5 +- 0.2" as plain numbers.
  * @return false: it is none of these, or plain already */
 static bool tidy (const char *cell, const struct calibrate_column *c, double factor,
@@ -105,6 +124,7 @@ static bool tidy (const char *cell, const struct calibrate_column *c, double fac
     x = strtod (said, &end);
     if (!strchr ("+-.0123456789", said[0]) || end == said || !isfinite (x))
         return false;
+    x *= times (c, &end);
     end += strspn (end, " ");
     snprintf (unit, sizeof unit, "%.*s", (int) strcspn (end, "(+\xc2"), end);
     for (size_t n = strlen (unit); n > 0 && unit[n - 1] == ' ';)

@@ -67,3 +67,38 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu)
     json_decref (profiles);
     return out;
 }
+
+/* How far a GPU's share of its peak may be off before anybody ran on it: the joint fit's prior of a
+ * generation with few runs (joint.c). */
+#define SPREAD_TYPE 0.12
+
+/* Letters of a type's name before its memory ("a100-sxm4" of a100-sxm4-80g). */
+static size_t without_memory (const char *name)
+{
+    const char *end = strrchr (name, '-');
+
+    return end && strspn (end + 1, "0123456789") > 0 && end[strlen (end) - 1] == 'g'
+               ? (size_t) (end - name)
+               : strlen (name);
+}
+
+double calibrate_type_spread (const struct topology_gpu_type *t)
+{
+    const struct text_shipped *s = calibrate_shipped_record;
+    const char *name = t->like ? t->like->name : t->name;
+    size_t letters = without_memory (name), k;
+    bool seen = t->measured != NULL;
+    json_t *doc = NULL, *one;
+
+    if (!seen && json_parse (s->name, s->text, strlen (s->text), &doc, NULL) == ST_OK)
+        json_array_foreach (json_object_get (doc, "records"), k, one)
+        {
+            const char *gpu = json_member_text (one, "gpu");
+
+            seen = seen || (json_integer_value (json_object_get (one, "steps")) > 0 &&
+                            without_memory (gpu) == letters &&
+                            strncmp (gpu, name, letters) == 0);
+        }
+    json_decref (doc);
+    return seen ? 0.0 : SPREAD_TYPE;
+}

@@ -58,6 +58,33 @@ static void unknown (void **state)
     calibrate_runs_release (&r);
 }
 
+/* A GPU type of which no run is on record, nor of its kin with other memory, has wider intervals,
+ * unless it was measured. */
+static void types_on_record (void **state)
+{
+    static const struct {
+        const char *gpu;
+        bool seen;
+    } known[] = {{"h100-sxm5-80g", true}, {"h200-sxm-141g", true},  {"a100-sxm4-40g", true},
+                 {"rtx-4090", true},      {"rtx-5090", false},      {"h100-pcie-80g", false},
+                 {"h20-96g", false},      {"a100-pcie-80g", false}, {"mi355x", false}};
+    json_t *by = json_object ();
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct topology_gpu_type t = *topology_gpu_type_builtin (known[i].gpu), mine = t;
+
+        CLOSE (calibrate_type_spread (&t), known[i].seen ? 0 : .12, 0);
+        snprintf (mine.name, sizeof mine.name, "mine");
+        CLOSE (calibrate_type_spread (&mine), .12, 0);
+        mine.like = &t;
+        CLOSE (calibrate_type_spread (&mine), known[i].seen ? 0 : .12, 0);
+        mine.measured = by;
+        CLOSE (calibrate_type_spread (&mine), 0, 0);
+    }
+    json_decref (by);
+}
+
 /* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may have
  * run; Megatron's forks are not its recipes.  Megatron-Core is what plans are for, with their
  * spread. */
@@ -561,6 +588,7 @@ int main (void)
         cmocka_unit_test (networks),       cmocka_unit_test (silent_recompute),
         cmocka_unit_test (peaks),          cmocka_unit_test (fits),
         cmocka_unit_test (steps),          cmocka_unit_test (unknown),
+        cmocka_unit_test (types_on_record),
         cmocka_unit_test (unnamed),        cmocka_unit_test (rounds),
         cmocka_unit_test (releases),       cmocka_unit_test (captures),
         cmocka_unit_test (captured_parts), cmocka_unit_test (fused),

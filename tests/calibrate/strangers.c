@@ -358,6 +358,8 @@ static void words (void **state)
              {"recompute=off", -1, RECOMPUTE_NONE},
              {"recompute=None", -1, RECOMPUTE_NONE},
              {"recompute=Full", -1, RECOMPUTE_FULL},
+             {"recompute=every layer", -1, RECOMPUTE_FULL},
+             {"recompute=uniform", -1, RECOMPUTE_FULL},
              {"recompute=SAC", -1, RECOMPUTE_SELECTIVE}};
     (void) state;
 
@@ -369,6 +371,38 @@ static void words (void **state)
         else
             assert_int_equal (r.run[0].config.recompute, t[i].recompute);
         calibrate_runs_release (&r);
+    }
+}
+
+/* So many things of so much each, where a cell is of what all have. */
+static void products (void **state)
+{
+    static const struct {
+        const char *gpus, *network;
+        int n;
+        double gbps; /* 0: not read */
+    } t[] = {{"gpus=16", "inter_node_gbps=800", 16, 800},
+             {"gpus=2x8", "inter_node_gbps=8x100", 16, 800},
+             {"gpus=4 x 8", "inter_node_gbps=8 * 400G", 32, 3200},
+             {"gpus=2*8 GPUs", "inter_node_gbps=4x25 GB/s", 16, 800}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].gpus, t[i].network);
+
+        assert_int_equal (r.run[0].gpus, t[i].n);
+        CLOSE (r.run[0].part[0].inter_bytes_per_s, t[i].gbps / 8 * 1e9, 1e-12);
+        calibrate_runs_release (&r);
+    }
+    for (int i = 0; i < 2; i++) { /* of nothing further, or of a micro-batch */
+        struct calibrate_runs r;
+        struct error err = {""};
+        struct text text = {0};
+
+        text_add (&text, "%s\n", RUNS_HEADER);
+        ROW (&text, i ? "micro_batch=2x2" : "gpus=2x");
+        assert_int_equal (runs_read (text_str (&text), &r, &err), ST_INVALID);
+        text_free (&text);
     }
 }
 
@@ -599,7 +633,7 @@ int main (void)
         cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
         cmocka_unit_test (rates),         cmocka_unit_test (batches),
         cmocka_unit_test (same),          cmocka_unit_test (networks),
-        cmocka_unit_test (splits),        cmocka_unit_test (words),
+        cmocka_unit_test (splits),        cmocka_unit_test (words), cmocka_unit_test (products),
         cmocka_unit_test (nothing),       cmocka_unit_test (refused),
         cmocka_unit_test (told),          cmocka_unit_test (shapes),
         cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),

@@ -1,21 +1,21 @@
 /* torchrun: agents under the static rendezvous.
  *
- * An agent's ranks are consecutive, and begin where those of the agents before it end.  Where
- * every node holds one block of ranks, of any size, there is an agent per node; otherwise one
- * per rank, which can order them in any way.  The c10d rendezvous would sort hosts by name
- * instead. */
+ * An agent's ranks are consecutive, and begin where those of the agents before it end: there is
+ * one for every run of ranks on one node, of any length.  The c10d rendezvous would sort hosts by
+ * name instead. */
 #include "launch/launch_private.h"
 
 static enum status write_torchrun (const struct launch_input *in, struct launch_files *f,
                                    struct text *readme, struct error *err)
 {
     const struct workload_plan *p = in->plan;
-    bool by_node = launch_by_node (in);
     struct text *agents = launch_file (f, "torchrun/agents.txt", 0644);
 
     (void) err;
     for (int r = 0, agent = 0, ranks; r < p->n_ranks; r += ranks, agent++) {
-        ranks = by_node ? in->ranks_on_node[in->cluster->node_of_gpu[in->gpu[r]]] : 1;
+        for (ranks = 1; r + ranks < p->n_ranks; ranks++)
+            if (launch_node_of (in, r + ranks) != launch_node_of (in, r))
+                break;
         text_add (agents, "%s %d %d\n", p->place[r].node, agent, ranks);
     }
     launch_script (f, "torchrun/node.sh", "torchrun-node.sh");
@@ -30,8 +30,8 @@ static enum status write_torchrun (const struct launch_input *in, struct launch_
               "\nPROGRAM is an executable, as in `torchrun/node.sh python3 train.py`.  "
               "LINKWISE_TORCHRUN\nis the command (default torchrun), where it needs "
               "options of its own.\n",
-              by_node ? "one agent per host"
-                      : "one agent per rank, since\nranks are interleaved across hosts");
+              launch_by_node (in) ? "one agent per host"
+                                  : "an agent for every run\nof ranks on one host");
     return ST_OK;
 }
 

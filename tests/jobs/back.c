@@ -7,7 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "jobs/jobs.h"
 
-#define PLANS 1500
+#define PLANS 600
 #define COUNT_OF(ARRAY) ((int) (sizeof (ARRAY) / sizeof *(ARRAY)))
 
 /* ---- random plans ---- */

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Real torchrun agents over interleaved hosts, whose ranks form a gloo group in the long form, and
-# plain env:// processes, which meet where they are told to; agents also start ranks host by host,
-# with 1 and 3 of them by turns: every rank is on the planned host and GPU, which is its device
-# LOCAL_RANK.
+# Real torchrun agents, of which two are on one host, with unlike numbers of ranks, and plain env://
+# processes on interleaved hosts, which meet where they are told to; in the long form agents on
+# interleaved hosts, too, and their ranks form a gloo group: every rank is on the planned host and
+# GPU, which is its device LOCAL_RANK.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts
@@ -22,7 +22,7 @@ done
 result $? "interleaved ranks have an agent each" "$T/interleaved/launch/torchrun/agents.txt"
 [ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = $hosts ]
 result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
-[ "$(awk '{ print $2 ":" $3 }' "$T/unlike/launch/torchrun/agents.txt" | paste -sd' ')" = "$([ $hosts = 2 ] && echo "0:1 1:3" || echo "0:1 1:3 2:1 3:3")" ]
+[ "$(awk '{ print $2 ":" $3 }' "$T/unlike/launch/torchrun/agents.txt" | paste -sd' ')" = "0:1 1:1 2:2$([ $hosts = 2 ] || echo " 3:1 4:1 5:2")" ]
 result $? "... also where they hold unlike numbers of ranks" "$T/unlike/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
@@ -59,7 +59,7 @@ assert one.item() == world == int(os.environ["WORLD_SIZE"])
 if rank == 0:
     print("\n".join(places))
 P
-# env:// starts every rank by itself, whatever the order; whole hosts are unlike ones, made simpler.
+# env:// starts every rank by itself, whatever the order; the other orders are the unlike one, made simpler.
 # how ORDER WAY: what its ranks do.
 how() {
     case $1-$2 in
@@ -70,7 +70,7 @@ how() {
 }
 ways() {
     case $1 in
-    interleaved) echo torchrun env ;;
+    interleaved) echo ${LINKWISE_LONG:+torchrun} env ;;
     unlike) echo torchrun ;;
     nodes) [ -z "$LINKWISE_LONG" ] || echo torchrun ;;
     esac

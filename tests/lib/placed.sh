@@ -3,8 +3,8 @@
 #     placed DIR HOSTS GPUS [ORDER]   a cluster of hosts h1..hHOSTS in DIR/cluster.json, a plan on
 #                                     all their GPUs in DIR/plan.json.  ORDER of the ranks:
 #                                     interleaved (default: shuffled, none of two neighbours on
-#                                     one host), nodes (whole hosts, shuffled), or unlike (whole
-#                                     hosts, with 1 and 2 GPUS - 1 ranks by turns)
+#                                     one host), nodes (whole hosts, shuffled), or unlike (of two
+#                                     hosts one has 1 rank, amid the 2 GPUS - 1 of the other)
 #     hosts_cluster HOSTS GPUS        such a cluster alone, printed; links of four speeds
 #     same_as_map DIR REPORT          `rank host gpu` lines of REPORT are DIR/launch/map.txt
 hosts_cluster() {
@@ -47,7 +47,10 @@ if order == "nodes":
     place = [(h, g) for h in names for g in random.sample(range(gpus), gpus)]
 elif order == "unlike":
     most = 2 * gpus - 1
-    place = [(h, g) for i, h in enumerate(names) for g in random.sample(range(most), (1, most)[i % 2])]
+    place = []
+    for one, other in zip(names[::2], names[1::2]):
+        around = [(other, g) for g in random.sample(range(most), most)]
+        place += around[:1] + [(one, random.randrange(most))] + around[1:]
 else:
     rounds = [random.sample(range(gpus), gpus) for h in names]
     place = []

@@ -34,6 +34,7 @@ found=
 # The host's name: in a pod the node's, which the manifest passes.
 me=${LINKWISE_NODE:-}
 [ -n "$me" ] || { [ -n "${LINKWISE_NODE_FILE:-}" ] && me=$(cat "$LINKWISE_NODE_FILE"); }
+[ -n "$me" ] || { read -r me </proc/sys/kernel/hostname; } 2>/dev/null
 me=${me:-$(uname -n)}
 
 # The host's name in the cluster, all of whose hosts are in hosts.txt (host gpu gpu ...), also
@@ -79,8 +80,11 @@ told() {
     elif [ -n "${MPI_LOCALRANKID:-}" ]; then
         turn=$MPI_LOCALRANKID size=${MPI_LOCALNRANKS:-} world=${PMI_SIZE:-}
     else
-        turn=${SLURM_LOCALID:-} world=${SLURM_NTASKS:-}
-        size=$(printf '%s\n' "${SLURM_GTIDS:-}" | awk -F, '/^[0-9]+(,[0-9]+)*$/ { print NF }')
+        turn=${SLURM_LOCALID:-} world=${SLURM_NTASKS:-} size=
+        case ${SLURM_GTIDS:-} in
+        '' | ,* | *, | *,,* | *[!0-9,]*) ;;
+        *) size=$(IFS=, && set -- $SLURM_GTIDS && echo $#) ;;
+        esac
     fi
     case $turn,$size,$world in
     ,* | *, | *,,* | *[!0-9,]* | *,*,*,*) fail "the launcher does not tell local rank, ranks on the node and ranks: found \"$turn\", \"$size\" and \"$world\"" ;;
@@ -117,9 +121,30 @@ if [ "$1" = --where ]; then
     exit 0
 fi
 
-# What follows finds, beside the rank: world, host; the GPUs of the host's ranks in their order,
-# with commas; this rank's place among them (turn) and how many they are (size); the node's
-# place (node) among all (nodes), empty where the launcher does not tell.
+# As CUDA takes GPUs: UUIDs where the cluster file has those of all, else indices in PCI bus
+# order.  A process is given one MIG instance, however many are listed.
+# Beside them, the GPU's NUMA node.
+uuids=$here/gpu-uuid.txt numas=$here/gpu-numa.txt
+[ -f "$uuids" ] || uuids=/dev/null
+[ -f "$numas" ] || numas=/dev/null
+devices='
+    part == 3 && $1 "" == host { uuid[$2] = $3 }
+    part == 4 && $1 "" == host { numa[$2] = $3 }
+    function devices(gpus, turn,   n, k, known, gpu, device, list, sees) {
+        n = split(gpus, gpu, ",")
+        for (k = 1; k <= n; k++) known += gpu[k] in uuid
+        for (k = 1; k <= n; k++) {
+            device[k] = known == n ? uuid[gpu[k]] : gpu[k]
+            list = list (k > 1 ? "," : "") device[k]
+            if (device[k] ~ /^MIG-/) sees = "one"
+        }
+        return (sees ? sees : "node") " " gpu[turn + 1] " " device[turn + 1] " " list " " numa[gpu[turn + 1]]
+    }'
+
+# What follows finds, beside the rank: world, host; the host's GPUs in the order of its ranks, as
+# above; this rank's place among them (turn) and how many they are (size); the node's place (node)
+# among all (nodes), empty where the launcher does not tell.  One awk reads all tables: to start
+# one takes longer than most of what it does.
 if [ "$placement" = launcher ]; then
     host=$(own_name)
     host=${host:-$me}
@@ -132,25 +157,33 @@ if [ "$placement" = launcher ]; then
     # A host that hosts.txt does not have is taken to have as many GPUs as ranks.
     hosts=$here/hosts.txt
     [ -f "$hosts" ] || hosts=/dev/null
-    gpus=$(awk -v h="$host" -v size="$size" '
-        $1 "" == h { known = 1; n = NF - 1; for (k = 0; k < n; k++) gpu[k] = $(k + 2); exit }
+    line=$(awk -v host="$host" -v size="$size" -v turn="$turn" '
+        part == 1 && !known && $1 "" == host { known = 1; n = NF - 1; for (k = 0; k < n; k++) own[k] = $(k + 2) }
         END {
             for (k = 0; k < size && (!known || k < n); k++)
-                printf "%s%s", k ? "," : "", known ? gpu[k] : k
-            exit known && n < size
-        }' "$hosts") && [ "$turn" -lt "$size" ] ||
-        fail "the launcher started local rank $turn of $size on $host, whose GPUs in $hosts are ${gpus:-none}"
+                gpus = gpus (k ? "," : "") (known ? own[k] : k)
+            if (turn >= size || known && n < size) {
+                print gpus
+                exit 1
+            }
+            print devices(gpus, turn)
+        }'"$devices" part=1 "$hosts" part=3 "$uuids" part=4 "$numas") ||
+        fail "the launcher started local rank $turn of $size on $host, whose GPUs in $hosts are ${line:-none}"
+    read -r sees gpu device devices numa <<E
+$line
+E
 else
     # The host first; then its ranks, and the hosts up to its first one.
     line=$(awk -v r="$rank" '
         part == 1 && $1 == 0 { master = $2 }
         part == 1 { if ($1 == r) host = $2 ""; world++; next }
         host == "" { exit }
-        !($2 in seen) { seen[$2]; if ($2 "" == host) node = nodes; nodes++ }
-        $2 "" == host { if ($1 == r) turn = size; gpus = gpus (size++ ? "," : "") $3 }
-        END { if (host != "") print host, turn + 0, size, node + 0, nodes, world, master, gpus }' part=1 "$here/map.txt" part=2 "$here/map.txt")
+        part == 2 && !($2 in seen) { seen[$2]; if ($2 "" == host) node = nodes; nodes++ }
+        part == 2 && $2 "" == host { if ($1 == r) turn = size; gpus = gpus (size++ ? "," : "") $3 }
+        END { if (host != "") print host, turn + 0, size, node + 0, nodes, world, master, devices(gpus, turn) }'"$devices" \
+        part=1 "$here/map.txt" part=2 "$here/map.txt" part=3 "$uuids" part=4 "$numas")
     [ -n "$line" ] || fail "rank $rank is not in $here/map.txt"
-    read -r host turn size node nodes world first gpus <<E
+    read -r host turn size node nodes world first sees gpu device devices numa <<E
 $line
 E
     if [ "${LINKWISE_ANY_HOST:-0}" != 1 ] && [ "$me" != "$host" ]; then
@@ -161,28 +194,6 @@ E
     MASTER_ADDR=${MASTER_ADDR:-$first}
 fi
 
-# As CUDA takes them: UUIDs where the cluster file has those of all, else indices in PCI bus
-# order.  A process is given one MIG instance, however many are listed.
-# Beside them, the GPU's NUMA node.
-uuids=$here/gpu-uuid.txt numas=$here/gpu-numa.txt
-[ -f "$uuids" ] || uuids=/dev/null
-[ -f "$numas" ] || numas=/dev/null
-read -r sees gpu device devices numa <<E
-$(awk -v h="$host" -v gpus="$gpus" -v turn="$turn" '
-    $1 "" != h { next }
-    part == 1 { uuid[$2] = $3 }
-    part == 2 { numa[$2] = $3 }
-    END {
-        n = split(gpus, gpu, ",")
-        for (k = 1; k <= n; k++) known += gpu[k] in uuid
-        for (k = 1; k <= n; k++) {
-            device[k] = known == n ? uuid[gpu[k]] : gpu[k]
-            list = list (k > 1 ? "," : "") device[k]
-            if (device[k] ~ /^MIG-/) sees = "one"
-        }
-        print sees ? sees : "node", gpu[turn + 1], device[turn + 1], list, numa[gpu[turn + 1]]
-    }' part=1 "$uuids" part=2 "$numas")
-E
 [ "$sees" = node ] && sees=${LINKWISE_VISIBLE:-node}
 case $sees in
 node) ;;

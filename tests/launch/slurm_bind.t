@@ -59,10 +59,7 @@ while read -r name _; do
         { unset LINKWISE && mount --bind readonly/folder readonly/folder && mount -o remount,ro,bind readonly/folder; }
     submit "$PWD/$name" launch "$hosts"
 done <ways
-for i in $(seq 1000); do
-    [ "$(squeue -h | wc -l)" = 0 ] && break
-    pause 1
-done
+slurm_idle
 S2
 in_sandbox "$T/inside.sh" "$T" $jobs >"$T/sandbox.out" 2>&1
 

@@ -44,11 +44,8 @@ for name in train strange other ../train; do
     job=job.sh
     [ "$name" = train ] || job=$1/plain.sh
     sbatch --parsable -J "$name" -N 4 --exclusive -w h2,h3,h5,h6 -o "$1/$file.out" -e "$1/$file.err" "$job" >"$file.id"
-    for i in $(seq 300); do
-        [ "$(squeue -h | wc -l)" = 0 ] && break
-        pause 0.5
-    done
 done
+slurm_idle
 sinfo -h -N -o '%N %t' | sort -u >states
 S
 printf '#!/bin/sh\nsrun -N 4 hostname\n' >"$T/plain.sh"

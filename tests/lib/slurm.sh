@@ -3,8 +3,9 @@
 #     slurm_up GPUS h1 h2 ...   one slurmctld here and one slurmd in each host's namespace, each
 #                               with GPUS fake GPUs (a host may say h1:GPUS for itself);
 #                               returns when all nodes are idle; $SLURM_MORE goes into slurm.conf
+#     slurm_idle                returns when no job is left
 slurm_up() {
-    local gpus=$1 slurm=$hosts_dir/slurm list i h n most=0 nodes=''
+    local gpus=$1 slurm=$hosts_dir/slurm list idle i h n most=0 nodes=''
     shift
     list=$(IFS=,; echo "${*%:*}")
     mkdir -p "$slurm/state" "$slurm/log"
@@ -58,14 +59,26 @@ GresTypes=gpu
 ${SLURM_MORE:-}
 ${nodes}PartitionName=all Nodes=$list Default=YES MaxTime=5 State=UP
 C
+    # For every batch job Slurm starts a login shell, to read what its profile sets.
+    for i in /etc/profile ~root/{.bash_profile,.bash_login,.profile,.bashrc}; do
+        [ ! -e "$i" ] || mount --bind /dev/null "$i"
+    done
     slurmctld -D -f "$SLURM_CONF" >"$slurm/log/ctld.out" 2>&1 &
     for h in "${@%:*}"; do
         "$HOSTS_RSH" "$h" "exec slurmd -D -f $SLURM_CONF -N $h" >"$slurm/log/$h.out" 2>&1 &
     done
-    for i in $(seq 100); do
-        [ "$(sinfo -h -N -t idle -o %N 2>/dev/null | sort -u | wc -l)" = $# ] && return
-        pause 0.5
+    for i in {1..50}; do
+        mapfile -t idle < <(sinfo -h -N -t idle -p all -o %N 2>/dev/null)
+        [ ${#idle[@]} = $# ] && return
+        pause 1
     done
     cat "$slurm"/log/*
     return 1
+}
+slurm_idle() {
+    local i
+    for i in {1..300}; do
+        [ -n "$(squeue -h)" ] || return
+        pause 2
+    done
 }

@@ -7,7 +7,7 @@
 mkdir "$T/before"
 cp examples/clusters/h100-10.json examples/models/llama-2-70b.json "$T/before/"
 head -n 30 examples/runs/bloom.csv >"$T/before/runs.csv"
-job="--seq 4096 --global-batch 80 --tp 8 --threads 1"
+job="--seq 4096 --global-batch 80 --tp 8 --schedule 1f1b --threads 1"
 (
     cd "$T/before" || exit
     $L plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o plan.json
@@ -17,33 +17,28 @@ job="--seq 4096 --global-batch 80 --tp 8 --threads 1"
     echo old | tee new.json >mine.json
 ) >/dev/null
 
-# Names that a killed process may leave.
-left() { grep -vE '\.[A-Za-z0-9]{6}$|\.linkwise-new/'; }
-files() { (cd "$1" && find . -type f ! -name out ! -name err | left); }
-# of FOLDER: every file of the faulty run is one of the two, by name and bytes.
-each_old_or_new() {
-    local f
-    for f in $(files "$T/faulty"); do
-        cmp -s "$T/faulty/$f" "$T/before/$f" || cmp -s "$T/faulty/$f" "$T/after/$f" ||
-            { [[ $name =~ plan|bind ]] && $L check "$T/faulty/$f" >/dev/null; } || echo "$f is neither old nor new"
-    done
-}
+# The files of FOLDER below $T and their digests, without names that a killed process may leave.
 # A plan says how long its search took.
 sums() {
-    [ ! -e "$1/new.json" ] || sed -i '/"seconds":/d' "$1/new.json"
-    (cd "$1" && files . | sort | xargs sha256sum)
+    [ ! -e "$T/$1/new.json" ] || sed -i '/"seconds":/d' "$T/$1/new.json"
+    (cd "$T/$1" && find . -type f ! -name out ! -name err | grep -vE '\.[A-Za-z0-9]{6}$|\.linkwise-new/' | sort | xargs sha256sum)
+}
+part() { grep -F "  ./$1/" <<<"$2"; } # FOLDER SUMS: those in it
+# Every file is one of the two, by name and bytes; a FOLDER with a seal is all old or all new.
+each_old_or_new() { # SUMS FOLDER...
+    local folder now
+    grep -vxF -e "$was" -e "$will" <<<"$1" | sed 's/$/ is neither old nor new/'
+    for folder in "${@:2}"; do
+        [ -e "$T/faulty/$folder/$SEAL" ] || continue
+        now=$(part "$folder" "$1")
+        [ "$now" = "$(part "$folder" "$was")" ] || [ "$now" = "$(part "$folder" "$will")" ] || echo "$folder is a mixture with a seal"
+    done
 }
 # What the same command makes of what is left there.
 again() {
     (cd "$T/faulty" && $L $command >out 2>err </dev/null) || echo "cannot be run again: $(cat "$T/faulty/err")"
-    diff <(sums "$T/after") <(sums "$T/faulty")
+    diff <(echo "$will") <(sums faulty)
     find "$T/faulty" -name .linkwise-new
-}
-one_plan() { # FOLDER: with a seal it is all old or all new
-    local now
-    [ -e "$T/faulty/$1/$SEAL" ] || return
-    now=$(sums "$T/faulty/$1")
-    [ "$now" = "$(sums "$T/before/$1" 2>&1)" ] || [ "$now" = "$(sums "$T/after/$1")" ] || echo "$1 is a mixture with a seal"
 }
 SEAL=$(sed -n 's/.*LAUNCH_SEAL "\(.*\)".*/\1/p' launch/*.h)
 
@@ -53,7 +48,8 @@ holds() { # RC
         # Nothing has changed, nothing is left, and it was said.
         { diff -r -x out -x err "$T/before" "$T/faulty"; [ -s "$T/faulty/err" ] || echo "no message"; [ "$1" = 1 ] || echo "a signal"; } | wrong
     else
-        { each_old_or_new; one_plan used; one_plan launch; again; } | wrong
+        was=$(sums before) will=$(sums after)
+        { each_old_or_new "$(sums faulty)" used launch; again; } | wrong
     fi
 }
 for fault in kill full; do

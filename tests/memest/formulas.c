@@ -64,6 +64,17 @@ static void korthikanti_layer (void **state)
     CLOSE (layer_of (&m, &j, &c, 0), eq[1].bytes, 1e-12);
 }
 
+/* The last of the layers, of which DeepSeek's first ones have no experts. */
+static double freed_of_layer (const struct workload_model *m, const struct workload_job *j,
+                              int tp, const char *modules)
+{
+    struct workload_config c = config_of (tp, 1, 1, 1);
+    double whole = layer_of (m, j, &c, 0);
+
+    assert_true (workload_recompute_parse (modules, &c));
+    return whole - layer_of (m, j, &c, 0);
+}
+
 /* What modules free of a layer (A19), in bytes a token. */
 static void modules_free (void **state)
 {
@@ -93,18 +104,17 @@ static void modules_free (void **state)
 
     CLOSE (cases[0].bytes, 131072.0, 1e-12);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct workload_model *m = cases[i].m;
         struct workload_config c = config_of (cases[i].t, 1, 1, 1);
-        double whole, freed = cases[i].bytes * j.seq;
+        double whole = layer_of (cases[i].m, &j, &c, 0);
 
-        /* The last of the layers, of which DeepSeek's first ones have no experts. */
-        whole = layer_of (m, &j, &c, 0);
-        assert_true (workload_recompute_parse (cases[i].modules, &c));
-        if (freed == 0)
-            CLOSE (layer_of (m, &j, &c, 0), whole, 1e-12);
-        else
-            CLOSE (whole - layer_of (m, &j, &c, 0), freed, 1e-9);
+        CLOSE (whole - freed_of_layer (cases[i].m, &j, cases[i].t, cases[i].modules),
+               whole - cases[i].bytes * j.seq, 1e-12);
     }
+    /* Norms that are kernels of their own are no part of the MLP, and keep more. */
+    j.fused_norm = CHOICE_NO;
+    CLOSE (freed_of_layer (&m70, &j, 8, "mlp"), 6.0 * m70.ffn / 8 * j.seq, 1e-9);
+    CLOSE (freed_of_layer (&m70, &j, 8, "layernorm"),
+           2 * (2 + 16 / 2.0) * m70.hidden / 8 * j.seq, 1e-9);
 }
 
 /* One layer is rebuilt at a time, where the logits do not need as much before. */
@@ -374,30 +384,68 @@ static void uneven_v (void **state)
            (4 * 3 + 4 * 2 - 4 * 4) * layer, 1e-9);
 }
 
-/* DeepSeek-V3's first layers have no experts: more of them are in flight than of the
- * others, which are in later chunks. */
+/* The most that an interleaved stage's chunks hold, each with layers of its own: forwards of the
+ * chunks in turn, p micro-batches each, and from `ahead` on a backward after each, of the chunks in
+ * reverse. */
+static double most_held (int pp, int v, int microbatches, int ahead, const double *bytes)
+{
+    double now = 0, most = 0;
+
+    for (int k = 0; k < microbatches * v; k++) {
+        now += bytes[k / pp % v];
+        if (k >= ahead)
+            now -= bytes[v - 1 - (k - ahead) / pp % v];
+        most = fmax (most, now);
+    }
+    return most;
+}
+
+/* First, last and other chunks with any layers, with and without experts; some in the first. */
 static void unlike_chunks (void **state)
 {
-    struct workload_model m = model_of ("deepseek-v3");
-    struct workload_job j = {.seq = 4096, .global_batch = 64};
-    struct workload_config c = config_of (1, 4, 1, 1);
+    struct workload_model m = small_model (16);
+    struct workload_job j = {.seq = 512};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_config c = config_of (1, 4, 1, 1);
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
-    struct workload_stage held, mean;
-    struct memest_stage s, t;
-    const int layers[] = {16, 15, 15, 15};
+    struct rng r = seeded (3);
     (void) state;
 
-    c.schedule = SCHEDULE_INTERLEAVED;
-    c.deg.vpp = 2;
-    held = workload_stage_of (&m, &c, layers, 0);
-    assert_true (held.first.dense == 3 && held.first.expert == 5 &&
-                 held.last.expert == 8);
-    mean = held;
-    mean.first = mean.last = (struct workload_layers){0};
-    memest_stage (&q, 0, &held, &s);
-    memest_stage (&q, 0, &mean, &t);
-    assert_true (s.activations_bytes < t.activations_bytes);
+    m.experts = 8;
+    m.top_k = 2;
+    m.expert_ffn = 1024;
+    for (int i = 0; i < 300; i++) {
+        int stage = rng_below (&r, 4), n[2][3], v = 2 + rng_below (&r, 2);
+        struct workload_stage held = {0}, one[2] = {{.dense = 1}, {.expert = 1}};
+        double bytes[3] = {0}, ahead;
+        struct memest_stage s;
+
+        c.deg.pp = 1;
+        c.deg.vpp = 1;
+        c.schedule = SCHEDULE_1F1B;
+        j.global_batch = 1;
+        for (int k = 0; k < 2; k++) {
+            memest_stage (&q, 0, &one[k], &s);
+            for (int chunk = 0; chunk < v; chunk++)
+                n[k][chunk] = rng_below (&r, 3) + (chunk == 0 && k == i % 2);
+            if (v > 2 && i % 4 == 0) /* their mean is the first's */
+                n[k][1] = n[k][0] * 2 > n[k][2] ? n[k][0] * 2 - n[k][2] : 0;
+            for (int chunk = 0; chunk < v; chunk++)
+                bytes[chunk] += n[k][chunk] * s.activations_bytes;
+        }
+        c.deg.pp = 4;
+        c.deg.vpp = v;
+        c.schedule = SCHEDULE_INTERLEAVED;
+        j.global_batch = 4 * (1 + rng_below (&r, 4));
+        held.first = (struct workload_layers){.dense = n[0][0], .expert = n[1][0]};
+        held.last = (struct workload_layers){.dense = n[0][v - 1], .expert = n[1][v - 1]};
+        held.dense = n[0][0] + n[0][1] + (v > 2 ? n[0][2] : 0);
+        held.expert = n[1][0] + n[1][1] + (v > 2 ? n[1][2] : 0);
+        ahead = fmin (j.global_batch * v, 2 * (4 - 1 - stage) + (v - 1) * 4 + 1);
+        memest_stage (&q, stage, &held, &s);
+        CLOSE (s.activations_bytes,
+               most_held (4, v, j.global_batch, (int) ahead, bytes), 1e-9);
+    }
 }
 
 /* Vocabulary-parallel logits fall with tp; gathered ones do not. */

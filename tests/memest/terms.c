@@ -477,6 +477,20 @@ static void whole_gradients (void **state)
         if (zero == 3)
             CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
     }
+    /* Experts are over as many ranks as hold the same ones. */
+    for (int whole = 0; whole < 2; whole++) {
+        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+        struct workload_stage_params n;
+
+        s.held = (struct workload_stage){.expert = 2};
+        s.c.deg.dp = 6;
+        s.c.deg.ep = 2;
+        s.c.zero = 3;
+        s.p.whole_gradients = whole;
+        n = workload_stage_params (&s.m, &s.c, &s.held);
+        CLOSE (memory_of (&s).gradients_bytes,
+               4 * (whole ? n.dense + n.expert : n.dense / 6 + n.expert / 3), 1e-12);
+    }
 }
 
 /* The host has the optimizer's state and its step; under ZeRO 3 weights, too, and the gradients of
@@ -491,6 +505,7 @@ static void offload (void **state)
         struct stage s = stage_with ("llama-3-8b", 1, false);
         struct memest_stage before, out;
         bool weights = all && zero == 3, gradients = weights || (sends && zero >= 2);
+        double n;
 
         s.c.deg.dp = 4;
         s.c.zero = zero;
@@ -506,6 +521,11 @@ static void offload (void **state)
         assert_true (out.optimizer_bytes == 0);
         CLOSE (out.buffers_bytes, before.buffers_bytes, 1e-12);
         CLOSE (out.activations_bytes, before.activations_bytes, 1e-12);
+        n = 3 * workload_layer_params (&s.m, 1);
+        CLOSE (out.host_bytes,
+               (weights ? 2 * n / 4 : 0) + (lora ? 0 : (12 + 4) * n / (zero ? 4 : 1)),
+               1e-12);
+        assert_true (before.host_bytes == 0);
     }
 }
 
@@ -516,14 +536,14 @@ static void checkpoints_away (void **state)
 
     for (int layers = 3; layers <= 9; layers += 3) {
         struct stage s = stage_with ("llama-3-8b", 1, false);
-        double before;
+        double before, away = fmax (0, layers - 5) * 2 * 2048 * s.m.hidden;
 
         s.held.dense = layers;
         s.c.recompute = RECOMPUTE_FULL;
         before = memory_of (&s).activations_bytes;
         s.c.offload = OFFLOAD_CHECKPOINTS;
-        CLOSE (before - memory_of (&s).activations_bytes + 1,
-               fmax (0, layers - 5) * 2 * 2048 * s.m.hidden + 1, 1e-6);
+        CLOSE (before - memory_of (&s).activations_bytes + 1, away + 1, 1e-6);
+        CLOSE (memory_of (&s).host_bytes, away, 1e-12);
         assert_true (memory_of (&s).optimizer_bytes > 0);
     }
 }

@@ -208,11 +208,33 @@ static void largest_kind (void **state)
     assert_string_equal (memest_largest_kind (&s, &bytes), "activations");
 }
 
+/* A document has all kinds, and what is on the host where anything is. */
+static void document (void **state)
+{
+    struct memest_stage s = {1, 2, 3, 4, 5, 6, 7, 28, 0, 0};
+    (void) state;
+
+    for (int host = 0; host < 2; host++) {
+        json_t *doc, *value;
+        const char *key;
+        double sum = 0;
+
+        s.host_bytes = host;
+        doc = memest_stage_to_json (&s);
+        json_object_foreach (doc, key, value)
+            sum += json_number_value (value) * (strcmp (key, "peak_bytes") ? 1 : -1);
+        assert_int_equal (json_object_size (doc), 8 + host);
+        CLOSE (sum, host, 0);
+        json_decref (doc);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (probability), cmocka_unit_test (limits),
-        cmocka_unit_test (smallest_change), cmocka_unit_test (largest_kind)};
+        cmocka_unit_test (smallest_change), cmocka_unit_test (largest_kind),
+        cmocka_unit_test (document)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * cost with and without deduplication. */
 #include "tests/lib/fixture.h"
 
+#include "costmodel/costmodel_private.h"
+
 /* Draw `k` different numbers below n. */
 static void draw (struct rng *r, int n, int k, int *out)
 {
@@ -178,6 +180,21 @@ static void between_nodes (void **state)
     CLOSE (plain, turns * bytes * 8 * 56 / 64 / rate, 1e-9);
     CLOSE (once, turns * bytes * 7 * costmodel_visit_chance (&v3, 32) / rate, 1e-9);
     assert_true (plain / once > 2.1 && plain / once < 2.4);
+}
+
+/* Of groups that exchange beside each other the slowest counts; any may leave its node. */
+static void beside_each_other (void **state)
+{
+    struct exchange_row far = {1, 3, true}, near = {2, 4, false};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct exchange_row both =
+            i ? exchange_add (far, near) : exchange_add (near, far);
+
+        assert_true (both.once_s == 2 && both.unmeasured == 7 && both.leaves);
+    }
+    assert_false (exchange_add (near, near).leaves);
 }
 
 /* What two nodes reach together is shared by all that each GPU sends to the other, and what a node
@@ -365,6 +382,7 @@ int main (void)
                                        cmocka_unit_test (synchronised),
                                        cmocka_unit_test (capacity),
                                        cmocka_unit_test (between_nodes),
+                                       cmocka_unit_test (beside_each_other),
                                        cmocka_unit_test (shared_ways),
                                        cmocka_unit_test (inside),
                                        cmocka_unit_test (hide_under_compute),

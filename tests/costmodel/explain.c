@@ -262,6 +262,32 @@ static void trace (void **state)
     }
 }
 
+/* Of a micro-batch on a stage's chunk may be three operations, two sends and six arrows; a stage
+ * alone sends nothing.  More than five million are refused. */
+static void traces_too_long (void **state)
+{
+    static const struct {
+        int pp, vpp, dp, microbatches;
+        const char *said;
+    } t[] = {{1, 1, 4, 416667, "a trace of 5000004 events; at most 5000000 are written"},
+             {4, 2, 1, 56820, "a trace of 5000160 events; at most 5000000 are written"}};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = chain (5);
+        struct costmodel_problem p = problem_of (&s);
+        struct text out = {0};
+        struct error err = {""};
+
+        s.config.deg = config_of (1, t[i].pp, t[i].dp, 1).deg;
+        s.config.deg.vpp = t[i].vpp;
+        s.job.global_batch = t[i].dp * t[i].microbatches;
+        assert_int_equal (costmodel_trace (&p, in_order, &out, &err), ST_INVALID);
+        assert_non_null (strstr (err.text, t[i].said));
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 struct seen {
     int n[4];
     double end_s[4];
@@ -363,7 +389,8 @@ int main (void)
         cmocka_unit_test (binding),   cmocka_unit_test (slow_links),
         cmocka_unit_test (estimated), cmocka_unit_test (trace),
         cmocka_unit_test (sharing),   cmocka_unit_test (published),
-        cmocka_unit_test (replicas),  cmocka_unit_test (words)};
+        cmocka_unit_test (replicas),  cmocka_unit_test (words),
+        cmocka_unit_test (traces_too_long)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

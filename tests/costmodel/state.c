@@ -288,12 +288,15 @@ static void long_walks (void **state)
                     assert_false (isfinite (costmodel_state_price (x).step_s));
             }
         }
-        /* Nothing is left of the way: equal to a state that starts here. */
+        /* Nothing is left of the way: equal to a state that starts here, and to one that stood
+         * elsewhere before. */
         struct costmodel_state *fresh;
 
         memcpy (gpu, costmodel_state_gpus (x), sizeof gpu);
         ok (costmodel_state_create (&p, NULL, 32, &fresh, &err), &err);
+        shuffle (&r, gpu, 32);
         costmodel_state_reset (fresh, gpu);
+        costmodel_state_reset (fresh, costmodel_state_gpus (x));
         assert_true (costmodel_state_price (x).step_s ==
                      costmodel_state_price (fresh).step_s);
         assert_true (costmodel_state_price (x).smooth_s ==

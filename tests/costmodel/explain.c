@@ -386,10 +386,10 @@ static void published (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (binding),   cmocka_unit_test (slow_links),
-        cmocka_unit_test (estimated), cmocka_unit_test (trace),
-        cmocka_unit_test (sharing),   cmocka_unit_test (published),
-        cmocka_unit_test (replicas),  cmocka_unit_test (words),
+        cmocka_unit_test (binding),        cmocka_unit_test (slow_links),
+        cmocka_unit_test (estimated),      cmocka_unit_test (trace),
+        cmocka_unit_test (sharing),        cmocka_unit_test (published),
+        cmocka_unit_test (replicas),       cmocka_unit_test (words),
         cmocka_unit_test (traces_too_long)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -427,8 +427,8 @@ static void known_at_least (void **state)
     for (int i = 0; i < 1500; i++) {
         int way = i % 3, p = 2 + rng_below (&r, 6), m = p * (1 + rng_below (&r, 4));
         bool alike = rng_below (&r, 3) == 0;
-        struct setting s = small_job_as (cluster_of ("1x8 a100-sxm4-80g intra:300"), 2 * p,
-                                         128, m, config_of (1, p, 1, 1));
+        struct setting s = small_job_as (cluster_of ("1x8 a100-sxm4-80g intra:300"),
+                                         2 * p, 128, m, config_of (1, p, 1, 1));
         struct costmodel_problem q;
         struct terms t;
         struct replicas x;

@@ -12,8 +12,7 @@
     "\n--exp-avg-sq-dtype " MOMENTS "\n"
 #define FSDP(WHAT)                                       \
     "--use-distributed-optimizer\n--use-megatron-fsdp\n" \
-    "--data-parallel-sharding-strategy " WHAT            \
-    "\n--ckpt-format fsdp_dtensor\n"
+    "--data-parallel-sharding-strategy " WHAT "\n--ckpt-format fsdp_dtensor\n"
 
 /* A plan's ranks on GPUs of a cluster. */
 struct made {
@@ -559,10 +558,42 @@ static void takes_names (void **state)
     topology_cluster_destroy (m.cluster);
 }
 
+/* Of three hosts two are one at Open MPI, in whichever order they come. */
+static void takes_no_twins (void **state)
+{
+    static const char *const three[] = {"a.x", "ab", "a.y", "a.x", "ab"};
+    static const int gpu[] = {0, 1, 2};
+    struct made m;
+    char *own[3];
+    (void) state;
+
+    make (&m, "3x1 h100-sxm5-80g inter:48", 3, gpu);
+    for (int i = 0; i < 3; i++)
+        own[i] = m.cluster->node[i].name;
+    for (int i = 0; i < 6; i++) {
+        for (int k = 0; k < 3; k++)
+            m.cluster->node[k].name = (char *) three[i % 3 + (i < 3 ? k : 2 - k)];
+        expect_says (&launch_openmpi, &m, "", "are one to it", "three");
+    }
+    for (int i = 0; i < 3; i++)
+        m.cluster->node[i].name = own[i];
+    topology_cluster_destroy (m.cluster);
+}
+
 /* ---- blocks of ranks ---- */
+
+/* What every target stands on, as if it were one. */
+static const struct launcher generic = {.readme = "README", .write = launch_generic};
 
 #define SAME "2x2 h100-sxm5-80g intra:300 inter:48"
 #define UNLIKE "1x2 h100-sxm5-80g intra:300 + 1x1 h100-sxm5-80g inter:48"
+
+/* A job's nodes of one kind. */
+#define COMPONENT(TYPE, EACH, NODES, NAMES, RANKS)                       \
+    "# " TYPE ", " EACH                                                  \
+    " ranks a node\n#SBATCH --job-name=linkwise\n#SBATCH --nodes=" NODES \
+    "\n#SBATCH --nodelist=" NAMES "\n#SBATCH --ntasks=" RANKS            \
+    "\n#SBATCH --ntasks-per-node=" EACH "\n#SBATCH --exclusive\n#SBATCH --gres=gpu:2\n"
 
 static const struct block {
     const struct launcher *l;
@@ -655,6 +686,50 @@ static const struct block {
      {0, 1, 2},
      "kubernetes/mpijob.json",
      "\"slotsPerWorker\": 2"},
+    /* A pod that failed is not started again: the others would wait for its ranks. */
+    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/job.json", "\"backoffLimit\": 0"},
+    {&launch_kubernetes,
+     SAME,
+     2,
+     {0, 2},
+     "kubernetes/mpijob.json",
+     "\"backoffLimit\": 0"},
+    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/job.json", "\"hostNetwork\": true"},
+    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/mpijob.json", "\"replicas\": 1,"},
+    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/mpijob.json", "\"replicas\": 2,"},
+    {&generic, UNLIKE, 3, {2, 0, 1}, "map.txt", "0 n1 0\n1 n0 0\n2 n0 1\n"},
+    {&generic, UNLIKE, 1, {2}, "hosts.txt", "n0 0 1\nn1 0\n"},
+    {&generic, UNLIKE, 1, {2}, "README", "1 rank on 1 node,"},
+    {&generic, UNLIKE, 1, {2}, "exec.sh", "\ngeneration=0123456789abcdef\n"},
+    {&generic, UNLIKE, 1, {2}, "where.sh", "where.py"},
+    {&generic, UNLIKE, 1, {2}, "gpu-uuid.txt", ""},
+    {&launch_slurm, SAME, 3, {0, 1, 2}, "slurm/job.sbatch", "#SBATCH --gres=gpu:2\n"},
+    {&launch_slurm, UNLIKE, 3, {0, 1, 2}, "slurm/job.sbatch", "#SBATCH --gpus=3\n"},
+    {&launch_slurm, SAME, 4, {0, 1, 2, 3}, "slurm/het.sbatch", ""},
+    {&launch_slurm,
+     SAME " + 1x2 a100-sxm4-80g inter:48",
+     4,
+     {4, 2, 1, 0},
+     "slurm/het.sbatch",
+     "#!/bin/sh\n" COMPONENT (
+         "a100-sxm4-80g", "1", "1", "n2",
+         "1") "#SBATCH hetjob\n" COMPONENT ("h100-sxm5-80g", "1", "1", "n1",
+                                            "1") "#SBATCH hetjob\n" COMPONENT ("h100-"
+                                                                               "sxm5-80g",
+                                                                               "2", "1",
+                                                                               "n0",
+                                                                               "2") "comp"
+                                                                                    "onen"
+                                                                                    "ts="
+                                                                                    "0-"
+                                                                                    "2"
+                                                                                    "\n"},
+    {&launch_slurm,
+     SAME " + 1x2 a100-sxm4-80g inter:48",
+     3,
+     {4, 0, 2},
+     "slurm/het.sbatch",
+     COMPONENT ("h100-sxm5-80g", "1", "2", "n0,n1", "2") "components=0-1\n"},
 };
 
 static void takes_blocks (void **state)
@@ -671,6 +746,54 @@ static void takes_blocks (void **state)
         expect_says (b->l, &m, b->path, b->expected, what);
         topology_cluster_destroy (m.cluster);
     }
+}
+
+/* Which groups are of several types; GPUs by UUID and their NUMA nodes, where these are known. */
+static void tells_types_and_gpus (void **state)
+{
+    static const int gpu[] = {0, 1, 4, 2, 5, 6, 3, 7};
+    static char *uuid[] = {"GPU-0", "GPU-1", "MIG-2", "GPU-3"};
+    int numa[] = {0, 1, -1, 1};
+    struct made m;
+    (void) state;
+
+    make (&m, "1x4 h100-sxm5-80g intra:300 + 1x4 a100-sxm4-80g intra:300 inter:48", 8,
+          gpu);
+    m.plan.config = config_of (1, 1, 8, 1);
+    expect_says (&generic, &m, "README", "Each tp, cp and ep group is of one.", "types");
+    m.plan.config = config_of (2, 1, 4, 1);
+    m.plan.config.deg.ep = 2;
+    expect_says (
+        &generic, &m, "README",
+        "tp groups of more than one: 2 of 4,\nfirst that of rank 2.  ep groups of "
+        "more than one: 2 of 4,\nfirst that of rank 0.\n",
+        "types");
+    m.cluster->node[0].gpu_uuid = uuid;
+    m.cluster->node[0].gpu_numa = numa;
+    expect_says (&generic, &m, "gpu-uuid.txt",
+                 "n0 0 GPU-0\nn0 1 GPU-1\nn0 2 MIG-2\nn0 3 GPU-3\n", "UUIDs");
+    expect_says (&generic, &m, "gpu-numa.txt", "n0 0 0\nn0 1 1\nn0 3 1\n", "NUMA nodes");
+    /* With an instance of a GPU among them each process is shown its own alone. */
+    expect_says (&launch_slurm, &m, "slurm/multi-prog",
+                 "=MIG-2 RANK=3 WORLD_SIZE=8 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 ", "MIG");
+    uuid[2] = "GPU-2";
+    expect_says (&launch_slurm, &m, "slurm/multi-prog",
+                 "=GPU-0,GPU-1,GPU-2,GPU-3 RANK=3 WORLD_SIZE=8 LOCAL_RANK=2 ", "UUIDs");
+    for (int i = 0; i < 3; i++) {
+        static const size_t letters[] = {127, 128, 0};
+        char text[129] = "";
+
+        memset (text, 'a', letters[i]);
+        uuid[2] = text;
+        expect_says (&generic, &m, "gpu-numa.txt",
+                     i == 0 ? "n0 0 0\n" : "node n0: gpu_uuid[2]: expected letters",
+                     "UUID");
+    }
+    uuid[2] = "GPU 2";
+    expect_says (&generic, &m, "gpu-numa.txt", "gpu_uuid[2]: expected letters", "UUID");
+    m.cluster->node[0].gpu_uuid = NULL;
+    m.cluster->node[0].gpu_numa = NULL;
+    topology_cluster_destroy (m.cluster);
 }
 
 /* ---- one folder ---- */
@@ -728,6 +851,7 @@ static void keeps_what_is_of_the_plan (void **state)
     snprintf (dir, sizeof dir, "%s", in_folder ("launch"));
     ok (emit (dir, "mpich", gpu, &err), &err);
     assert_true (holds (dir, "mpich/machinefile", "n0:1\nn0:1\nn1:1\nn1:1\n"));
+    assert_true (holds (dir, "README", "4 ranks on 2 nodes, tp 1 x cp 1 x dp 2 x pp 2"));
     assert_false (holds (dir, "README", "earlier run"));
     /* The seal is sixteen digits and a newline. */
     snprintf (path, sizeof path, "%s/" LAUNCH_SEAL, dir);
@@ -764,7 +888,9 @@ int main (void)
                                        cmocka_unit_test (tells_facts),
                                        cmocka_unit_test (takes_other_frameworks_words),
                                        cmocka_unit_test (takes_names),
+                                       cmocka_unit_test (takes_no_twins),
                                        cmocka_unit_test (takes_blocks),
+                                       cmocka_unit_test (tells_types_and_gpus),
                                        cmocka_unit_test (keeps_what_is_of_the_plan)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);

@@ -65,8 +65,8 @@ static void korthikanti_layer (void **state)
 }
 
 /* The last of the layers, of which DeepSeek's first ones have no experts. */
-static double freed_of_layer (const struct workload_model *m, const struct workload_job *j,
-                              int tp, const char *modules)
+static double freed_of_layer (const struct workload_model *m,
+                              const struct workload_job *j, int tp, const char *modules)
 {
     struct workload_config c = config_of (tp, 1, 1, 1);
     double whole = layer_of (m, j, &c, 0);
@@ -443,8 +443,8 @@ static void unlike_chunks (void **state)
         held.expert = n[1][0] + n[1][1] + (v > 2 ? n[1][2] : 0);
         ahead = fmin (j.global_batch * v, 2 * (4 - 1 - stage) + (v - 1) * 4 + 1);
         memest_stage (&q, stage, &held, &s);
-        CLOSE (s.activations_bytes,
-               most_held (4, v, j.global_batch, (int) ahead, bytes), 1e-9);
+        CLOSE (s.activations_bytes, most_held (4, v, j.global_batch, (int) ahead, bytes),
+               1e-9);
     }
 }
 

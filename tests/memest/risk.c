@@ -221,8 +221,8 @@ static void document (void **state)
 
         s.host_bytes = host;
         doc = memest_stage_to_json (&s);
-        json_object_foreach (doc, key, value)
-            sum += json_number_value (value) * (strcmp (key, "peak_bytes") ? 1 : -1);
+        json_object_foreach (doc, key, value) sum +=
+            json_number_value (value) * (strcmp (key, "peak_bytes") ? 1 : -1);
         assert_int_equal (json_object_size (doc), 8 + host);
         CLOSE (sum, host, 0);
         json_decref (doc);

@@ -1,6 +1,6 @@
 /* Rings of a placed plan's groups, one by one: as the price lays them, and in orders that
  * somebody else chose, by hand. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/clusters.h"
 
 static const int in_order[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
@@ -120,6 +120,38 @@ static void uneven_nodes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Around three nodes, of one GPU or two with ways of their own, each pair of nodes is passed once
+ * where links are known from GPU to GPU: the slowest way of one pair counts, also the last one. */
+static void around (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 12; i++) {
+        bool onwards = i / 3 % 2; /* or back, which is the way of none */
+        int each = 1 + i / 6, n = 3 * each, a = i % 3, b = (a + (onwards ? 1 : 2)) % 3;
+        double rate[36];
+        struct costmodel_ring r;
+
+        for (int k = 0; k < n * n; k++) {
+            bool slow = k / n / each == a && k % n / each == b;
+
+            rate[k] = k / n / each == k % n / each ? 200 : slow ? 5 : 20;
+        }
+        struct setting s = setting_of ("1x1 a100-sxm4-80g", 1, n);
+
+        topology_cluster_destroy (s.cluster);
+        s.cluster = cluster_of_rates (3, each, "a100-sxm4-80g", true, rate);
+        struct costmodel_problem p = problem_of (&s);
+        struct costmodel_groups *g = groups_of (&p);
+
+        r = costmodel_groups_laid (g, GROUP_SYNC, 0);
+        CLOSE (r.between_bytes_per_s, each * (onwards ? 5e9 : 20e9), 1e-12);
+        assert_int_equal (r.nodes, 3);
+        costmodel_groups_destroy (g);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Kinds of groups in turn share their nodes' ways among their own. */
 static void shares (void **state)
 {
@@ -136,7 +168,12 @@ static void shares (void **state)
         CLOSE (tp.inside_bytes_per_s, 200e9, 1e-12);
         assert_true (isinf (tp.between_bytes_per_s));
         CLOSE (dp.between_bytes_per_s, 20e9, 1e-12); /* half of 40, not 2 x 20 */
-        assert_true (costmodel_groups_step_s (g, GROUP_TP, 2, &tp, &by) > 0);
+        /* 16 micro-batches of 4 layers with two each way, the embedding's and the head's. */
+        CLOSE (costmodel_groups_step_s (g, GROUP_TP, 2, &tp, &by),
+               16 * 18 *
+                   costmodel_tp_operation_s (&s.profile, &s.config, &tp,
+                                             2.0 * 1024 * s.model.hidden),
+               1e-9);
     }
     costmodel_groups_destroy (g);
     topology_cluster_destroy (s.cluster);
@@ -172,8 +209,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (separate_gates), cmocka_unit_test (two_nodes),
-        cmocka_unit_test (one_node), cmocka_unit_test (uneven_nodes),
-        cmocka_unit_test (shares)};
+        cmocka_unit_test (one_node),       cmocka_unit_test (uneven_nodes),
+        cmocka_unit_test (shares),         cmocka_unit_test (around)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -204,8 +204,8 @@ static void expert_layers (void **state)
 {
     (void) state;
 
-    for (int i = 0; i < 4; i++) {
-        bool fused = i & 1, sp = i & 2;
+    for (int i = 0; i < 8; i++) {
+        bool fused = i & 1, sp = i & 2, whole = i & 4; /* queries are not compressed */
         int tp = sp ? 4 : 1;
         struct setting s = layer_job ("deepseek-v3", tp, sp, fused);
         const struct workload_model *m = &s.model;
@@ -220,10 +220,12 @@ static void expert_layers (void **state)
 
         s.config.deg.ep = s.config.deg.dp = 8;
         s.config.deg.etp = sp ? 2 : 1;
-        product (&x, 1, tokens, h, m->q_rank);
+        s.model.q_rank = whole ? 0 : m->q_rank;
+        product (&x, 1, tokens, h, whole ? a * qk : m->q_rank);
         product (&x, 1, tokens, h, m->kv_rank + m->rope_dim);
         product (&x, 1, tokens, a * m->v_dim, h);
-        product (&x, 1, tokens, m->q_rank, a * qk);
+        if (!whole)
+            product (&x, 1, tokens, m->q_rank, a * qk);
         product (&x, 1, tokens, m->kv_rank, a * (m->nope_dim + m->v_dim));
         product (&x, 1, tokens / (sp ? tp : 1), h, m->experts);
         product (&x, 1, tokens, h, 2 * shared);

@@ -262,6 +262,25 @@ static void trace (void **state)
     }
 }
 
+/* A document tells what is hidden and what links are estimated where there is any. */
+static void document (void **state)
+{
+    (void) state;
+
+    for (int any = 0; any < 2; any++) {
+        struct costmodel_estimate e = {.step_s = 1,
+                                       .links_estimated = any,
+                                       .links_used = 3,
+                                       .ep_hidden_s = .5 * any};
+        json_t *doc = costmodel_estimate_to_json (&e);
+
+        assert_int_equal (json_object_get (doc, "estimated_links") != NULL, any);
+        assert_int_equal (json_object_get (doc, "ep_hidden_s") != NULL, any);
+        assert_int_equal (json_object_size (doc), 8 + 2 * any);
+        json_decref (doc);
+    }
+}
+
 /* Of a micro-batch on a stage's chunk may be three operations, two sends and six arrows; a stage
  * alone sends nothing.  More than five million are refused. */
 static void traces_too_long (void **state)
@@ -386,11 +405,11 @@ static void published (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (binding),        cmocka_unit_test (slow_links),
-        cmocka_unit_test (estimated),      cmocka_unit_test (trace),
-        cmocka_unit_test (sharing),        cmocka_unit_test (published),
-        cmocka_unit_test (replicas),       cmocka_unit_test (words),
-        cmocka_unit_test (traces_too_long)};
+        cmocka_unit_test (binding),         cmocka_unit_test (slow_links),
+        cmocka_unit_test (estimated),       cmocka_unit_test (trace),
+        cmocka_unit_test (sharing),         cmocka_unit_test (published),
+        cmocka_unit_test (replicas),        cmocka_unit_test (words),
+        cmocka_unit_test (traces_too_long), cmocka_unit_test (document)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -89,14 +89,52 @@ static void shared (void **state)
     topology_cluster_destroy (c);
 }
 
+static const char *text_of (const struct check_report *r, const char *what)
+{
+    verdict_of (r, what);
+    for (int i = 0; i < r->n; i++)
+        if (strcmp (r->item[i].what, what) == 0)
+            return r->item[i].text;
+    return "";
+}
+
+/* What is recomputed reads as what the file says. */
 static void sound (void **state)
 {
     struct check_report r = check_doc (good);
+    double said[2], found[2];
     (void) state;
 
     assert_int_equal (r.failed, 0);
     for (int i = 0; i < r.n; i++)
         assert_int_equal (r.item[i].verdict, CHECK_OK);
+    assert_int_equal (sscanf (text_of (&r, "memory said"),
+                              "the file says %lf of %lf GiB, recomputed: %lf of %lf",
+                              &said[0], &said[1], &found[0], &found[1]),
+                      4);
+    CLOSE (said[0], found[0], 1e-5);
+    CLOSE (said[1], found[1], 1e-5);
+    assert_int_equal (sscanf (text_of (&r, "gap"),
+                              "the file says %lf, step / lower bound - 1 is %lf",
+                              &said[0], &found[0]),
+                      2);
+    assert_true (fabs (said[0] - found[0]) < 1e-5);
+}
+
+/* So is a plan with replicas. */
+static void replicas (void **state)
+{
+    struct setting s =
+        small_job (cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20"), 8, 512, 24);
+    struct mapper_problem p = search_degrees (&s, 1, 2, 3);
+    struct found o = search (&p, NULL);
+    json_t *doc = mapper_plan_to_json (&p, &o.r, &o.info, NULL, NULL);
+    (void) state;
+
+    assert_int_equal (check_doc (doc).failed, 0);
+    json_decref (doc);
+    found_release (&o);
+    topology_cluster_destroy (s.cluster);
 }
 
 static void wrong_claims (void **state)
@@ -171,6 +209,28 @@ static void hosts (void **state)
         for (int k = 0; k < r.n; k++)
             said = said || strcmp (r.item[k].what, "host memory") == 0;
         assert_int_equal (said, i);
+        json_decref (doc);
+    }
+    /* Of nodes that tell what they have, the one whose part is the largest is named. */
+    for (size_t small = 0; small < 3; small++) {
+        json_t *doc = json_deep_copy (good), *node;
+        json_t *nodes = json_object_get (json_object_get (doc, "cluster"), "nodes");
+        bool used = false;
+        struct check_report r;
+        char says[64];
+        size_t i;
+
+        json_object_set_new (doc, "offload", json_string ("optimizer"));
+        json_array_foreach (nodes, i, node) json_object_set_new (
+            node, "host_memory_gib", json_real (i == small ? 1 : 99));
+        node = json_array_get (nodes, small);
+        for (int k = 0; k < 4; k++)
+            used = used || json_equal (json_object_get (node, "name"),
+                                       json_object_get (rank_of (doc, k), "node"));
+        snprintf (says, sizeof says, "node %s needs",
+                  json_string_value (json_object_get (node, "name")));
+        r = check_doc (doc);
+        assert_int_equal (strstr (text_of (&r, "host memory"), says) != NULL, used);
         json_decref (doc);
     }
 }
@@ -538,6 +598,9 @@ static void running (void **state)
         SHARED,
         EXCHANGED,
         FULL,
+        ONE_UNKNOWN,
+        BLIND,
+        ELSEWHERE, /* two, on GPUs that they do not tell */
         CASES
     };
     static const struct {
@@ -557,7 +620,11 @@ static void running (void **state)
         {4, 1, CHECK_OK, CHECK_OK, CHECK_FAILED, "ranks 0 and 1 are on the same GPU",
          false},
         {4, 2, CHECK_OK, CHECK_FAILED, CHECK_OK, "2 ranks are on another host", true},
-        {4, 2, CHECK_OK, CHECK_FAILED, CHECK_NOTE, "more ranks than it has GPUs", false}};
+        {4, 2, CHECK_OK, CHECK_FAILED, CHECK_NOTE, "more ranks than it has GPUs", false},
+        {4, 0, CHECK_OK, CHECK_OK, CHECK_NOTE, "1 ranks have an unknown GPU", true},
+        {4, 1, CHECK_OK, CHECK_OK, CHECK_FAILED, "1 ranks see no device LOCAL_RANK",
+         false},
+        {4, 2, CHECK_OK, CHECK_FAILED, CHECK_NOTE, "2 ranks are on another host", true}};
     struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct topology_cluster *c;
     struct workload_plan plan;
@@ -605,6 +672,19 @@ static void running (void **state)
             strcpy (place[3].gpu, "9");
         if (i == SHARED)
             place[1] = place[0];
+        if (i == ONE_UNKNOWN)
+            strcpy (place[3].gpu, "-");
+        if (i == BLIND)
+            strcpy (place[3].gpu, CHECK_NO_GPU);
+        for (int k = 2; k < 4 && i == ELSEWHERE; k++) {
+            int node = 0; /* that no rank is on */
+
+            while (strcmp (c->node[node].name, plan.place[0].node) == 0 ||
+                   strcmp (c->node[node].name, plan.place[3].node) == 0)
+                node++;
+            snprintf (place[k].host, sizeof place[k].host, "%s", c->node[node].name);
+            strcpy (place[k].gpu, "-");
+        }
         if (i == EXCHANGED) {
             x = place[0];
             place[0] = place[3];
@@ -639,7 +719,7 @@ int main (void)
         cmocka_unit_test (hosts),         cmocka_unit_test (tables),
         cmocka_unit_test (running),       cmocka_unit_test (margins),
         cmocka_unit_test (counts),        cmocka_unit_test (breaches),
-        cmocka_unit_test (round_trip)};
+        cmocka_unit_test (round_trip),    cmocka_unit_test (replicas)};
 
     return cmocka_run_group_tests (tests, make_plan, remove_plan);
 }

@@ -362,26 +362,30 @@ static void uneven_v (void **state)
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
-    const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
-    struct workload_stage held;
-    struct memest_stage of_even, s;
     double layer = layer_of (&m, &j, &c, 3);
     (void) state;
 
     m.layers = 17;
     c.schedule = SCHEDULE_ZBV;
     c.deg.vpp = 2;
-    held = workload_stage_of (&m, &c, even, 0);
-    memest_stage (&q, 0, &held, &of_even);
-    held = workload_stage_of (&m, &c, layers, 0);
-    assert_true (held.first.dense == 3 && held.last.dense == 2);
-    memest_stage (&q, 0, &held, &s);
-    CLOSE (s.activations_bytes - of_even.activations_bytes,
-           (8 * 15 / 16. * 3 + 8 / 16. * 2 - 4 * 4) * layer, 1e-9);
-    j.global_batch = 4;
-    memest_stage (&q, 0, &held, &s);
-    CLOSE (s.activations_bytes - of_even.activations_bytes,
-           (4 * 3 + 4 * 2 - 4 * 4) * layer, 1e-9);
+    for (int k = 0; k < 4; k++) {
+        int layers[] = {4, 4, 4, 4};
+        struct workload_stage even = workload_stage_of (&m, &c, layers, k), held;
+        struct memest_stage of_even, s;
+
+        layers[k] = 5;
+        held = workload_stage_of (&m, &c, layers, k);
+        assert_true (held.first.dense == 3 && held.last.dense == 2);
+        for (int few = 0; few < 2; few++) {
+            double first = few ? 4 : 8 * (15 - 2 * k) / 16.;
+
+            j.global_batch = few ? 4 : 32;
+            memest_stage (&q, k, &even, &of_even);
+            memest_stage (&q, k, &held, &s);
+            CLOSE (s.activations_bytes - of_even.activations_bytes,
+                   (first * 3 + (8 - first) * 2 - 4 * 4) * layer, 1e-9);
+        }
+    }
 }
 
 /* The most that an interleaved stage's chunks hold, each with layers of its own: forwards of the

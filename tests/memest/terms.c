@@ -211,6 +211,13 @@ static void kept_inputs (void **state)
     s.j.precision = PREC_FP8;
     CLOSE (memory_of (&s).activations_bytes - before,
            3 * tokens * (-4 * h + 3 * h + 3 * q - 4 * f), 1e-9);
+
+    s = stage_with ("gpt2-xl", 1, false); /* whose MLP has no gate */
+    before = memory_of (&s).activations_bytes;
+    s.p.compute_of_type = true;
+    s.j.precision = PREC_FP8;
+    CLOSE (before - memory_of (&s).activations_bytes,
+           3 * tokens * (2 * s.m.hidden + s.m.ffn), 1e-9);
 }
 
 /* Layers of frozen weights in fewer bits, embedding and head in 16, and one matrix of a layer that a
@@ -396,6 +403,22 @@ static void two_peaks (void **state)
         CLOSE (met.activations_bytes + met.logits_bytes, fmax (0, backward), 1e-9);
         CLOSE (met.logits_bytes, fmin (apart.logits_bytes, fmax (0, backward)), 1e-9);
         assert_true (met.cached_bytes == 0);
+    }
+    /* Of experts there are as many shards as ranks that hold the same ones. */
+    for (int zero = 0; zero < 2; zero++) {
+        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+        struct workload_stage_params n;
+
+        s.held = (struct workload_stage){.dense = 1, .expert = 2};
+        s.j.seq = 1;
+        s.c.deg.dp = 6;
+        s.c.deg.ep = 2;
+        s.c.zero = zero;
+        s.p.memory.bucket_bytes = 0;
+        s.p.memory.step_bytes = 30;
+        n = workload_stage_params (&s.m, &s.c, &s.held);
+        CLOSE (memory_of (&s).activations_bytes,
+               30 * (zero ? n.dense / 6 + n.expert / 3 : n.dense + n.expert), 1e-9);
     }
 }
 

@@ -178,7 +178,7 @@ void kinds_share_init (struct kinds *x)
             }
         }
     }
-    x->own = malloc ((2 * stages + (size_t) x->p * PRICE + 1) * sizeof (double));
+    x->own = malloc ((2 * stages + 2 * ((size_t) x->p * PRICE + 1)) * sizeof (double));
     x->gain = x->own ? x->own + stages : NULL;
     x->work = x->own ? x->gain + stages : NULL;
 }

@@ -1,5 +1,9 @@
 #include "mapper/bound/stock.h"
 
+#include <math.h>
+
+#include "base/extremes.h"
+
 /* What a unit of a kind would gain, and the stage that would take it. */
 struct wish {
     double gain;
@@ -65,17 +69,32 @@ bool assign_unit (struct assignment *a, int kind)
 double stock_most_gain (const double *gain, int p, int kinds, const int *price, int most,
                         double *work)
 {
-    for (int c = 0; c <= most; c++)
-        work[c] = 0.0;
-    for (int k = 0; k < p; k++, gain += KINDS_MAX)
-        for (int c = most; c >= 0; c--) {
-            double best = -1.0;
+    double *now = work, *next;
+    int dearest = 0;
 
-            for (int j = 0; j < kinds; j++)
-                if (price[j] <= c && gain[j] >= 0.0 && work[c - price[j]] >= 0.0 &&
-                    work[c - price[j]] + gain[j] > best)
-                    best = work[c - price[j]] + gain[j];
-            work[c] = best;
-        }
-    return work[most];
+    for (int j = 0; j < kinds; j++)
+        dearest = price[j] > dearest ? price[j] : dearest;
+    most = most < p * dearest ? most : p * dearest;
+    next = work + most + 1;
+    for (int c = 0; c <= most && c <= dearest; c++)
+        now[c] = 0.0;
+    for (int k = 0; k < p; k++, gain += KINDS_MAX) {
+        /* Less than that leaves more than the other stages can spend; more than dearest
+         * a stage buys nothing. */
+        int low = most - dearest * (p - 1 - k), high = dearest * (k + 1);
+        double *was = now;
+
+        low = low > 0 ? low : 0;
+        high = high < most ? high : most;
+        for (int c = low; c <= high; c++)
+            next[c] = -INFINITY;
+        for (int j = 0; j < kinds; j++)
+            for (int c = low > price[j] ? low : price[j]; c <= high && gain[j] >= 0.0; c++)
+                next[c] = larger (next[c], now[c - price[j]] + gain[j]);
+        for (int c = high + 1; c <= most && c <= high + dearest; c++)
+            next[c] = next[high];
+        now = next;
+        next = was;
+    }
+    return now[most];
 }

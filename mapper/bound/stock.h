@@ -24,7 +24,7 @@ bool assign_unit (struct assignment *a, int kind);
 
 /** Units at a price: each stage takes one, and all together cost so much at most.
  *  @param[in] gain   [p * KINDS_MAX] of a stage by kind; below 0: it cannot be
- *  @param[in] work   [price + 1]
+ *  @param[in] work   [2 * (most + 1)]
  *  @return the most that they gain together; below 0: nothing is possible */
 double stock_most_gain (const double *gain, int p, int kinds, const int *price, int most,
                         double *work);

@@ -413,35 +413,35 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     double bound;
 
     least_terms_init (pool, c, twins, &x);
-    if (isfinite (most) && bound_kinds (&x, caps, most, most) > most)
+    if (caps && isfinite (most) && bound_kinds (&x, caps, most, most) > most)
         return most;
     if (level == BOUND_KINDS)
         level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
     bound = highest_divided (&x, caps, cap, level);
-    if (!caps)
+    if (!caps || bound >= most)
         return bound;
-    bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), INFINITY);
-    if (!last)
+    bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), most);
+    if (!last || bound >= most)
         return bound;
     return apart_bound (&x, caps, cap, alone_bound (&x, caps, cap, bound, level), level);
 }
 
 /* Ranks with the same embedding are all together or some are apart. */
 static double bound_with (const struct pool *pool, const struct workload_config *c,
-                          const int *caps, int *cap, enum bound_level level)
+                          const int *caps, int *cap, double most, enum bound_level level)
 {
     struct bounded b = bounded_of (pool, c);
     double apart;
 
     if (!caps || !(b.volume.tied_bytes > 0))
-        return bound_with_twins (pool, c, TWINS_ANY, caps, cap, INFINITY, level);
-    apart = bound_with_twins (pool, c, TWINS_APART, caps, cap, INFINITY, level);
-    return fmin (apart,
-                 bound_with_twins (pool, c, TWINS_TOGETHER, caps, cap, apart, level));
+        return bound_with_twins (pool, c, TWINS_ANY, caps, cap, most, level);
+    apart = bound_with_twins (pool, c, TWINS_APART, caps, cap, most, level);
+    return fmin (apart, bound_with_twins (pool, c, TWINS_TOGETHER, caps, cap,
+                                          fmin (apart, most), level));
 }
 
-double bound_of (const struct pool *pool, const struct workload_config *c,
-                 enum bound_level level)
+double bound_up_to (const struct pool *pool, const struct workload_config *c,
+                    enum bound_level level, double most)
 {
     size_t pp = (size_t) c->deg.pp;
     int *caps = NULL;
@@ -457,9 +457,15 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
         return INFINITY;
     }
     bound = bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL,
-                        caps ? level : BOUND_FRACTIONS);
+                        most, caps ? level : BOUND_FRACTIONS);
     free (caps);
     return bound;
+}
+
+double bound_of (const struct pool *pool, const struct workload_config *c,
+                 enum bound_level level)
+{
+    return bound_up_to (pool, c, level, INFINITY);
 }
 
 /* No stage has more layers than in the split, so that it is the only one. */
@@ -474,7 +480,7 @@ double bound_of_split (const struct pool *pool, const struct workload_config *c,
         return 0.0;
     for (int i = 0; i < n; i++)
         most[i] = caps[i] < layers[i % pp] ? caps[i] : layers[i % pp];
-    bound = bound_with (pool, c, most, most + n, BOUND_PLAYED);
+    bound = bound_with (pool, c, most, most + n, INFINITY, BOUND_PLAYED);
     free (most);
     return bound;
 }

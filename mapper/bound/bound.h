@@ -20,6 +20,11 @@ enum bound_level {
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_level level);
 
+/** The same in less time, where a bound beyond `most` is of no use: it may then be as low as
+ *  that. */
+double bound_up_to (const struct pool *pool, const struct workload_config *c,
+                    enum bound_level level, double most);
+
 /** bound_of at BOUND_WORK; what compute takes is kept from one configuration to the next.
  *  @param[in,out] w  of one thread and one pool; NULL: nothing is kept */
 struct bound_works;

@@ -60,11 +60,11 @@ struct entry heap_pop (struct entry *heap, long *n)
 double search_bound (const struct search *x, const struct workload_config *c,
                      enum bound_level level)
 {
-    double s = x->p->cost_model == COSTMODEL_CRITICAL_PATH
-                   ? bound_of (&x->pool, c, level)
-                   : bound_published (&x->pool, c);
+    double weight = search_weight (x, c), most = search_cut (x) * (1 + x->s->tie);
 
-    return s * search_weight (x, c);
+    return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
+                         ? bound_up_to (&x->pool, c, level, most / weight)
+                         : bound_published (&x->pool, c));
 }
 
 bool search_show_progress (const struct search *x)

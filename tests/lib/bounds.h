@@ -189,10 +189,13 @@ static inline void bounds_in (const struct mapper_problem *p,
 {
     struct pool pool;
     struct error err = {""};
+    double least;
 
     ok (pool_init (&pool, p, &err), &err);
     for (int how = BOUND_WORK; how <= BOUND_RUNS; how++)
         bound[how] = bound_of (&pool, c, (enum bound_level) how);
+    least = .99 * bound[BOUND_RUNS];
+    assert_true (bound_up_to (&pool, c, BOUND_RUNS, least) >= least);
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */
     assert_true (bound[BOUND_SPLITS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));

@@ -228,14 +228,12 @@ static bool can_end (struct kinds *x, const struct first *first, double step_s)
     return !x->roams || most_across (x, first) > fills_node (&x->x->b);
 }
 
-/* The least step with stage 0 so, between two; the lower one where it is possible. */
+/* The least step with stage 0 so, between two, or a little less. */
 static double least_step (struct kinds *x, const struct first *first, double lo,
                           double hi)
 {
     if (!can_end (x, first, hi))
         return hi;
-    if (can_end (x, first, lo))
-        return lo;
     while (hi - lo > NARROW * lo) {
         double mid = 0.5 * (lo + hi);
 
@@ -249,6 +247,15 @@ static double least_step (struct kinds *x, const struct first *first, double lo,
 
 /* ---- over all that stage 0 may be ---- */
 
+/* The layers that all other stages hold at most, however few stage 0 has. */
+static double most_of_others (struct kinds *x, const struct first *first, double step_s)
+{
+    struct rows_times then = {step_s, step_s};
+
+    put_sends (x, 0);
+    return held_by_others (x, first, &then);
+}
+
 /* The least step over stage 0's layers, between two: from the even split on, which leaves
  * little to try. */
 static double least_over_layers (struct kinds *x, struct first first, double lo,
@@ -258,10 +265,14 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
     const int *cap = x->kind[first.class].pipeline.cap;
     int layers = any->model->layers, even = (layers / x->p - any->least) / any->unit;
     int most = (layers - x->p * any->least) / any->unit + 1;
+    double others;
 
-    for (int step = 0; step < most && hi > lo; step++) {
+    first.layers = any->least;
+    others = most_of_others (x, &first, hi);
+    for (int step = 0; step < most && hi > lo && others >= 0.0; step++) {
         first.layers = any->least + (even + step) % most * any->unit;
-        if (first.layers <= cap[(first.class > 0) * x->p])
+        if (first.layers <= cap[(first.class > 0) * x->p] &&
+            first.layers + others >= layers)
             hi = least_step (x, &first, lo, hi);
     }
     return hi;

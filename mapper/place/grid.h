@@ -24,9 +24,10 @@ struct grid_problem {
     bool both_ways;                         /* sends count there and back */
     double send_bytes, send_latency, flows; /* a flow's bytes over the rate reached;
                                                    latencies counted; flows of a node */
-    double ring_bytes, ring_groups,
-        lanes; /* the same of the ring of the row that has most; lanes of a group */
-    const double *ring_share; /* [rows] of ring_bytes, a row's */
+    struct grid_ring {
+        double bytes, groups, lanes; /* as of sends; lanes of a group */
+    } ring, expert; /* of the row that has most, one after the other; 0 bytes: none */
+    const double *ring_share; /* [rows] of their bytes, a row's */
     const double *hidden_s;   /* [rows] what hides a row's ring; INFINITY: all of it */
 };
 

@@ -26,26 +26,37 @@ static struct topology_link worst_link (const struct topology_cluster *c, int a,
     return worst;
 }
 
+/* Seconds of a ring whose slowest link is a -> b. */
+static double ring_s (const struct grid_problem *p, const struct grid_ring *r, int a, int b,
+                      double bytes_per_s)
+{
+    int groups = (int) r->groups;
+
+    return r->bytes > 0 ? r->bytes / smaller (r->lanes * bytes_per_s,
+                                              topology_share (p->cluster, a, b, groups,
+                                                              groups))
+                        : 0.0;
+}
+
 /* Price a -> b; the boundary's other way is added by the caller. */
 static void price_pair (const struct grid_problem *p, int i, int j, double *send_s,
-                        double *ring_s)
+                        double *rings_s)
 {
     const struct topology_cluster *c = p->cluster;
     int a = p->node[i], b = p->node[j];
     struct topology_link l = worst_link (c, a, b);
-    int flows = (int) p->flows, groups = (int) p->ring_groups;
+    int flows = (int) p->flows;
     double rate = smaller (l.bytes_per_s, topology_share (c, a, b, flows, flows));
-    double ring =
-        smaller (p->lanes * l.bytes_per_s, topology_share (c, a, b, groups, groups));
     double times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
     if (l.bytes_per_s <= 0) { /* no price */
-        *send_s = *ring_s = MOST_S;
+        *send_s = *rings_s = MOST_S;
         return;
     }
     *send_s =
         smaller (MOST_S, times * (p->send_latency * l.latency_s + p->send_bytes / rate));
-    *ring_s = smaller (MOST_S, times * p->ring_bytes / ring);
+    *rings_s = smaller (MOST_S, times * (ring_s (p, &p->ring, a, b, l.bytes_per_s) +
+                                         ring_s (p, &p->expert, a, b, l.bytes_per_s)));
 }
 
 static void price_pairs (const struct grid_problem *p, struct grid_pairs *x)
@@ -54,13 +65,13 @@ static void price_pairs (const struct grid_problem *p, struct grid_pairs *x)
 
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
-            double send_s = 0.0, ring_s = 0.0;
+            double send_s = 0.0, rings_s = 0.0;
 
             if (i != j)
-                price_pair (p, (int) i, (int) j, &send_s, &ring_s);
+                price_pair (p, (int) i, (int) j, &send_s, &rings_s);
             x->sends[i * n + j] = (float) send_s;
-            x->ring[i * n + j] = (float) ring_s;
-            x->slowest_ring = larger (x->slowest_ring, ring_s);
+            x->ring[i * n + j] = (float) rings_s;
+            x->slowest_ring = larger (x->slowest_ring, rings_s);
         }
     for (size_t i = 0; i < n && p->both_ways; i++)
         for (size_t j = 0; j < i; j++)

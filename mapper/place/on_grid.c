@@ -89,10 +89,28 @@ static double round_trips (const struct workload_config *c, int m)
     return 1.0 + (m - 1) / p + (left > 1 ? (left - 1.0) / (p - 1) : 0.0);
 }
 
-/* Every row's ring: the most parameters of its stages, and what hides them.  A stage ends
- * before stage 0 by the backward passes of a chunk between them, and compute hides its
- * part.  @return the most parameters of all stages */
-static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
+/* What the rings of a node's block carry of each parameter.  Experts' run along the same nodes where
+ * a node holds whole expert groups; others are left out. */
+static void take_rings (struct on_grid *o, const struct costmodel_volume *v)
+{
+    const struct workload_config *c = o->x->c;
+    const struct workload_profile *profile = o->x->pool->problem->profile;
+    int lanes = o->width * o->parts, block = lanes * c->deg.tp,
+        group = c->deg.ep * c->deg.etp, dense = workload_dense_shards (c),
+        experts = workload_expert_shards (c);
+    double bytes = v->dp_bytes / (profile->time.link * profile->time.link_out);
+
+    o->p.ring = (struct grid_ring){(dense - 1.0) / dense * bytes,
+                                   c->deg.tp * o->x->layout.depth, lanes};
+    if (block % group == 0)
+        o->p.expert =
+            (struct grid_ring){(experts - 1.0) / experts * bytes,
+                               group * o->x->layout.depth, (double) block / group};
+}
+
+/* Every row's rings: those of its stage that has most, and what hides them.  A stage ends before
+ * stage 0 by the backward passes of a chunk between them, and compute hides its part. */
+static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
     const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
@@ -101,12 +119,19 @@ static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
     double most = 0.0;
     double times =
         costmodel_sync_window (p->profile, c, workload_microbatches (p->job, c));
+    struct grid_ring *ring = &o->p.ring, *expert = &o->p.expert;
+    const struct grid_ring each = *ring, each_expert = *expert;
     struct costmodel_compute k;
 
     costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
-        double params = workload_stage_params (p->model, c, &held).dense;
+        struct workload_stage_params params =
+            workload_stage_params (p->model, c, &held);
+        double dense = each.bytes * params.dense,
+               experts = each_expert.bytes * params.expert,
+               by_lanes = dense / each.lanes +
+                          (experts > 0 ? experts / each_expert.lanes : 0.0);
         double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
         struct costmodel_stage_time t;
 
@@ -117,13 +142,16 @@ static double find_rings (struct on_grid *o, const struct costmodel_volume *v)
         }
         *hidden = fmin (*hidden, ahead + p->profile->time.dp_overlap * times *
                                              (t.fwd_s + t.back_s));
-        *share = fmax (*share, params);
-        most = fmax (most, params);
+        *share = fmax (*share, by_lanes);
+        if (by_lanes > most) {
+            most = by_lanes;
+            ring->bytes = dense;
+            expert->bytes = experts;
+        }
         ahead += t.back_s / c->deg.vpp;
     }
     for (int row = 0; row < o->p.rows && most > 0; row++)
         o->ring_share[row] /= most;
-    return most;
 }
 
 static void take_critical_path (struct on_grid *o)
@@ -132,7 +160,6 @@ static void take_critical_path (struct on_grid *o)
     const struct workload_config *c = o->x->c;
     const struct workload_degrees *d = &c->deg;
     struct costmodel_volume v;
-    int n = workload_dense_shards (c);
 
     costmodel_volume (p->model, p->job, c, p->profile, &v);
     o->p.weight = d->vpp * round_trips (c, workload_microbatches (p->job, c));
@@ -140,10 +167,8 @@ static void take_critical_path (struct on_grid *o)
     o->p.send_bytes = v.p2p_bytes / p->profile->time.send_link;
     o->p.send_latency = 1.0;
     o->p.flows = o->width * o->parts * d->tp;
-    o->p.lanes = o->width * o->parts;
-    o->p.ring_groups = d->tp * o->x->layout.depth;
-    o->p.ring_bytes = (n - 1.0) / n * v.dp_bytes * find_rings (o, &v) /
-                      (p->profile->time.link * p->profile->time.link_out);
+    take_rings (o, &v);
+    find_rings (o, &v);
 }
 
 /* costmodel/published.c: links as they are alone. */
@@ -161,8 +186,8 @@ static void take_published (struct on_grid *o)
 
     o->p.weight = amp || rounds < 1 ? 1.0 : rounds;
     o->p.send_bytes = (amp ? 1.0 : 2.0) * message;
-    o->p.lanes = 1.0;
-    o->p.ring_bytes = amp ? 2.0 * (n - 1) / n * 2.0 * (params.dense + params.expert)
+    o->p.ring.lanes = 1.0;
+    o->p.ring.bytes = amp ? 2.0 * (n - 1) / n * 2.0 * (params.dense + params.expert)
                           : 2.0 * (o->p.columns - 1) / o->p.columns *
                                 costmodel_pipette_gradient_bytes (m, c);
     for (int row = 0; row < o->p.rows; row++) {

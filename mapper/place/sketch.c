@@ -414,6 +414,16 @@ static int find_quanta (const struct drawn *x, int *quantum)
     return n;
 }
 
+/* The one that tells most: fast nodes first, then well linked ones. */
+static void try_walk (struct layouts *l)
+{
+    const int *order = order_of (l, WALK_MEAN);
+    int quantum = group_of (l->x);
+
+    walk_nodes (l, order, quantum);
+    try_line (l, order, quantum, false);
+}
+
 static void try_lines (struct layouts *l, bool all)
 {
     int quantum[QUANTA], n = find_quanta (l->x, quantum), before = 0;
@@ -499,7 +509,7 @@ static enum status finish (enum status st, struct sketch *out, struct error *err
 
 enum status sketch_build (const struct pool *pool, const struct walks *w,
                           const struct groups *g, const struct workload_config *c,
-                          bool all, struct sketch *out, struct error *err)
+                          enum sketch_ways ways, struct sketch *out, struct error *err)
 {
     struct drawn x;
     struct layouts l = {.x = &x, .g = g, .w = w, .best = out};
@@ -519,10 +529,13 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
         l.along = (struct way){.order = l.late + n, .price = no_price};
         l.across = l.along.order + pool->n_nodes;
         memcpy (l.even, x.layers, pp * sizeof (int));
-        try_lines (&l, all);
+        if (ways == SKETCH_ONE_WALK)
+            try_walk (&l);
+        else
+            try_lines (&l, ways == SKETCH_ALL);
         if (across_pays (pool, c))
-            try_across (&l, all);
-        if (all)
+            try_across (&l, ways == SKETCH_ALL);
+        if (ways == SKETCH_ALL)
             better_order (&l);
     }
     free (l.even);

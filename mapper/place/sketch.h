@@ -30,14 +30,18 @@ struct walks {
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err);
 void walks_release (struct walks *w);
 
-/** Lay a configuration out in a few ways and keep the best.
+/** In how many ways a sketch is laid out: along one walk through the nodes, which tells
+ *  configurations apart that are placed otherwise; along all, in the ways that mostly serve best; in
+ *  all ways. */
+enum sketch_ways { SKETCH_ONE_WALK, SKETCH_WALKS, SKETCH_ALL };
+
+/** Lay a configuration out and keep the best.
  *
- *  @param[in]  all  in all ways, not only in those that mostly serve best
  *  @param[out] out  release it
  *  @return ST_OK, ST_NOMEM, or ST_NOFIT where no way fits in memory or is connected */
 enum status sketch_build (const struct pool *pool, const struct walks *w,
                           const struct groups *g, const struct workload_config *c,
-                          bool all, struct sketch *out, struct error *err);
+                          enum sketch_ways ways, struct sketch *out, struct error *err);
 
 /** What was placed, as a sketch.
  *  @param[out] out  release it

@@ -197,8 +197,8 @@ static struct turn *take_turns (const struct search *x)
     return turn;
 }
 
-static enum status sketch_batch (struct search *x, struct looks *l, const struct entry *e,
-                                 int n, struct error *err)
+static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
+                                 const struct entry *e, int n, struct error *err)
 {
     struct sketch sketch[BATCH] = {{0}};
     enum status st[BATCH];
@@ -214,7 +214,8 @@ static enum status sketch_batch (struct search *x, struct looks *l, const struct
         st[i] = deadline_passed (&x->deadline)
                     ? ST_NOFIT
                     : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                    false, &sketch[i], &why);
+                                    joint ? SKETCH_WALKS : SKETCH_ONE_WALK, &sketch[i],
+                                    &why);
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||
@@ -253,7 +254,7 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
             deadline_passed (&x->deadline)
                 ? ST_NOFIT
                 : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                true, &other, &why);
+                                SKETCH_ALL, &other, &why);
 
         failed = failed || st == ST_NOMEM;
         if (st != ST_OK)
@@ -264,7 +265,7 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
     return failed ? err_nomem (err) : ST_OK;
 }
 
-enum status looks_take (struct search *x, struct looks *l, struct error *err)
+enum status looks_take (struct search *x, bool joint, struct looks *l, struct error *err)
 {
     struct shapes shapes = {0};
     struct turn *turn;
@@ -289,7 +290,7 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
         if (n == BATCH || ((last || i + 1 == x->heap_n) && n > 0)) {
             long from = l->n;
 
-            st = sketch_batch (x, l, batch, n, err);
+            st = sketch_batch (x, l, joint, batch, n, err);
             best = least_value (x, l, best, from);
             n = 0;
         }
@@ -298,9 +299,9 @@ enum status looks_take (struct search *x, struct looks *l, struct error *err)
     }
     if (st == ST_OK)
         st = looks_sort (x, l, err);
-    if (st == ST_OK)
+    if (st == ST_OK && joint)
         st = look_closer (x, l, err);
-    if (st == ST_OK)
+    if (st == ST_OK && joint)
         st = looks_sort (x, l, err);
     free (shapes.first);
     free (turn);

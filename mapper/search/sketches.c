@@ -118,7 +118,7 @@ static bool is_near (const struct search *x, const struct looks *l)
 enum status search_sketches (struct search *x, bool joint, struct error *err)
 {
     struct looks l;
-    enum status st = looks_take (x, &l, err);
+    enum status st = looks_take (x, joint, &l, err);
 
     x->annealed = st == ST_OK && l.n > 0 && joint &&
                   x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && !is_near (x, &l);

@@ -215,7 +215,7 @@ static void first_sketch (const struct mapper_problem *p, const struct workload_
     ok (pool_init (&pool, p, &err), &err);
     ok (groups_init (&groups, &pool, c, &err), &err);
     ok (walks_init (&walks, &pool, &err), &err);
-    ok (sketch_build (&pool, &walks, &groups, c, false, out, &err), &err);
+    ok (sketch_build (&pool, &walks, &groups, c, SKETCH_WALKS, out, &err), &err);
     walks_release (&walks);
     groups_release (&groups);
     pool_release (&pool);

@@ -26,15 +26,16 @@ static bool has_fp8 (const struct calibrate_run *run)
 }
 
 /* The ZeRO stage, recomputation, precision and attention of the framework; never flash attention on
- * GPUs without bf16, which its kernels do not serve, unless it is PyTorch's, whose memory-efficient
- * kernel does.  A profile that serves a source only by its GPU type says nothing of how it
- * recomputes. */
+ * GPUs without bf16, which its kernels do not serve, unless PyTorch chooses among its own, of which the
+ * memory-efficient one does: transformers leaves it the choice for Llama and later families.  A
+ * profile that serves a source only by its GPU type says nothing of how it recomputes. */
 static void take_defaults (struct calibrate_run *run, const struct workload_profile *p)
 {
-    bool flash = true, served = calibrate_serves (p, run), able = served;
+    bool flash = true, chosen = p->flash2 && run->model.norm == NORM_RMS;
+    bool served = calibrate_serves (p, run), able = served;
 
     for (int i = 0; i < run->n_parts; i++) {
-        flash = flash && (p->flash2 || run->part[i].type->bf16_flop_per_s > 0);
+        flash = flash && (chosen || run->part[i].type->bf16_flop_per_s > 0);
         able = able && costmodel_matrix_rate (run->part[i].type, p->precision) > 0;
     }
     if (!run->zero_said)
@@ -157,6 +158,26 @@ static void open_degrees (struct calibrate_run *run, const struct workload_profi
         held = try_degrees (run, p, tp, ++pp, &least);
     if (run->config.deg.tp != d.tp || run->config.deg.pp != d.pp)
         run->assumed = hypot (run->assumed, SPREAD_DEGREES);
+}
+
+/* A ZeRO stage that nobody states is the framework's usual one, or the next that it has with which
+ * the GPUs hold what they did hold. */
+static void open_zero (struct calibrate_run *run, const struct workload_profile *p)
+{
+    struct calibrate_run one = *run;
+    const struct workload_degrees *d = &run->config.deg;
+    int *zero = &one.config.zero, most = d->pp > 1 ? p->zero_with_pipeline : 3;
+
+    if (d->tp > 1 && p->zero_with_tensor < most)
+        most = p->zero_with_tensor;
+    if (run->zero_said || workload_dense_shards (&run->config) == 1)
+        return;
+    while (*zero < most && filled (&one, p, true) > 1.0)
+        do
+            ++*zero;
+        while (*zero < most && !(p->zero_stages >> *zero & 1));
+    if (filled (&one, p, true) <= 1.0)
+        run->config.zero = *zero;
 }
 
 /* Ways that have been found so far, from here on each in two: `share` of it stays. */
@@ -293,6 +314,7 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     if (calibrate_names_source (p, run->source))
         return;
     open_degrees (run, p);
+    open_zero (run, p);
     open_sums (run, p);
     run->n_ways = 1;
     run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,

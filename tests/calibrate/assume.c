@@ -284,6 +284,27 @@ static void states (void **state)
     text_free (&t);
 }
 
+/* A ZeRO stage that nobody states is one with which the GPUs hold the model, where there is one. */
+static void stage_found (void **state)
+{
+    static const struct {
+        const char *zero, *gpus, *layers;
+        int found;
+    } t[] = {{"zero=", "gpus=16", "layers=32", 1}, /* the default's */
+             {"zero=", "gpus=64", "layers=80", 2},
+             {"zero=", "gpus=64", "layers=240", 3},
+             {"zero=1", "gpus=64", "layers=80", 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE ("framework=my Megatron-LM", "tp=1", "pp=1",
+                                       t[i].zero, t[i].gpus, t[i].layers, "recompute=full");
+
+        assert_int_equal (r.run[0].config.zero, t[i].found);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */
 static void summed_whole (void **state)
 {
@@ -310,16 +331,17 @@ static void summed_whole (void **state)
     }
 }
 
-/* GPUs without bf16 have no kernel of flash attention's but PyTorch's memory-efficient one. */
+/* GPUs without bf16 have no kernel of flash attention's but PyTorch's memory-efficient one, which
+ * families since Llama take. */
 static void kernels_of_old (void **state)
 {
     static const char *const framework[] = {"framework=fsdp", "framework=megatron-deepspeed",
-                                            "framework=nemo"};
+                                            "framework=nemo", "framework=fsdp"};
     (void) state;
 
-    for (int i = 0; i < 3; i++) {
-        struct calibrate_runs r =
-            ONE (framework[i], "gpu=V100", "gpu_mem_gb=32", "precision=fp16");
+    for (int i = 0; i < 4; i++) {
+        struct calibrate_runs r = ONE (framework[i], "gpu=V100", "gpu_mem_gb=32",
+                                       "precision=fp16", i == 3 ? "model=gpt2-x" : "");
         struct workload_profile p;
         struct error err = {""};
 
@@ -450,6 +472,7 @@ int main (void)
                                        cmocka_unit_test (mesh),
                                        cmocka_unit_test (dated),
                                        cmocka_unit_test (losses),
+                                       cmocka_unit_test (stage_found),
                                        cmocka_unit_test (summed_whole),
                                        cmocka_unit_test (kernels_of_old),
                                        cmocka_unit_test (recomputed_where_sharded),

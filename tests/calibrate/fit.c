@@ -22,7 +22,7 @@ static struct calibrate_runs plain_runs (void)
                     snprintf (a, sizeof a, "tp=%d", tp);
                     snprintf (b, sizeof b, "pp=%d", pp);
                     snprintf (c, sizeof c, "micro_batch=%d", micro);
-                    ROW (&t, name, layers, a, b, c, "hidden=2048", "ffn=5504");
+                    ROW (&t, name, layers, a, b, c, "hidden=2048", "ffn=8192");
                 }
     ok (runs_read (text_str (&t), &r, &err), &err);
     assert_int_equal (r.n, 24);

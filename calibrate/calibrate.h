@@ -389,11 +389,12 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
 struct calibrate_next {
     bool found; /* else no run near those given would tell much; where any was tried,
                    the rest is of the best */
-    int row;                  /* of the run to change, the header not counted */
+    int row;    /* of the run to change, the header not counted */
     const char *what;         /* that is changed */
     int from, to;             /* its values */
     struct calibrate_run run; /* changed; without layers, so that none can estimate it */
-    const struct workload_constant *constant; /* that it narrows most; NULL: a scale of all times */
+    const struct workload_constant
+        *constant; /* that it narrows most; NULL: a scale of all times */
     /* Of that one's logarithm, standard deviations: with no run, with the runs given, with
      * the next one too */
     double prior_spread, spread, next_spread;

@@ -106,7 +106,8 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf)
 /* Megatron-Core under another name. */
 static bool on_megatron (const char *framework)
 {
-    static const char *const names[] = {"megatron", "mcore", "primus", "mindspeed", "flagscale"};
+    static const char *const names[] = {"megatron", "mcore", "primus", "mindspeed",
+                                        "flagscale"};
     bool is = false;
 
     for (size_t i = 0; i < COUNT_OF (names); i++)

@@ -95,9 +95,9 @@ double calibrate_type_spread (const struct topology_gpu_type *t)
         {
             const char *gpu = json_member_text (one, "gpu");
 
-            seen = seen || (json_integer_value (json_object_get (one, "steps")) > 0 &&
-                            without_memory (gpu) == letters &&
-                            strncmp (gpu, name, letters) == 0);
+            seen = seen ||
+                   (json_integer_value (json_object_get (one, "steps")) > 0 &&
+                    without_memory (gpu) == letters && strncmp (gpu, name, letters) == 0);
         }
     json_decref (doc);
     return seen ? 0.0 : SPREAD_TYPE;

@@ -111,8 +111,8 @@ void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
  *  limits are the options'.
  *  @param[in] pace  the GPU type that a profile is chosen for where none is named */
 enum status cli_job_read (const struct cli_job *in, const char *model,
-                          const struct topology_gpu_type *pace, struct linkwise_plan *x, struct notes *notes,
-                          struct error *err);
+                          const struct topology_gpu_type *pace, struct linkwise_plan *x,
+                          struct notes *notes, struct error *err);
 
 /** Layers of each stage of the configuration: the option's list, or the profile's split. */
 enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
@@ -149,7 +149,8 @@ json_t *cli_gpu_type_json (const struct topology_gpu_type *t);
 /** Print which profile serves and why, and where each GPU type's constants come from. */
 void cli_print_parts (const struct workload_profile *p, const struct topology_cluster *c);
 /** Print the accuracy on record of the profile on each GPU type of the cluster. */
-void cli_print_record (const struct workload_profile *p, const struct topology_cluster *c);
+void cli_print_record (const struct workload_profile *p,
+                       const struct topology_cluster *c);
 
 /** "3.42 s", "12.1 ms": three digits. buf of 32 bytes. */
 const char *cli_seconds (double s, char buf[32]);

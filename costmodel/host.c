@@ -29,12 +29,12 @@ static double gradient_bytes (const struct setting *x)
 /* Are a shard's gradients sent on as they are reduced (A23), after every micro-batch? */
 static bool sends_gradients (const struct setting *x)
 {
-    bool sends = x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
-                                                  x->p->offloads_gradients &&
-                                                  x->c->zero >= 2);
+    bool sends =
+        x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
+                                         x->p->offloads_gradients && x->c->zero >= 2);
 
-    return sends &&
-           !(workload_reduces_once (x->p, x->c) && workload_microbatches (x->j, x->c) > 1);
+    return sends && !(workload_reduces_once (x->p, x->c) &&
+                      workload_microbatches (x->j, x->c) > 1);
 }
 
 /* Does each micro-batch gather weights?  Beside a pipeline they stay on the GPU once they are

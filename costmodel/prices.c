@@ -61,7 +61,8 @@ double costmodel_sync_window (const struct workload_profile *p,
 {
     double v = c->deg.vpp;
 
-    if (c->deg.pp == 1 && (c->zero == 3 || (c->zero == 2 && !workload_reduces_once (p, c))))
+    if (c->deg.pp == 1 &&
+        (c->zero == 3 || (c->zero == 2 && !workload_reduces_once (p, c))))
         return microbatches;
     if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
         return fmax (1.0, (v - 1.0) / v * fmin (microbatches, c->deg.pp));

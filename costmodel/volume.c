@@ -87,9 +87,9 @@ double costmodel_gate_operations (const struct workload_model *m,
 /* @param micro    micro-batches, which gather weights under ZeRO 3
  *  @param reduces  how often gradients are reduced under ZeRO 2 and 3
  *  @param times    that groups with the same shards reduce gradients with each other */
-static void dp_volume (const struct workload_config *c, int layers, int micro, int reduces,
-                       int times, double gradient, double weight, bool reduced_whole,
-                       struct costmodel_volume *v)
+static void dp_volume (const struct workload_config *c, int layers, int micro,
+                       int reduces, int times, double gradient, double weight,
+                       bool reduced_whole, struct costmodel_volume *v)
 {
     switch (c->zero) {
     case 0:

@@ -158,8 +158,9 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
 /* Are there scores in memory?  An encoder-decoder's relative position bias keeps its own. */
 static bool has_scores (const struct memest_shape *w, unsigned parts)
 {
-    return parts & PART_ATTENTION && (!workload_attention_is_flash (w->p->job->attention) ||
-                                      w->p->model->decoder_layers > 0);
+    return parts & PART_ATTENTION &&
+           (!workload_attention_is_flash (w->p->job->attention) ||
+            w->p->model->decoder_layers > 0);
 }
 
 /* Scores and their softmax. */

@@ -187,11 +187,11 @@ struct workload_profile {
         double
             dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
                                    one collective carries all */
-        double dp_overlap;   /* part of the last backward and the first forward under which
+        double dp_overlap;  /* part of the last backward and the first forward under which
                                 data-parallel traffic hides; of all where each has its own */
-        double tp_overlap;   /* part of sequence-parallel collectives that hides under
+        double tp_overlap;  /* part of sequence-parallel collectives that hides under
                               matrix products, where tp_comm_overlap */
-        double moe_overlap;  /* part of experts' all-to-alls that hides under another
+        double moe_overlap; /* part of experts' all-to-alls that hides under another
                              micro-batch's compute (workload_exchanges_overlap) */
         double
             moe_overlap_out; /* at least, of measured runs with several chunks a stage whose

@@ -297,8 +297,9 @@ static void stage_found (void **state)
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct calibrate_runs r = ONE ("framework=my Megatron-LM", "tp=1", "pp=1",
-                                       t[i].zero, t[i].gpus, t[i].layers, "recompute=full");
+        struct calibrate_runs r =
+            ONE ("framework=my Megatron-LM", "tp=1", "pp=1", t[i].zero, t[i].gpus,
+                 t[i].layers, "recompute=full");
 
         assert_int_equal (r.run[0].config.zero, t[i].found);
         calibrate_runs_release (&r);
@@ -311,10 +312,11 @@ static void summed_whole (void **state)
     static const struct {
         const char *gpus, *notes;
         bool whole;
-    } t[] = {{"gpus=16", "notes=", true},
-             {"gpus=16", "notes=no-sync=false", false},
-             {"gpus=256", "notes=", false}, /* as said, 70B in 16 bits are more than a GPU */
-             {"gpus=256", "notes=no-sync=true", true}};
+    } t[] = {
+        {"gpus=16", "notes=", true},
+        {"gpus=16", "notes=no-sync=false", false},
+        {"gpus=256", "notes=", false}, /* as said, 70B in 16 bits are more than a GPU */
+        {"gpus=256", "notes=no-sync=true", true}};
     struct workload_profile p = profile_of ("fsdp");
     (void) state;
 
@@ -335,7 +337,8 @@ static void summed_whole (void **state)
  * families since Llama take. */
 static void kernels_of_old (void **state)
 {
-    static const char *const framework[] = {"framework=fsdp", "framework=megatron-deepspeed",
+    static const char *const framework[] = {"framework=fsdp",
+                                            "framework=megatron-deepspeed",
                                             "framework=nemo", "framework=fsdp"};
     (void) state;
 

@@ -65,9 +65,10 @@ static void types_on_record (void **state)
     static const struct {
         const char *gpu;
         bool seen;
-    } known[] = {{"h100-sxm5-80g", true}, {"h200-sxm-141g", true},  {"a100-sxm4-40g", true},
-                 {"rtx-4090", true},      {"rtx-5090", false},      {"h100-pcie-80g", false},
-                 {"h20-96g", false},      {"a100-pcie-80g", false}, {"mi355x", false}};
+    } known[] = {
+        {"h100-sxm5-80g", true}, {"h200-sxm-141g", true},  {"a100-sxm4-40g", true},
+        {"rtx-4090", true},      {"rtx-5090", false},      {"h100-pcie-80g", false},
+        {"h20-96g", false},      {"a100-pcie-80g", false}, {"mi355x", false}};
     json_t *by = json_object ();
     (void) state;
 
@@ -584,16 +585,25 @@ static void steps (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (profiles),       cmocka_unit_test (precision),
-        cmocka_unit_test (networks),       cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (peaks),          cmocka_unit_test (fits),
-        cmocka_unit_test (steps),          cmocka_unit_test (unknown),
+        cmocka_unit_test (profiles),
+        cmocka_unit_test (precision),
+        cmocka_unit_test (networks),
+        cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (peaks),
+        cmocka_unit_test (fits),
+        cmocka_unit_test (steps),
+        cmocka_unit_test (unknown),
         cmocka_unit_test (types_on_record),
-        cmocka_unit_test (unnamed),        cmocka_unit_test (rounds),
-        cmocka_unit_test (releases),       cmocka_unit_test (captures),
-        cmocka_unit_test (captured_parts), cmocka_unit_test (fused),
-        cmocka_unit_test (rotary),         cmocka_unit_test (dropped),
-        cmocka_unit_test (experts_notes),  cmocka_unit_test (overlap_between_nodes),
+        cmocka_unit_test (unnamed),
+        cmocka_unit_test (rounds),
+        cmocka_unit_test (releases),
+        cmocka_unit_test (captures),
+        cmocka_unit_test (captured_parts),
+        cmocka_unit_test (fused),
+        cmocka_unit_test (rotary),
+        cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),
+        cmocka_unit_test (overlap_between_nodes),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

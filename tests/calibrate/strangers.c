@@ -630,14 +630,14 @@ static void frozen (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (rates),         cmocka_unit_test (batches),
-        cmocka_unit_test (same),          cmocka_unit_test (networks),
-        cmocka_unit_test (splits),        cmocka_unit_test (words), cmocka_unit_test (products),
-        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
-        cmocka_unit_test (told),          cmocka_unit_test (shapes),
-        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
-        cmocka_unit_test (frozen)};
+        cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (rates),      cmocka_unit_test (batches),
+        cmocka_unit_test (same),       cmocka_unit_test (networks),
+        cmocka_unit_test (splits),     cmocka_unit_test (words),
+        cmocka_unit_test (products),   cmocka_unit_test (nothing),
+        cmocka_unit_test (refused),    cmocka_unit_test (told),
+        cmocka_unit_test (shapes),     cmocka_unit_test (shapes_divide),
+        cmocka_unit_test (doubts),     cmocka_unit_test (frozen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

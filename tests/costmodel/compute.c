@@ -66,7 +66,8 @@ static void product_limits (void **state)
         CLOSE (weights_product_s (&g, 1, n[i], 128, 128),
                product_s (&g, 1, 128, n[i], 128), 1e-9);
     }
-    for (int i = 0; i < 5; i++) { /* a transaction has fewer wide elements, more narrow ones */
+    for (int i = 0; i < 5;
+         i++) { /* a transaction has fewer wide elements, more narrow ones */
         g.element_bytes = 4;
         CLOSE (product_s (&g, 1, 128, 128, n[i] / 2), n[i] / 256 * whole / part[i], 1e-9);
         g.element_bytes = 1;

@@ -146,8 +146,8 @@ static void beside_pipeline (void **state)
     CLOSE (compute (&b).optimizer_s, 2 / (0.01 * GB) / 4, 1e-12);
     b.j.lora = false;
     b.j.global_batch = 4; /* the only micro-batch's go down beside it */
-    CLOSE (compute (&b).optimizer_s,
-           (adam_s (&b) + 2 / (0.01 * GB)) / 4 + here_s (&b), 1e-3);
+    CLOSE (compute (&b).optimizer_s, (adam_s (&b) + 2 / (0.01 * GB)) / 4 + here_s (&b),
+           1e-3);
 }
 
 /* A layer's input goes down beside its forward and comes up beside its backward. */
@@ -208,10 +208,12 @@ static void hosts (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (optimizer_of_megatron),
-        cmocka_unit_test (optimizer_of_deepspeed), cmocka_unit_test (all_of_it), cmocka_unit_test (beside_pipeline),
-        cmocka_unit_test (checkpoints), cmocka_unit_test (hosts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (optimizer_of_megatron),
+                                       cmocka_unit_test (optimizer_of_deepspeed),
+                                       cmocka_unit_test (all_of_it),
+                                       cmocka_unit_test (beside_pipeline),
+                                       cmocka_unit_test (checkpoints),
+                                       cmocka_unit_test (hosts)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

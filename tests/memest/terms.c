@@ -624,16 +624,25 @@ static void prediction (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (dense_layers),   cmocka_unit_test (scores),
-        cmocka_unit_test (expert_layers),  cmocka_unit_test (recomputed_layers),
-        cmocka_unit_test (every_second),   cmocka_unit_test (kept_inputs),
-        cmocka_unit_test (packed_weights), cmocka_unit_test (sampled_inputs),
-        cmocka_unit_test (ends),           cmocka_unit_test (buffers),
-        cmocka_unit_test (states),         cmocka_unit_test (two_peaks),
-        cmocka_unit_test (flat_step),      cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (dense_layers),
+        cmocka_unit_test (scores),
+        cmocka_unit_test (expert_layers),
+        cmocka_unit_test (recomputed_layers),
+        cmocka_unit_test (every_second),
+        cmocka_unit_test (kept_inputs),
+        cmocka_unit_test (packed_weights),
+        cmocka_unit_test (sampled_inputs),
+        cmocka_unit_test (ends),
+        cmocka_unit_test (buffers),
+        cmocka_unit_test (states),
+        cmocka_unit_test (two_peaks),
+        cmocka_unit_test (flat_step),
+        cmocka_unit_test (whole_gradients),
         cmocka_unit_test (stays_beside_pipeline),
-        cmocka_unit_test (offload),        cmocka_unit_test (checkpoints_away),
-        cmocka_unit_test (copied_inputs),  cmocka_unit_test (prediction),
+        cmocka_unit_test (offload),
+        cmocka_unit_test (checkpoints_away),
+        cmocka_unit_test (copied_inputs),
+        cmocka_unit_test (prediction),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

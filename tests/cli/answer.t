@@ -5,7 +5,7 @@
 needs python3 python3
 L=$LINKWISE
 C=examples/clusters/h100-17.json
-job="llama-2-70b --seq 4096 --global-batch 1024 --tp 2 --pp 16 --dp 4 --recompute none"
+job="llama-2-70b --seq 4096 --global-batch 1024 --tp 2 --pp 16 --dp 4 --recompute none --schedule 1f1b"
 
 # ---- the answer's order, and what is behind it ----
 expect 0 "the answer" "^plan " $L plan $C $job -o "$T/plan.json"
@@ -106,7 +106,7 @@ $L time -v "$row" llama-3-405b --seq 4096 --global-batch 4096 --tp 8 --pp 32 --d
 folded 2048 && grep -q '^and [0-9]* nodes that look otherwise' "$T/out"
 result $? "... or as many as a screen takes" "$T/out"
 $L cluster synth calm --nodes 64 --gpus 8 --seed 1 -o "$T/calm.json" >/dev/null
-$L plan "$T/calm.json" llama-3-70b --seq 4096 --global-batch 512 --tp 8 --pp 8 -o "$T/calm-plan.json" >"$T/out" 2>&1
+$L plan "$T/calm.json" llama-3-70b --seq 4096 --global-batch 512 --tp 8 --pp 8 --schedule 1f1b -o "$T/calm-plan.json" >"$T/out" 2>&1
 folded 64 && grep -q 'nodes alike, the first is named$' "$T/out"
 result $? "nodes that are alike are one row wherever they stand" "$T/out"
 

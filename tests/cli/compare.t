@@ -8,7 +8,7 @@ has() { # NAME FILE PATTERN
 }
 
 # ---- the example; its figures are those of the measurements ----
-LINKWISE=$L examples/compare-clusters >"$T/example" 2>"$T/err"
+LINKWISE=$L examples/compare-clusters --tp 8 --schedule 1f1b >"$T/example" 2>"$T/err"
 result $? "examples/compare-clusters runs" "$T/err"
 has "how many of them a plan uses" "$T/example" '^best plan on +GPUs used '
 has "sizes" "$T/example" '^GPUs [(]not drained[)] +136 +80$'
@@ -64,7 +64,7 @@ $L cluster drain "$T/before.json" "$x" -o "$T/drained.json" >/dev/null
 expect 0 "a node is gone" "the old plan cannot run" $L compare "$T/before.json" "$T/drained.json" llama-2-70b --tp 8
 
 # ---- other forms ----
-expect 0 "clusters on one line; a model that does not fit" "gpt2-xl" $L compare "2x2 t4 intra:10 inter:3" "4x2 l4 intra:20 inter:5" gpt2-xl --seq 1024 --global-batch 64
+expect 0 "clusters on one line; a model that does not fit" "gpt2-xl" $L compare "2x2 t4 intra:10 inter:3" "4x2 l4 intra:20 inter:5" gpt2-xl --seq 1024 --global-batch 64 --schedule 1f1b
 expect 0 "nothing fits on one of them" "t4 .*-  .*" $L compare "1x2 t4 intra:10" "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b
 echo '{"version":1,"nodes":[{"name":"g","gpus":2,"gpu_type":null}],"links":{"intra":{"bandwidth_gb_per_s":9,"latency_us":1}}}' >"$T/open.json"
 expect 0 "links alone need no types" "inside nodes +2 +-" $L compare "$T/open.json" "$T/a.json"

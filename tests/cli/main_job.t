@@ -94,7 +94,7 @@ $L plan $C $M $job --time-limit 0.001 --json >"$T/early.json"
 json "$T/early.json" "not d['search']['proven'] and 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" | grep -q True
 result $? "a search that is stopped at once has a plan and a bound"
 L1="1x1 h100-sxm5-80g inter:20 + 1x1 a100-sxm4-80g inter:20 + 1x1 l4 inter:20 + 1x1 t4 inter:20 + 1x1 l40s inter:20 + 1x1 a10g inter:20"
-expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8
+expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8 --micro-batch 8
 # The bound is a formula, the step a billion additions.
 $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --dp 1 --tp 1 -o "$T/big.json" >/dev/null
 json "$T/big.json" "d['schedule'] == '1f1b' and d['estimate']['mfu'] < 1" | grep -q True

@@ -130,7 +130,7 @@ json.dump({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 3, "
            "intermediate_size": 16384, "vocab_size": 8000}, open(sys.argv[1] + "/model.json", "w"))
 P
 $PY "$T/faults.py" "$T"
-$L plan "$T/sound.json" "$T/model.json" --seq 2048 --global-batch 4 --tp 4 --pp 3 -o "$T/four.json" >"$T/why" 2>&1
+$L plan "$T/sound.json" "$T/model.json" --seq 2048 --global-batch 4 --tp 4 --pp 3 --recompute none -o "$T/four.json" >"$T/why" 2>&1
 # fault NAME SOUND KIND WHAT TRIED: the change of the cluster that gains most, all links and pairs
 fault() {
     $L eval "$T/four.json" "$T/$2.json" --json >"$T/after.json" 2>"$T/why"

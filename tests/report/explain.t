@@ -15,10 +15,13 @@ def write(name, slow):
               open(sys.argv[1] + "/" + name, "w"))
 write("slow.json", 0.2)
 write("even.json", 10)
+# GPT-2 XL, but for its layers: with few of them there are few ways to search.
+json.dump({"model_type": "gpt2", "n_layer": 8, "n_embd": 1600, "n_head": 25, "n_positions": 1024, "vocab_size": 50257},
+          open(sys.argv[1] + "/gpt2.json", "w"))
 P
 python3 "$T/make.py" "$T"
 # A plan whose stages send over the slow link: made where there is none.
-$L plan "$T/even.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 -o "$T/plan.json" >"$T/why" 2>&1
+$L plan "$T/even.json" "$T/gpt2.json" --seq 1024 --global-batch 32 --tp 1 --pp 4 -o "$T/plan.json" >"$T/why" 2>&1
 $L explain "$T/plan.json" "$T/slow.json" --json >"$T/x.json" 2>"$T/why"
 valid explain "$T/x.json" "explain --json is valid"
 $L eval "$T/plan.json" "$T/slow.json" --json >"$T/before.json"
@@ -53,7 +56,7 @@ expect 0 "what an interleaved schedule can have" "^2 more micro-batches [(]globa
 prints "^dp 4, pp 1 +[0-9.]+ "
 
 # One that is shorter than the plan: the search gave it up, or never saw it.
-$L plan "$T/even.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 --recompute full -o "$T/full.json" >"$T/why" 2>&1
+$L plan "$T/even.json" "$T/gpt2.json" --seq 1024 --global-batch 32 --tp 1 --pp 4 --recompute full -o "$T/full.json" >"$T/why" 2>&1
 $PY - "$T" <<'P'
 import json, sys
 p = json.load(open(sys.argv[1] + "/full.json"))
@@ -80,7 +83,7 @@ for g in changes:
         assert step[g["what_if"]] == g["in_place_step_s"], g
 P
 result $? "gains are those of --what-if" "$T/why"
-$L plan "$T/slow.json" gpt2-xl --seq 1024 --global-batch 24 --tp 1 --micro-batch 1 --recompute none --schedule 1f1b --what-if "drain n1; nodes 2" --json >"$T/p.json" 2>"$T/why"
+$L plan "$T/slow.json" "$T/gpt2.json" --seq 1024 --global-batch 24 --tp 1 --micro-batch 1 --recompute none --schedule 1f1b --what-if "drain n1; nodes 2" --json >"$T/p.json" 2>"$T/why"
 valid plan "$T/p.json" "plan --what-if --json is valid"
 
 # Where nodes share a trunk it is tried as a whole.  Three nodes: searches over trunks take long.
@@ -126,11 +129,11 @@ write("pair", [halves] * 3, low)
 write("same", [200] * 3, rows(3, 40))
 write("whole", [200, 20, 200], rows(3, 40))
 # Every change is searched: with three layers there are few ways.
-json.dump({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 3, "num_attention_heads": 8,
+json.dump({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 3, "num_attention_heads": 4,
            "intermediate_size": 16384, "vocab_size": 8000}, open(sys.argv[1] + "/model.json", "w"))
 P
 $PY "$T/faults.py" "$T"
-$L plan "$T/sound.json" "$T/model.json" --seq 2048 --global-batch 4 --tp 4 --pp 3 --recompute none -o "$T/four.json" >"$T/why" 2>&1
+$L plan "$T/sound.json" "$T/model.json" --seq 2048 --global-batch 4 --tp 4 --pp 3 -o "$T/four.json" >"$T/why" 2>&1
 # fault NAME SOUND KIND WHAT TRIED: the change of the cluster that gains most, all links and pairs
 fault() {
     $L eval "$T/four.json" "$T/$2.json" --json >"$T/after.json" 2>"$T/why"

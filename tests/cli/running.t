@@ -156,6 +156,7 @@ for i, n in enumerate(d["cluster"]["nodes"]):
 json.dump(d, open(sys.argv[1], "w"))
 P
 $L emit "$T/plan.json" --to env -d "$T/launch" >/dev/null
+export LINKWISE_NUMA=0 # tests/launch/wrapper.t has it
 collect() { # COMMAND...: every rank's report
     while read -r rank host gpu; do
         RANK=$rank LINKWISE_NODE=$host LD_LIBRARY_PATH=$T/lib "$@" </dev/null

@@ -7,7 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "jobs/jobs.h"
 
-#define PLANS 600
+#define PLANS 800
 #define COUNT_OF(ARRAY) ((int) (sizeof (ARRAY) / sizeof *(ARRAY)))
 
 /* ---- random plans ---- */
@@ -157,13 +157,13 @@ static const struct framework {
     int least; /* of PLANS: written */
 } frameworks[] = {
     {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS,
-     "megatron-core", 300},
+     "megatron-core", 150},
     {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
-     "megatron-bridge", 150},
+     "megatron-bridge", 100},
     {"job.toml", jobs_torchtitan_write, true, true, true, true, TITAN_FACTS, "torchtitan",
-     50},
+     15},
     {"ds_config.json", jobs_deepspeed_write, false, false, false, true, DEEPSPEED_FACTS,
-     "deepspeed", 30},
+     "deepspeed", 10},
 };
 
 /* ---- the same? ---- */

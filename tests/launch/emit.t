@@ -192,8 +192,8 @@ while read -r says job; do
     grep -q "GPUs are of several types.  ${says//_/ }" "$T/types/README"
     result $? "groups over two types of GPUs: $job" "$T/why"
 done <<'W'
-Each_tp,_cp_and_ep_group_is_of_one llama-2-13b --seq 32768 --global-batch 16 --cp 4
-Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64 --ep 8 --micro-batch 1
+Each_tp,_cp_and_ep_group_is_of_one llama-2-13b --seq 32768 --global-batch 16 --cp 4 --schedule 1f1b
+Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64 --ep 8 --micro-batch 1 --schedule 1f1b
 cp_groups_of_more_than_one:_4_of_4, llama-2-13b --seq 65536 --global-batch 16 --cp 8 --tp 4 --pp 1 --dp 1
 W
 [ ! -e "$T/no" ]

@@ -13,7 +13,7 @@ reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up h1 h2
-export LINKWISE_RSH=$HOSTS_RSH
+export LINKWISE_RSH=$HOSTS_RSH LINKWISE_NUMA=0
 cd "$1/launch"
 running() { # N PATTERN: wait until N processes match
     local i n

@@ -39,6 +39,7 @@ submit() { # NAME FOLDER HOSTS
     echo "$3" >"$1.hosts"
     LINKWISE_DIR=$1/folder sbatch -Q --parsable --export=ALL,SLURM_HOSTFILE="$PWD/strange",MASTER_ADDR=h9 -w "$3" -o "$1.out" -e "$1.err" "$2/slurm/job.sbatch" "$PWD/program" >"$1.id"
 }
+export LINKWISE_NUMA=0 # tests/launch/slurm.t leaves it on
 # What a user's environment may hold is not obeyed.
 for i in $(seq 8); do echo h1; done >strange
 RANDOM=7

@@ -161,10 +161,10 @@ static bool periods_known (const struct rounds *r, struct skipping *s, int round
  * @return the round that is then done */
 static int go_ahead (const struct rounds *r, struct skipping *s, int round)
 {
-    int least = r->m - 1 - round;
+    int left = r->m - 1 - round, least = left;
 
     for (int y = 0; y < LANES; y++) {
-        s->rest[y] = s->known[y] ? s->rest[y] : r->m - 1 - round;
+        s->rest[y] = s->known[y] ? s->rest[y] : left;
         least = s->rest[y] < least ? s->rest[y] : least;
     }
     for (int y = 0; y < LANES; y++) {

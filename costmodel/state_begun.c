@@ -22,11 +22,12 @@ static double least_of (struct terms *t, int stage, struct slot_time *slot)
 double costmodel_state_begun_s (struct costmodel_state *s, const int *gpu, int ranks)
 {
     struct terms *t = &s->t;
-    int dp = t->dp, slots = ranks / t->slot, stage = slots > 0 ? (slots - 1) / dp : 0;
+    int dp = t->dp, slots = ranks / t->slot, stage;
     double least_s;
 
     if (slots == 0 || s->problem.kind != COSTMODEL_CRITICAL_PATH)
         return 0.0;
+    stage = (slots - 1) / dp;
     t->dp = s->config.deg.dp = slots - stage * dp;
     t->gpu = gpu + (size_t) stage * (size_t) (dp - t->dp) * (size_t) t->slot;
     least_s = least_of (t, stage, s->begun);

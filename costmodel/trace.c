@@ -100,7 +100,7 @@ static int lane_at (struct tracing *x, const struct costmodel_event *e)
         x->failed = true;
         return -1;
     }
-    x->lane[x->lanes] = (struct lane){e->stage, e->to, 0.0};
+    x->lane[x->lanes] = (struct lane){.from = e->stage, .to = e->to};
     name_lane (x, x->t->pp + x->lanes, e->stage, e->to);
     return x->lanes++;
 }

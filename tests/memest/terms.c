@@ -422,6 +422,37 @@ static void two_peaks (void **state)
     }
 }
 
+/* What a stage of so many layers takes at least is no more than with any that it may have, with
+ * experts or without, also where the optimizer's step is the peak. */
+static void least_of_stages (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 60; i++) {
+        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+        struct memest_problem q = {&s.m, &s.j, &s.c, &s.p, MEMEST_LINKWISE, 0};
+        int layers[3] = {1 + i % 5, 1 + i / 5 % 4};
+        struct memest_stage least, out;
+
+        s.j.seq = i % 2 ? 1 : 4096;
+        s.p.memory.step_bytes = i % 3 ? 40 : 0;
+        s.m.layers = 12;
+        s.m.dense_layers = i / 20 * 4;
+        layers[2] = 12 - layers[0] - layers[1];
+        s.c.deg.pp = 3;
+        s.c.zero = 1;
+        s.c.deg.dp = s.c.deg.ep = 4;
+        for (int k = 0; k < 3; k++) {
+            struct workload_stage held = workload_stage_of (&s.m, &s.c, layers, k);
+
+            memest_stage (&q, k, &held, &out);
+            memest_stage_least (&q, k, layers[k], &least);
+            assert_true (least.peak_bytes <= out.peak_bytes * (1 + 1e-12));
+            assert_true (least.activations_bytes <= out.activations_bytes * (1 + 1e-12));
+        }
+    }
+}
+
 /* A step's flat buffer lies beside what the allocator keeps of the backward pass. */
 static void flat_step (void **state)
 {
@@ -636,6 +667,7 @@ int main (void)
         cmocka_unit_test (buffers),
         cmocka_unit_test (states),
         cmocka_unit_test (two_peaks),
+        cmocka_unit_test (least_of_stages),
         cmocka_unit_test (flat_step),
         cmocka_unit_test (whole_gradients),
         cmocka_unit_test (stays_beside_pipeline),

@@ -46,6 +46,21 @@ static void binding (void **state)
     assert_false (found);
     topology_cluster_destroy (s.cluster);
     topology_cluster_destroy (even.cluster);
+
+    /* Of two nodes one way may be the slow one; a node alone has no way to another. */
+    for (int nodes = 1; nodes < 3; nodes++) {
+        static const double rate[] = {0, 1, 10, 0};
+
+        s = small_job_as (
+            cluster_of_rates (nodes, 2 / nodes, "a100-sxm4-80g", false, rate), 8, 1024,
+            16, config_of (1, 2, 1, 1));
+        p = problem_of (&s);
+        ok (costmodel_find_binding (&p, in_order, step_of (&s, in_order, NULL), &b,
+                                    &found, &err),
+            &err);
+        assert_int_equal (found, nodes > 1);
+        topology_cluster_destroy (s.cluster);
+    }
 }
 
 /* The slowest links that are used, there and back, by their share of what is usual there. */

@@ -415,6 +415,19 @@ static void published (void **state)
     CLOSE (pipette.step_s, 4 * (4 * most + 2 * sends) + 3 * most, 1e-12);
     CLOSE (amp.step_s, 15 * forward + three + sends, 1e-12);
     topology_cluster_destroy (s.cluster);
+
+    /* AMP's gradients go around the ranks of both dp and cp. */
+    struct workload_stage all = {.dense = 8, .embedding = true, .head = true};
+
+    s = chain (10.0);
+    s.config = config_of (1, 1, 2, 1);
+    s.config.deg.cp = 2;
+    s.layers[0] = 8;
+    p.cluster = s.cluster;
+    ok (costmodel_estimate (&p, in_order, true, &amp, &err), &err);
+    bytes = 2 * workload_stage_params (&s.model, &s.config, &all).dense;
+    CLOSE (amp.part.dp_s, 2 * 3 / 4. * bytes / 10e9, 1e-12);
+    topology_cluster_destroy (s.cluster);
 }
 
 int main (void)

@@ -25,7 +25,7 @@
  *
  * SPAN_ALL: the rings have more lanes than that.  Then a node has more ranks of one
  * TP index than groups fit it, of every index that it has, so it cannot have all: every TP
- * group of stage 0 spans.
+ * group of stage 0 spans.  How many lanes that leaves is not asked.
  */
 #include "mapper/bound/bound_private.h"
 
@@ -66,33 +66,6 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
     return missing > 0 ? (int) ((missing + d->dp - 1) / d->dp) : 0;
 }
 
-/* SPAN_ALL with rings of `lanes` lanes: a node has GPUs of at most gpus/lanes TP
- * indices, so every group of stage 0 is on `nodes` nodes or more. */
-static double more_lanes (const struct least_terms *x, int from, struct bound_case one,
-                          int lanes, int nodes,
-                          double (*bound) (const struct bound_case *))
-{
-    const struct pool *pool = x->b.pool;
-    struct config_times times = *one.times;
-    struct link_rates all = link_rates_of (pool, 0);
-
-    /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
-    for (int kind = 0; kind < 2 && workload_shard_copies (x->b.c) == 1; kind++) {
-        struct link_rates r = link_rates_of (pool, kind == 0 ? 0 : from);
-        struct line sync = bound_sync (&x->b, &r, workload_dense_shards (x->b.c), 1,
-                                       pool->max_node_gpus, lanes, 1);
-
-        if (kind == 0 || isfinite (sync.fixed))
-            config_times_put_sync (x, sync, sync, kind, SPAN_ALL, &times);
-    }
-    if (nodes > 1)
-        config_times_put_spans (bound_tp_across (&x->b, &all, nodes), &times);
-    if (!isfinite (times.span_fwd_s[0]))
-        return INFINITY;
-    one.times = &times;
-    return bound (&one);
-}
-
 /* SPAN_NONE: the lowest over the ways to place stage 0's experts, or, where these are not
  * to be told apart, with every figure of them at its least. */
 static double whole_groups (const struct least_terms *x, struct bound_case one,
@@ -126,18 +99,17 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
 }
 
 /* The lowest of the three cases. */
-static double any_way (const struct least_terms *x, int from,
-                       const struct config_times *times, int slow, const int *cap,
-                       enum bound_level level)
+static double any_way (const struct least_terms *x, const struct config_times *times,
+                       int slow, const int *cap, enum bound_level level)
 {
     double (*bound) (const struct bound_case *) = level == BOUND_FRACTIONS
                                                       ? bound_fractions
                                                   : level == BOUND_RUNS ? bound_runs
                                                                         : bound_splits;
     struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
-    int tp = x->b.c->deg.tp, gpus = x->b.pool->max_node_gpus, lanes = gpus / tp;
+    int tp = x->b.c->deg.tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
-    bool inside = tp * first_takes (x) <= gpus;
+    bool inside = tp * first_takes (x) <= x->b.pool->max_node_gpus;
     double least = inside ? whole_groups (x, one, level, bound) : INFINITY;
     struct config_times apart = *times;
 
@@ -159,23 +131,12 @@ static double any_way (const struct least_terms *x, int from,
     one.times = &apart;
     one.span = SPAN_ALL;
     one.spans_here = true;
-    if (level == BOUND_FRACTIONS)
-        return fmin (least, bound (&one));
-    for (int nodes = lanes > 0 ? 2 : 1; nodes <= tp; nodes++) {
-        int indices = (tp + nodes - 1) / nodes; /* of a node, and so many lanes: */
-
-        if (indices > gpus || gpus / indices <= lanes)
-            continue;
-        lanes = gpus / indices;
-        least = fmin (least, more_lanes (x, from, one, lanes, nodes, bound));
-    }
-    return least;
+    return fmin (least, bound (&one));
 }
 
 /* The higher of the bounds that serve.  That of all schedules is the only one of most; it
  * also tells layers with experts from others, and can stop at a bound that is known. */
-static double higher_bound (const struct least_terms *x, int from,
-                            const struct config_times *times,
+static double higher_bound (const struct least_terms *x, const struct config_times *times,
                             const struct slow_slots *slots, int slow, const int *cap,
                             enum bound_level level)
 {
@@ -185,7 +146,7 @@ static double higher_bound (const struct least_terms *x, int from,
     if (times->total_only || !pool_layers_alike (x->b.pool) || known)
         bound = bound_any_schedule (x, times, slots, slow, cap, level);
     if (!times->total_only && !known)
-        bound = fmax (bound, any_way (x, from, times, slow, cap, level));
+        bound = fmax (bound, any_way (x, times, slow, cap, level));
     return bound;
 }
 
@@ -204,8 +165,7 @@ static double bound_with_slots (const struct least_terms *x,
         few_lanes_put (x, slots->lanes, &times);
     if (caps)
         bound_caps (x->b.pool, times.p, slots->from, !by_class, caps, cap);
-    return higher_bound (x, by_class ? slots->from : 0, &times, slots, slow,
-                         caps ? cap : NULL, level);
+    return higher_bound (x, &times, slots, slow, caps ? cap : NULL, level);
 }
 
 /* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
@@ -313,7 +273,7 @@ static double highest_divided (const struct least_terms *x, const int *caps, int
     if (most <= 0.0) {
         if (caps)
             bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        most = higher_bound (x, 0, &x->times, NULL, 0, caps ? cap : NULL, level);
+        most = higher_bound (x, &x->times, NULL, 0, caps ? cap : NULL, level);
     }
     return most;
 }

@@ -101,10 +101,6 @@ struct tp_times {
 };
 struct tp_times bound_tp (const struct bounded *b, const struct link_rates *r);
 
-/** The same on at least so many nodes. */
-double bound_tp_across (const struct bounded *b, const struct link_rates *r,
-                        int least_nodes);
-
 /** The boundaries of a pipeline, at one TP collective inside a node and across nodes. */
 struct boundary_sends bound_sends (const struct bounded *b, double inside, double across);
 
@@ -240,9 +236,6 @@ struct layer_times slow_slots_more (const struct least_terms *x,
 
 /** How many layers of the model are of a kind (workload_kind_of)? */
 int count_layers (const struct workload_model *m, int kind);
-
-/** What a layer takes more when its group spans nodes, at across_s an all-reduce. */
-void config_times_put_spans (double across_s, struct config_times *times);
 
 /** Parameters of stage 0 on a rank, at least: of each layer (of one with experts what it
  *  holds beside the routed ones), and fixed. */

@@ -330,7 +330,8 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
     times->bare = costmodel_sync_bare (pool->problem->profile, x->b.c, times->layers);
 }
 
-void config_times_put_spans (double across_s, struct config_times *times)
+/* What a layer takes more when its group spans nodes. */
+static void put_spans (double across_s, struct config_times *times)
 {
     for (int kind = 0; kind < 2; kind++) {
         double more = fmax (0.0, across_s - times->tp_s[kind]);
@@ -427,7 +428,7 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
         times->slow_more.fwd_s = fmax (times->slow_more.fwd_s, more.fwd_s);
         times->slow_more.back_s = fmax (times->slow_more.back_s, more.back_s);
     }
-    config_times_put_spans (x->tp.across, times);
+    put_spans (x->tp.across, times);
     times->slot[1] = by_class ? ends_of (p, &s->k, s->tp_s) : times->slot[0];
     times->slot[1].fwd_s = times->slot[0].fwd_s + fwd;
     times->slot[1].back_s = times->slot[0].back_s + back;
@@ -457,7 +458,7 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
     times->slot[0].fwd_s += x->cp.fwd_s;
     times->slot[0].back_s += x->cp.back_s;
     times->slot[1] = times->slot[0];
-    config_times_put_spans (x->tp.across, times);
+    put_spans (x->tp.across, times);
     least_terms_put_sends (x, fmax (x->tp.inside, x->all.tp_s), 0, times);
     put_tail (x, &rates, &x->all.k, 0, times);
     memcpy (times->sync_layer_s[1], times->sync_layer_s[0],

@@ -94,26 +94,17 @@ static double tp_operation (const struct bounded *b, const struct link_rates *x,
     return costmodel_tp_exposed_s (p, pool->problem->job, b->c, least, INFINITY);
 }
 
-double bound_tp_across (const struct bounded *b, const struct link_rates *r,
-                        int least_nodes)
-{
-    int most = b->c->deg.tp < b->pool->n_nodes ? b->c->deg.tp : b->pool->n_nodes;
-    double least = INFINITY;
-
-    for (int nodes = least_nodes; nodes <= most; nodes++)
-        least = fmin (least, tp_operation (b, r, nodes));
-    return least;
-}
-
 struct tp_times bound_tp (const struct bounded *b, const struct link_rates *r)
 {
+    int tp = b->c->deg.tp, most = tp < b->pool->n_nodes ? tp : b->pool->n_nodes;
     struct tp_times t = {INFINITY, INFINITY, INFINITY};
 
-    if (b->c->deg.tp == 1)
+    if (tp == 1)
         return (struct tp_times){0.0, 0.0, 0.0};
-    if (b->c->deg.tp <= b->pool->max_node_gpus)
+    if (tp <= b->pool->max_node_gpus)
         t.inside = tp_operation (b, r, 1);
-    t.across = bound_tp_across (b, r, 2);
+    for (int nodes = 2; nodes <= most; nodes++)
+        t.across = fmin (t.across, tp_operation (b, r, nodes));
     t.least = fmin (t.inside, t.across);
     return t;
 }

@@ -141,20 +141,18 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
 /* Stage 0's tail as it is, with what fewer lanes than a node has room for add to its
  * synchronisation. */
 static void fewer_lanes (const struct least_terms *x, const struct slow_slots *slots,
-                         const struct bound_pipeline *all, int lanes, enum tp_span span,
+                         const struct bound_pipeline *all, int lanes,
                          struct bound_pipeline *s)
 {
-    int n = workload_dense_shards (x->b.c);
-    int share = span == SPAN_NONE ? x->b.c->deg.tp : 1;
-    int per_node = x->b.pool->max_node_gpus / share;
+    int n = workload_dense_shards (x->b.c), tp = x->b.c->deg.tp;
+    int per_node = x->b.pool->max_node_gpus / tp;
     struct line params = least_first_params (&x->b);
 
     for (int kind = 0; kind < 2; kind++) {
         struct link_rates rates =
             link_rates_of (x->b.pool, kind && slots && slots->slower ? slots->from : 0);
-        struct line wide =
-            bound_sync (&x->b, &rates, n, share, per_node, per_node, share);
-        struct line few = bound_sync (&x->b, &rates, n, share, per_node, lanes, share);
+        struct line wide = bound_sync (&x->b, &rates, n, tp, per_node, per_node, tp);
+        struct line few = bound_sync (&x->b, &rates, n, tp, per_node, lanes, tp);
         struct stage_tail *t = &s->slot[kind].first;
         double more = fmax (0.0, few.each - wide.each);
 
@@ -162,42 +160,10 @@ static void fewer_lanes (const struct least_terms *x, const struct slow_slots *s
         /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
         if (!isfinite (few.fixed) || workload_shard_copies (x->b.c) > 1)
             continue;
-        t->sync_layer_s[span] += params.each * more;
-        t->sync_fixed_s[span] += params.fixed * more + fmax (0.0, few.fixed - wide.fixed);
+        t->sync_layer_s[SPAN_NONE] += params.each * more;
+        t->sync_fixed_s[SPAN_NONE] +=
+            params.fixed * more + fmax (0.0, few.fixed - wide.fixed);
     }
-}
-
-/* All of stage 0's TP groups span nodes: the lowest over how many nodes, with the lanes
- * that leaves (bound.c, more_lanes). */
-static double all_span (const struct least_terms *x, const struct slow_slots *slots,
-                        const struct config_times *times,
-                        const struct bound_pipeline *all, enum bound_level level)
-{
-    int gpus = x->b.pool->max_node_gpus, tp = x->b.c->deg.tp, lanes = gpus / tp;
-    struct link_rates rates = link_rates_of (x->b.pool, 0);
-    struct bound_pipeline s = *all;
-    double least = INFINITY;
-
-    memset (s.first_span, 0, sizeof s.first_span);
-    s.first_span[SPAN_ALL] = true;
-    for (int nodes = lanes > 0 ? 2 : 1; nodes <= tp; nodes++) {
-        int indices = (tp + nodes - 1) / nodes; /* of a node, and so many lanes: */
-        struct config_times across = *times;
-
-        if (indices > gpus || gpus / indices <= lanes)
-            continue;
-        lanes = gpus / indices;
-        if (nodes > 1)
-            config_times_put_spans (bound_tp_across (&x->b, &rates, nodes), &across);
-        if (!isfinite (across.span_fwd_s[0]))
-            continue;
-        fewer_lanes (x, slots, all, lanes, SPAN_ALL, &s);
-        for (int kind = 0; kind < 2; kind++)
-            s.slot[kind].first.span =
-                (struct both_ways){across.span_fwd_s[kind], across.span_back_s[kind]};
-        least = fmin (least, bound_by_end (&s, level));
-    }
-    return least;
 }
 
 /* The stages of one replica on a node of stage 0's at most, itself included, when each such node
@@ -213,7 +179,6 @@ static int most_beside (const struct bound_pipeline *x, int room, int lanes)
 
 /* The lowest over the lanes of stage 0's synchronisation. */
 static double by_lanes (const struct least_terms *x, const struct slow_slots *slots,
-                        const struct config_times *times,
                         const struct bound_pipeline *all, enum bound_level level)
 {
     int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
@@ -221,8 +186,8 @@ static double by_lanes (const struct least_terms *x, const struct slow_slots *sl
     struct bound_pipeline s = *all;
     double least;
 
-    s.first_span[SPAN_NONE] = s.first_span[SPAN_ALL] = false;
-    least = fmin (bound_by_end (&s, level), all_span (x, slots, times, all, level));
+    s.first_span[SPAN_NONE] = false;
+    least = bound_by_end (&s, level);
     memset (s.first_span, 0, sizeof s.first_span);
     s.first_span[SPAN_NONE] = true;
     for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
@@ -236,7 +201,7 @@ static double by_lanes (const struct least_terms *x, const struct slow_slots *sl
         s.beside = now > 0 && s.p - 1 - (now - 1) * s.per_node < room
                        ? s.p - 1 - (now - 1) * s.per_node
                        : room;
-        fewer_lanes (x, slots, all, lanes, SPAN_NONE, &s);
+        fewer_lanes (x, slots, all, lanes, &s);
         least = fmin (least, bound_by_end (&s, level));
     }
     return least;
@@ -256,5 +221,5 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         (slots && (slots->on || slots->lanes > 0)) || x->twins == TWINS_TOGETHER ||
         workload_schedule_splits_backward (s.schedule))
         return bound_by_end (&s, level);
-    return by_lanes (x, slots, times, &s, level);
+    return by_lanes (x, slots, &s, level);
 }

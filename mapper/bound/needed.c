@@ -45,14 +45,11 @@ static struct node_links links_of (const struct bounded *b, int i, int stages)
     double reach = pool->reach[i];
     int room = n->gpus / d->tp > 1 ? n->gpus / d->tp : 1;
     int groups = room > stages ? room - stages + 1 : 1;
-    /* Over three nodes or more a ring comes from another one than it goes to. */
-    bool three = (long) workload_dense_shards (b->c) * d->tp > 2L * pool->max_node_gpus;
     struct node_links l = {.gpus = n->gpus,
                            .order = fmin (room * reach, total / d->tp),
                            .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp)};
 
-    l.ring_bytes_per_s[SPAN_NONE] =
-        fmin (groups * (three ? pool->through[i] : reach), total / d->tp);
+    l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / d->tp);
     l.ring_bytes_per_s[SPAN_ONE] = fmin (groups * reach, total);
     l.ring_bytes_per_s[SPAN_ALL] = l.ring_bytes_per_s[SPAN_ONE];
     return l;

@@ -351,47 +351,28 @@ int pool_unmeasured_at_least (const struct pool *pool, long long world)
 
 /* ---- all links ---- */
 
-/* A node's best links to others, one way: the best one, and that of another node. */
-struct two_best {
-    double most, next;
-    int node; /* of the best */
-};
-
-static void take_best (struct two_best *best, int node, double bytes_per_s)
-{
-    if (bytes_per_s > best->most)
-        *best = (struct two_best){bytes_per_s, best->most, node};
-    else
-        best->next = fmax (best->next, bytes_per_s);
-}
-
 static enum status find_reach (struct pool *pool, struct error *err)
 {
     const struct topology_cluster *c = pool->problem->cluster;
     bool unlike = !c->has_gpu_links && c->has_inter && c->inter.bytes_per_s.n > 0;
 
-    pool->reach = malloc (3 * (size_t) pool->n_nodes * sizeof *pool->reach);
+    pool->reach = malloc (2 * (size_t) pool->n_nodes * sizeof *pool->reach);
     if (!pool->reach)
         return err_nomem (err);
-    pool->through = pool->reach + pool->n_nodes;
-    pool->one_way = pool->through + pool->n_nodes;
+    pool->one_way = pool->reach + pool->n_nodes;
     for (int i = 0; i < pool->n_nodes; i++) {
-        struct two_best out = {.node = -1}, in = {.node = -1};
+        double out = 0.0, in = 0.0;
 
         for (int j = 0; j < pool->n_nodes && unlike; j++) {
             int a = pool->node[i], b = pool->node[j];
 
             if (i == j)
                 continue;
-            take_best (&out, j, topology_node_link (c, a, b).bytes_per_s);
-            take_best (&in, j, topology_node_link (c, b, a).bytes_per_s);
+            out = fmax (out, topology_node_link (c, a, b).bytes_per_s);
+            in = fmax (in, topology_node_link (c, b, a).bytes_per_s);
         }
-        pool->reach[i] = unlike ? fmin (out.most, in.most) : INFINITY;
-        pool->one_way[i] = unlike ? fmax (out.most, in.most) : INFINITY;
-        pool->through[i] = !unlike               ? INFINITY
-                           : out.node != in.node ? pool->reach[i]
-                                                 : fmax (fmin (out.most, in.next),
-                                                         fmin (out.next, in.most));
+        pool->reach[i] = unlike ? fmin (out, in) : INFINITY;
+        pool->one_way[i] = unlike ? fmax (out, in) : INFINITY;
     }
     return ST_OK;
 }

@@ -44,7 +44,6 @@ struct pool {
     int *island_gpus; /* [n_islands] most GPUs first */
     double *reach;   /* [n_nodes] bytes/s of a node's best link out or in, the slower one;
                          INFINITY where links between nodes are alike or of GPUs */
-    double *through; /* [n_nodes] the same where in and out are not one node's */
     double *one_way; /* [n_nodes] that of the faster one */
     double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */

@@ -65,7 +65,7 @@ struct bound_pipeline {
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
-    int per_node, beside; /* the second on stage 0's nodes, itself included */
+    int per_node;
     /* Ways to place a stage's experts where its TP groups lie inside nodes: beside each
      * other, not beside what is above.  0: nothing is added. */
     struct bound_experts experts[EXPERT_WAYS];

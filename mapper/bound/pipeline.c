@@ -1,13 +1,7 @@
-/* A pool's configuration as a struct bound_pipeline, and its bound.
- *
- * Stage 0's TP groups may share a node with each other or with other stages.  The more of
- * them do, the wider is the way of their synchronisation; but the fewer of the other stages
- * have room beside them, and the more sends cross nodes.  The bound is the least over how
- * many there are on each of its nodes at least (by_lanes). */
+/* A pool's configuration as a struct bound_pipeline, and its bound. */
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>
-#include <string.h>
 
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding. */
@@ -120,7 +114,6 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .any_s = 0.5 * times->send.any_s,
         .cross_s = 0.5 * (times->send.any_s + times->send.crossing_s),
         .per_node = (int) times->send.per_node,
-        .beside = (int) times->send.per_node,
         .hides = times->hides,
         .bare = times->bare,
         .exact = is_exact (x),
@@ -138,88 +131,12 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
     return s;
 }
 
-/* Stage 0's tail as it is, with what fewer lanes than a node has room for add to its
- * synchronisation. */
-static void fewer_lanes (const struct least_terms *x, const struct slow_slots *slots,
-                         const struct bound_pipeline *all, int lanes,
-                         struct bound_pipeline *s)
-{
-    int n = workload_dense_shards (x->b.c), tp = x->b.c->deg.tp;
-    int per_node = x->b.pool->max_node_gpus / tp;
-    struct line params = least_first_params (&x->b);
-
-    for (int kind = 0; kind < 2; kind++) {
-        struct link_rates rates =
-            link_rates_of (x->b.pool, kind && slots && slots->slower ? slots->from : 0);
-        struct line wide = bound_sync (&x->b, &rates, n, tp, per_node, per_node, tp);
-        struct line few = bound_sync (&x->b, &rates, n, tp, per_node, lanes, tp);
-        struct stage_tail *t = &s->slot[kind].first;
-        double more = fmax (0.0, few.each - wide.each);
-
-        *t = all->slot[kind].first;
-        /* With hybrid sharding, what few lanes cost one group may be saved between groups. */
-        if (!isfinite (few.fixed) || workload_shard_copies (x->b.c) > 1)
-            continue;
-        t->sync_layer_s[SPAN_NONE] += params.each * more;
-        t->sync_fixed_s[SPAN_NONE] +=
-            params.fixed * more + fmax (0.0, few.fixed - wide.fixed);
-    }
-}
-
-/* The stages of one replica on a node of stage 0's at most, itself included, when each such node
- * has `lanes` of stage 0's TP groups or more.
- *
- * A node with n of them has room for room - n others.  Those belong to some of n replicas, so in one
- * of these there are (room - n) / n at most.  Where slow slots or slow exchanges are known of one
- * replica, that may be another: then all others may be this one's. */
-static int most_beside (const struct bound_pipeline *x, int room, int lanes)
-{
-    return x->slow > 0 || x->n_experts > 0 ? 1 + room - lanes : room / lanes;
-}
-
-/* The lowest over the lanes of stage 0's synchronisation. */
-static double by_lanes (const struct least_terms *x, const struct slow_slots *slots,
-                        const struct bound_pipeline *all, enum bound_level level)
-{
-    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
-    int members = workload_dense_shards (x->b.c), crossings = -1;
-    struct bound_pipeline s = *all;
-    double least;
-
-    s.first_span[SPAN_NONE] = false;
-    least = bound_by_end (&s, level);
-    memset (s.first_span, 0, sizeof s.first_span);
-    s.first_span[SPAN_NONE] = true;
-    for (int lanes = room < members ? room : members; lanes >= 1; lanes--) {
-        int others = s.p - most_beside (&s, room, lanes);
-        int now = others > 0 ? (others + s.per_node - 1) / s.per_node : 0;
-
-        if (now == crossings)
-            continue;
-        crossings = now;
-        /* As many as cross no less often: fewer lanes are not looked at again. */
-        s.beside = now > 0 && s.p - 1 - (now - 1) * s.per_node < room
-                       ? s.p - 1 - (now - 1) * s.per_node
-                       : room;
-        fewer_lanes (x, slots, all, lanes, &s);
-        least = fmin (least, bound_by_end (&s, level));
-    }
-    return least;
-}
-
 double bound_any_schedule (const struct least_terms *x, const struct config_times *times,
                            const struct slow_slots *slots, int slow, const int *cap,
                            enum bound_level level)
 {
     struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
-    bool tight = level > BOUND_FRACTIONS;
 
-    s.n_experts = scheduled_experts (x, tight, s.experts);
-    /* Where every stage has a tail of its own, stage 0 is nothing special; nor is it where its
-     * lanes are few. */
-    if (!tight || s.per_node == 0 || !s.span[SPAN_NONE] ||
-        (slots && (slots->on || slots->lanes > 0)) || x->twins == TWINS_TOGETHER ||
-        workload_schedule_splits_backward (s.schedule))
-        return bound_by_end (&s, level);
-    return by_lanes (x, slots, &s, level);
+    s.n_experts = scheduled_experts (x, level > BOUND_FRACTIONS, s.experts);
+    return bound_by_end (&s, level);
 }

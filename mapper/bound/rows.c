@@ -24,7 +24,7 @@
  *
  * Times are those of the stage's slot, of two kinds (bound.c).  A way through all stages
  * takes at least all layers on any slots, and what those on slow slots take more; its sends
- * cross nodes as often as per_node and beside force them to.  A TP group that spans nodes
+ * cross nodes as often as per_node forces them to.  A TP group that spans nodes
  * and experts that exchange slowly add to the stage's work, but where there are slow slots
  * these may be in another replica, and only the tail counts them.
  *
@@ -65,12 +65,9 @@ static double slack_of (const struct pipeline_case *pc, const struct layer_cost 
 /* Nodes that the stages from..to are on at least, beyond one; 0 or less where one may do. */
 static int crossings (const struct pipeline_case *pc, int from, int to)
 {
-    const struct bound_pipeline *x = pc->x;
-    int first = from == 0 ? x->beside : x->per_node, rest = to - from + 1 - first;
+    int per_node = pc->x->per_node;
 
-    if (pc->spans || x->per_node == 0)
-        return 0;
-    return (rest + x->per_node - 1) / x->per_node;
+    return pc->spans || per_node == 0 ? 0 : (to - from) / per_node;
 }
 
 /* Is one of stages a and b on a slow slot, and the other known not to be? */

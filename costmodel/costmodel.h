@@ -41,6 +41,9 @@ struct costmodel_problem {
         *chunks; /* [pp * vpp] of each of its chunks (workload_stage_of_chunks); NULL:
                           dealt by workload_chunk_layers */
     const struct costmodel_what_if *what_if; /* NULL: links as they are */
+    /* [n_nodes] bytes/s of a node's links to others: each between two counts as the lower of
+     * theirs, whatever it is itself; NULL: links as they are.  Where nothing logs them. */
+    const double *usual;
     bool unshared; /* concurrent flows share nothing: each goes as fast as alone */
     /** Published models, for comparison on the same placement:
      *

@@ -168,6 +168,8 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
         use_log_note (t->log, c, src, dst);
     if (w && same_link (c, w->src_gpu, w->dst_gpu, src, dst))
         bytes_per_s = w->bytes_per_s;
+    if (t->problem.usual && a != b)
+        bytes_per_s = smaller (t->problem.usual[a], t->problem.usual[b]);
     if (t->slow)
         note_slow (c, t->slow, src, dst, use, bytes_per_s);
     /* Member by member: copied as a whole, it would wait for its parts to be stored. */
@@ -200,7 +202,8 @@ static inline struct topology_link node_link (struct walk *w, int a, int b, int 
     const struct terms *t = w->t;
     struct topology_link l = topology_node_link (t->problem.cluster, a, b);
 
-    return l.measured && !t->problem.what_if && !t->slow && !(t->log && t->log->all)
+    return l.measured && !t->problem.what_if && !t->problem.usual && !t->slow &&
+                   !(t->log && t->log->all)
                ? l
                : take_link (w, src, dst);
 }

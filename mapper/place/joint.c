@@ -366,7 +366,7 @@ enum status sketch_anneal (const struct pool *pool, const struct walks *w,
 {
     struct drawn x;
     struct motion m = {.x = &x, .rng = {seed}, .single = pool_gpus_differ (pool)};
-    enum status st = drawn_init (&x, pool, w, c, err);
+    enum status st = drawn_init (&x, pool, w, c, false, err);
     size_t n = (size_t) w->n_gpus, pp = (size_t) c->deg.pp;
 
     m.a = malloc ((4 * n + 2 * pp) * sizeof (int));

@@ -42,10 +42,14 @@ static bool on_grid (struct placer *x, int effort, struct candidate *k)
                             (effort + 1) / 2 * (16000 + 150L * nodes), k);
 }
 
-/* Is the start so slow that no moves will make it the best? */
-static bool is_hopeless (const struct effort *e, const struct candidate *k)
+/* Are both so slow that moves, which gain that share at most, will make neither the best? */
+static bool is_hopeless (const struct effort *e, const struct candidate *by_node,
+                         const struct candidate *any, double gain)
 {
-    return k->price.unmeasured == 0 && k->price.step_s > e->rival_s * (1.0 + HOPELESS);
+    double most = e->rival_s * (1.0 + gain);
+
+    return by_node->price.unmeasured == 0 && by_node->price.step_s > most &&
+           any->price.unmeasured == 0 && any->price.step_s > most;
 }
 
 /* @param[out] out  exact, skipped_s and moved_s */
@@ -64,10 +68,12 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
         some.tries = some.tries < FEW_TRIES ? some.tries : FEW_TRIES;
         return exact_splits (x, granularity, &some, by_node, any, out, err);
     }
-    if (is_hopeless (e, by_node) && is_hopeless (e, any))
+    if (is_hopeless (e, by_node, any, HOPELESS_GRID))
         return ST_OK;
     grid = on_grid (x, e->grid, by_node);
-    if (grid && x->pool->n_nodes > GRID_LARGE) /* that was all that large pools need */
+    if (is_hopeless (e, by_node, any, HOPELESS))
+        return ST_OK;
+    if (grid && x->pool->n_nodes > SINGLE_NODES) /* that was all that large pools need */
         moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);

@@ -105,7 +105,7 @@ static bool spread_layers (struct drawn *x)
 }
 
 enum status drawn_init (struct drawn *x, const struct pool *pool, const struct walks *w,
-                        const struct workload_config *c, struct error *err)
+                        const struct workload_config *c, bool usual, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;
     struct costmodel_problem priced;
@@ -123,6 +123,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
         return err_set (err, ST_NOFIT, "no split of the layers fits");
     pool_sure_caps (pool, c, x->cap);
     priced = mapper_priced (p, c, x->layers);
+    priced.usual = usual ? w->usual : NULL;
     return costmodel_state_create (&priced, NULL, x->n, &x->state, err);
 }
 
@@ -513,7 +514,7 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
 {
     struct drawn x;
     struct layouts l = {.x = &x, .g = g, .w = w, .best = out};
-    enum status st = drawn_init (&x, pool, w, c, err);
+    enum status st = drawn_init (&x, pool, w, c, ways == SKETCH_USUAL, err);
     size_t pp = (size_t) c->deg.pp, n = (size_t) w->n_gpus;
 
     *out = (struct sketch){0};
@@ -529,7 +530,7 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
         l.along = (struct way){.order = l.late + n, .price = no_price};
         l.across = l.along.order + pool->n_nodes;
         memcpy (l.even, x.layers, pp * sizeof (int));
-        if (ways == SKETCH_ONE_WALK)
+        if (ways == SKETCH_USUAL)
             try_walk (&l);
         else
             try_lines (&l, ways == SKETCH_ALL);
@@ -549,7 +550,7 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
 {
     struct drawn x;
     struct layouts l = {.x = &x, .w = w, .best = out, .along = {.price = no_price}};
-    enum status st = drawn_init (&x, pool, w, c, err);
+    enum status st = drawn_init (&x, pool, w, c, false, err);
     int pp = c->deg.pp;
 
     *out = (struct sketch){0};

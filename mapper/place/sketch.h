@@ -24,16 +24,17 @@ enum status sketch_copy (const struct sketch *from, int pp, int n, struct sketch
 
 /** Orders of the pool's nodes, the same for all configurations. */
 struct walks {
-    int n_gpus; /* of all nodes: n of a sketch */
-    int *seq;   /* [WALKS * n_nodes] indices into the pool's nodes */
+    int n_gpus;    /* of all nodes: n of a sketch */
+    int *seq;      /* [WALKS * n_nodes] indices into the pool's nodes */
+    double *usual; /* [cluster's n_nodes] as costmodel_problem's */
 };
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err);
 void walks_release (struct walks *w);
 
-/** In how many ways a sketch is laid out: along one walk through the nodes, which tells
- *  configurations apart that are placed otherwise; along all, in the ways that mostly serve best; in
- *  all ways. */
-enum sketch_ways { SKETCH_ONE_WALK, SKETCH_WALKS, SKETCH_ALL };
+/** How a sketch is laid out: for what a good placement may take, along one walk with the nodes'
+ *  usual links, since single bad ones can be kept out of the way; along all walks, in the ways that
+ *  mostly serve best; in all ways. */
+enum sketch_ways { SKETCH_USUAL, SKETCH_WALKS, SKETCH_ALL };
 
 /** Lay a configuration out and keep the best.
  *

@@ -30,10 +30,11 @@ struct drawn {
     struct costmodel_state *state;
 };
 
-/** @return ST_OK, ST_NOMEM, or ST_NOFIT where memory or chunks forbid it; release it in any
+/** @param[in] usual  are links the nodes' usual ones?
+ *  @return ST_OK, ST_NOMEM, or ST_NOFIT where memory or chunks forbid it; release it in any
  *          case */
 enum status drawn_init (struct drawn *x, const struct pool *pool, const struct walks *w,
-                        const struct workload_config *c, struct error *err);
+                        const struct workload_config *c, bool usual, struct error *err);
 void drawn_release (struct drawn *x);
 
 /** May the stage's GPUs hold its layers? */

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
+
+#define SAMPLED 64      /* links of a node */
+#define GOOD 0.9        /* so many of them are no better than those that it can have */
 #define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
 
 struct visit {
@@ -84,13 +88,43 @@ static void grow (const struct pool *pool, struct visit *v)
     }
 }
 
+static int by_rate (const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return (x > y) - (x < y);
+}
+
+/* What a node's links usually carry where it is well placed. */
+static void find_usual (const struct pool *pool, double *usual)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double some[SAMPLED];
+
+    for (int i = 0; i < pool->n_nodes; i++) {
+        int n = 0, all = pool->n_nodes - 1, most = all < SAMPLED ? all : SAMPLED;
+
+        for (int k = 0; k < most; k++) {
+            int a = pool->node[i],
+                b = pool->node[(i + 1 + (int) ((long) k * all / most)) % pool->n_nodes];
+            double badness = fmax (pool_link_badness (c, a, b), pool_link_badness (c, b, a));
+
+            some[n++] = 1.0 / badness;
+        }
+        qsort (some, (size_t) n, sizeof *some, by_rate);
+        usual[pool->node[i]] = n > 0 ? stats_quantile (some, n, GOOD) : INFINITY;
+    }
+}
+
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err)
 {
     size_t n = (size_t) pool->n_nodes;
     struct visit *v = malloc (n * sizeof *v);
 
-    *w = (struct walks){.seq = malloc (WALKS * n * sizeof (int))};
-    if (!v || !w->seq) {
+    *w = (struct walks){
+        .seq = malloc (WALKS * n * sizeof (int)),
+        .usual = malloc ((size_t) pool->problem->cluster->n_nodes * sizeof (double))};
+    if (!v || !w->seq || !w->usual) {
         free (v);
         return err_nomem (err);
     }
@@ -105,6 +139,7 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
         for (int i = 0; i < pool->n_nodes; i++)
             w->seq[walk * pool->n_nodes + i] = v[i].at;
     }
+    find_usual (pool, w->usual);
     free (v);
     return ST_OK;
 }
@@ -112,4 +147,5 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
 void walks_release (struct walks *w)
 {
     free (w->seq);
+    free (w->usual);
 }

@@ -12,7 +12,7 @@
 
 #define BATCH 64        /* configurations sketched between two looks at the best */
 #define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */
-#define SKETCHED_GPUS 8000000L /* in all sketches together */
+#define PROBED BATCH    /* of the lowest */
 #define IN_A_TURN 8            /* configurations of the same degrees */
 
 /* ---- order ---- */
@@ -176,14 +176,14 @@ static int by_round (const void *a, const void *b)
 /* The entries of the heap, which is sorted, in the order in which they are sketched.  Where not all
  * can be, degrees take turns: bounds of unlike degrees are loose by unlike amounts.
  * @return a new array; NULL: no memory */
-static struct turn *take_turns (const struct search *x)
+static struct turn *take_turns (const struct search *x, long most)
 {
     long n = x->heap_n, first = 0;
     struct turn *turn = malloc (((size_t) n + 1) * sizeof *turn);
 
     for (long i = 0; i < n && turn; i++)
         turn[i] = (struct turn){&x->config[x->heap[i].index], i, 0};
-    if (!turn || n * x->pool.n_gpus <= SKETCHED_GPUS)
+    if (!turn || n <= most)
         return turn;
     qsort (turn, (size_t) n, sizeof *turn, by_degrees);
     for (long i = 0; i < n; i++) {
@@ -214,7 +214,7 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
         st[i] = deadline_passed (&x->deadline)
                     ? ST_NOFIT
                     : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                    joint ? SKETCH_WALKS : SKETCH_ONE_WALK, &sketch[i],
+                                    joint ? SKETCH_WALKS : SKETCH_USUAL, &sketch[i],
                                     &why);
     }
     for (int i = 0; i < n; i++) {
@@ -265,7 +265,8 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
     return failed ? err_nomem (err) : ST_OK;
 }
 
-enum status looks_take (struct search *x, bool joint, struct looks *l, struct error *err)
+enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
+                        struct error *err)
 {
     struct shapes shapes = {0};
     struct turn *turn;
@@ -276,14 +277,14 @@ enum status looks_take (struct search *x, bool joint, struct looks *l, struct er
 
     *l = (struct looks){0};
     qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound); /* a heap, still */
-    turn = take_turns (x);
+    turn = take_turns (x, most);
     st = turn ? walks_init (&l->walks, &x->pool, err) : err_nomem (err);
     if (st == ST_OK)
         st = shapes_init (&shapes, x->heap_n, err);
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
         const struct entry *e = &x->heap[turn[i].at];
         bool last =
-            (l->n + n) * x->pool.n_gpus > SKETCHED_GPUS || deadline_passed (&x->deadline);
+            l->n + n >= most || deadline_passed (&x->deadline);
 
         if (!last && e->bound_s < best && is_new (&shapes, x->config, e->index))
             batch[n++] = *e;
@@ -305,6 +306,19 @@ enum status looks_take (struct search *x, bool joint, struct looks *l, struct er
         st = looks_sort (x, l, err);
     free (shapes.first);
     free (turn);
+    return st;
+}
+
+enum status looks_probe (struct search *x, struct entry *e, struct error *err)
+{
+    struct looks l;
+    enum status st;
+
+    st = looks_take (x, false, PROBED, &l, err);
+    e->index = -1;
+    if (st == ST_OK && l.n > 0)
+        *e = (struct entry){l.look[0].bound, l.look[0].index, BOUND_RUNS};
+    looks_release (&l);
     return st;
 }
 

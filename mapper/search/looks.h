@@ -39,9 +39,11 @@ int looks_pick (const struct search *x, const struct looks *l, double below,
 
 /** Sketch what the heap holds, which is sorted then.
  *  @param[in]  joint  as in search_sketches
+ *  @param[in]  most   sketches, about
  *  @param[out] l      release it in any case
  *  @return ST_OK or ST_NOMEM */
-enum status looks_take (struct search *x, bool joint, struct looks *l, struct error *err);
+enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
+                        struct error *err);
 void looks_release (struct looks *l);
 
 /* ---- rounds.c ---- */

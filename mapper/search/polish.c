@@ -15,6 +15,9 @@
 #define POLISH_GROWTH 4   /* times the moves of the round before */
 #define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
 #define OUT_OF_REACH 0.05 /* of the best step: no effort brings so much */
+#define OUT_OF_REACH_LARGE 0.01 /* the same in a pool of more nodes than LARGE */
+#define LARGE 64      /* nodes */
+#define LARGE_FEWER 4 /* so many times fewer moves there, which are as many more */
 #define TRIED 20000       /* placements of a small pool */
 
 /* Bound those of the placed configurations more closely that keep the whole space's bound
@@ -65,7 +68,8 @@ static void tighten_placed (struct search *x)
 static int pick_best (const struct search *x, long *pick)
 {
     int n = 0;
-    double best_s = search_value (x, x->best).step_s;
+    double best_s = search_value (x, x->best).step_s,
+           reach = x->pool.n_nodes > LARGE ? OUT_OF_REACH_LARGE : OUT_OF_REACH;
     bool small = place_tries_all (&x->pool);
     int left = 0;
 
@@ -87,7 +91,7 @@ static int pick_best (const struct search *x, long *pick)
 
         if (!small && bound_s < best_s &&
             search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH) &&
-            search_value (x, pick[i]).step_s < best_s * (1 + OUT_OF_REACH))
+            search_value (x, pick[i]).step_s < best_s * (1 + reach))
             pick[left++] = pick[i];
     }
     return left;
@@ -170,6 +174,8 @@ static enum status place_best_again (struct search *x, struct error *err)
         double before = search_value (x, x->best).step_s, moved = 0.0;
 
         most = x->s->polish * x->s->effort / (n > 1 ? n : 1);
+        if (x->pool.n_nodes > LARGE)
+            most /= LARGE_FEWER;
         st = polish_round (x, pick, n, round,
                            (struct effort){most > 1 ? most : 1, exact, INFINITY, TRIED,
                                            &x->deadline, NULL},

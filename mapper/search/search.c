@@ -29,6 +29,7 @@
 #define FAR_BOUND 0.025  /* the same of GPUs that are alike */
 #define LOST 0.15        /* of the step: a plan so far above the lowest bound comes from sketches */
 #define FIRST_PART 0.1   /* of a time limit: an odd pool's, before the rest is sketched */
+#define PROBED 8         /* batches bounded before a first plan tells whether they are LOST */
 #define PLACED_SOON 48   /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
@@ -179,16 +180,29 @@ static bool is_lost (const struct search *x, const struct limit *most)
     return isfinite (best) && search_lowest_left (x) < best * (1.0 - most->lost);
 }
 
+/* Place the best of some sketches, though its bound is not close: a first plan tells whether bounds
+ * do. */
+static enum status probe (struct search *x, struct error *err)
+{
+    struct entry e;
+
+    TRY (looks_probe (x, &e, err));
+    return e.index < 0 ? ST_OK : search_batch (x, &e, 1, true, err);
+}
+
 /* Go through the heap until no bound is below the best, or a limit is reached. */
 static enum status run (struct search *x, struct limit most, struct error *err)
 {
     enum status st = ST_OK;
     bool full = false;
+    int batches = 0;
 
     while (st == ST_OK && !full && most.cells > 0 && is_left (x)) {
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
+        if (most.lost < 1 && batches++ == PROBED && x->n_placed == 0)
+            TRY (probe (x, err));
         if (should_stop (x) || search_is_tried (x) || is_lost (x, &most))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {

@@ -180,6 +180,11 @@ double search_cut (const struct search *x);
  *  placed? */
 bool looks_apply (const struct search *x);
 
+/** Sketch the lowest of the heap, which is sorted then.
+ *  @param[out] e  the best of them, to be placed; its index is -1 where none can be
+ *  @return ST_OK or ST_NOMEM */
+enum status looks_probe (struct search *x, struct entry *e, struct error *err);
+
 /** Sketch what the heap holds, and keep the best.
  *  @param[in] joint  the pool is odd or small: sketches are annealed, and good as they are;
  *                    otherwise they say what is worth to be placed

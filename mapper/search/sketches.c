@@ -8,6 +8,7 @@
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define KEPT 12          /* of an odd pool's sketches */
 #define OF_DEGREES_PLACED 2 /* of those that are placed */
+#define SKETCHED_GPUS 8000000L /* in all sketches together */
 #define PLACED_ODD 4        /* of these, placed in the other way too */
 #define PLACED_MOST 64      /* of another pool's */
 #define PLACED_IDLE 32      /* of these in a row without a gain */
@@ -118,7 +119,7 @@ static bool is_near (const struct search *x, const struct looks *l)
 enum status search_sketches (struct search *x, bool joint, struct error *err)
 {
     struct looks l;
-    enum status st = looks_take (x, joint, &l, err);
+    enum status st = looks_take (x, joint, SKETCHED_GPUS / x->pool.n_gpus, &l, err);
 
     x->annealed = st == ST_OK && l.n > 0 && joint &&
                   x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && !is_near (x, &l);

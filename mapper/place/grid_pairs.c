@@ -27,15 +27,15 @@ static struct topology_link worst_link (const struct topology_cluster *c, int a,
 }
 
 /* Seconds of a ring whose slowest link is a -> b. */
-static double ring_s (const struct grid_problem *p, const struct grid_ring *r, int a, int b,
-                      double bytes_per_s)
+static double ring_s (const struct grid_problem *p, const struct grid_ring *r, int a,
+                      int b, double bytes_per_s)
 {
     int groups = (int) r->groups;
 
-    return r->bytes > 0 ? r->bytes / smaller (r->lanes * bytes_per_s,
-                                              topology_share (p->cluster, a, b, groups,
-                                                              groups))
-                        : 0.0;
+    return r->bytes > 0
+               ? r->bytes / smaller (r->lanes * bytes_per_s,
+                                     topology_share (p->cluster, a, b, groups, groups))
+               : 0.0;
 }
 
 /* Price a -> b; the boundary's other way is added by the caller. */

@@ -126,12 +126,11 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
     costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
-        struct workload_stage_params params =
-            workload_stage_params (p->model, c, &held);
+        struct workload_stage_params params = workload_stage_params (p->model, c, &held);
         double dense = each.bytes * params.dense,
                experts = each_expert.bytes * params.expert,
-               by_lanes = dense / each.lanes +
-                          (experts > 0 ? experts / each_expert.lanes : 0.0);
+               by_lanes =
+                   dense / each.lanes + (experts > 0 ? experts / each_expert.lanes : 0.0);
         double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
         struct costmodel_stage_time t;
 

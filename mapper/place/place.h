@@ -52,7 +52,7 @@ struct effort {
                                 kept; or NULL */
 };
 #define HOPELESS_GRID 0.5 /* the same of a grid's, which cost little */
-#define HOPELESS 0.05 /* moves gained 2.5 % at most, but for a few single GPUs */
+#define HOPELESS 0.05     /* moves gained 2.5 % at most, but for a few single GPUs */
 
 /** Why a configuration was not placed. */
 enum refusal {

@@ -107,7 +107,8 @@ static void find_usual (const struct pool *pool, double *usual)
         for (int k = 0; k < most; k++) {
             int a = pool->node[i],
                 b = pool->node[(i + 1 + (int) ((long) k * all / most)) % pool->n_nodes];
-            double badness = fmax (pool_link_badness (c, a, b), pool_link_badness (c, b, a));
+            double badness =
+                fmax (pool_link_badness (c, a, b), pool_link_badness (c, b, a));
 
             some[n++] = 1.0 / badness;
         }

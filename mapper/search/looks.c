@@ -13,7 +13,7 @@
 #define BATCH 64        /* configurations sketched between two looks at the best */
 #define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */
 #define PROBED BATCH    /* of the lowest */
-#define IN_A_TURN 8            /* configurations of the same degrees */
+#define IN_A_TURN 8     /* configurations of the same degrees */
 
 /* ---- order ---- */
 
@@ -211,11 +211,11 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[e[i].index];
 
-        st[i] = deadline_passed (&x->deadline)
-                    ? ST_NOFIT
-                    : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                    joint ? SKETCH_WALKS : SKETCH_USUAL, &sketch[i],
-                                    &why);
+        st[i] =
+            deadline_passed (&x->deadline)
+                ? ST_NOFIT
+                : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
+                                joint ? SKETCH_WALKS : SKETCH_USUAL, &sketch[i], &why);
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||
@@ -283,8 +283,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
         st = shapes_init (&shapes, x->heap_n, err);
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
         const struct entry *e = &x->heap[turn[i].at];
-        bool last =
-            l->n + n >= most || deadline_passed (&x->deadline);
+        bool last = l->n + n >= most || deadline_passed (&x->deadline);
 
         if (!last && e->bound_s < best && is_new (&shapes, x->config, e->index))
             batch[n++] = *e;

@@ -22,15 +22,17 @@
 #define CELLS_AFTER 150000000L
 #define CELLS_SMALL 3 /* times those in small pools */
 #define SMALL_GPUS 64
-#define JOINT_GPUS 256 /* of a pool whose layers and places are moved together, odd or not */
+#define JOINT_GPUS \
+    256 /* of a pool whose layers and places are moved together, odd or not */
 #define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
 #define NEAR_BOUND 0.015 /* of the step: a plan of unlike GPUs that needs no sketches */
 #define FAR_BOUND 0.025  /* the same of GPUs that are alike */
-#define LOST 0.15        /* of the step: a plan so far above the lowest bound comes from sketches */
-#define FIRST_PART 0.1   /* of a time limit: an odd pool's, before the rest is sketched */
-#define PROBED 8         /* batches bounded before a first plan tells whether they are LOST */
-#define PLACED_SOON 48   /* by bounds alone, before the rest is sketched */
+#define LOST \
+    0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
+#define FIRST_PART 0.1 /* of a time limit: an odd pool's, before the rest is sketched */
+#define PROBED 8 /* batches bounded before a first plan tells whether they are LOST */
+#define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
 
@@ -148,7 +150,8 @@ static bool settle (struct search *x, const struct entry *e)
 /* How much run() may do: after it the best plan is known, and what is left is the proof. */
 struct limit {
     long placed; /* configurations placed in all */
-    double lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
+    double
+        lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
      * what that takes, about. */
     long cells;
@@ -261,8 +264,9 @@ static bool is_settled (struct search *x, bool joint)
 {
     if (x->best < 0 || is_open (x))
         return false;
-    return !joint || search_least_bound (x) >
-                         search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
+    return !joint ||
+           search_least_bound (x) >
+               search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
 }
 
 /* What bounds alone settle soon.  With a time limit that is a small part of it where the plan is
@@ -321,7 +325,8 @@ static enum status search_heap (struct search *x, struct error *err)
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */
         return ST_OK;
-    return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, 1, cells}, err);
+    return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, 1, cells},
+                err);
 }
 
 /* Bounds of placed configurations that are in the heap still. */

@@ -7,11 +7,11 @@
 #define NEAR_BOUND 0.005 /* of the step: more than annealing is worth, with one effort */
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define KEPT 12          /* of an odd pool's sketches */
-#define OF_DEGREES_PLACED 2 /* of those that are placed */
+#define OF_DEGREES_PLACED 2    /* of those that are placed */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
-#define PLACED_ODD 4        /* of these, placed in the other way too */
-#define PLACED_MOST 64      /* of another pool's */
-#define PLACED_IDLE 32      /* of these in a row without a gain */
+#define PLACED_ODD 4           /* of these, placed in the other way too */
+#define PLACED_MOST 64         /* of another pool's */
+#define PLACED_IDLE 32         /* of these in a row without a gain */
 
 bool looks_apply (const struct search *x)
 {

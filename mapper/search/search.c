@@ -150,6 +150,8 @@ static bool settle (struct search *x, const struct entry *e)
 /* How much run() may do: after it the best plan is known, and what is left is the proof. */
 struct limit {
     long placed; /* configurations placed in all */
+    /* Is a plan that sketches choose placed where bounds bring none soon?  It stays in the heap. */
+    bool probes;
     double
         lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
@@ -204,7 +206,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
-        if (most.lost < 1 && batches++ == PROBED && x->n_placed == 0)
+        if (most.probes && batches++ == PROBED && x->n_placed == 0)
             TRY (probe (x, err));
         if (should_stop (x) || search_is_tried (x) || is_lost (x, &most))
             break;
@@ -294,7 +296,7 @@ static enum status run_first (struct search *x, struct limit most, struct error 
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
 {
-    const struct limit all = {PLACED_MAX, 1, LONG_MAX};
+    const struct limit all = {PLACED_MAX, false, 1, LONG_MAX};
     bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
@@ -308,7 +310,7 @@ static enum status search_heap (struct search *x, struct error *err)
     if (!odd || !whole)
         TRY (run_first (
             x,
-            (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
+            (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON), !joint,
                            odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
                            : odd                   ? CELLS_WHOLE * x->s->effort
@@ -325,7 +327,8 @@ static enum status search_heap (struct search *x, struct error *err)
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */
         return ST_OK;
-    return run (x, whole || x->best < 0 ? all : (struct limit){x->n_placed, 1, cells},
+    return run (x,
+                whole || x->best < 0 ? all : (struct limit){x->n_placed, false, 1, cells},
                 err);
 }
 

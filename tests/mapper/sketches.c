@@ -1,5 +1,6 @@
 /* Odd pools too large to be tried whole: layers and places moved together come to the best of all
- * splits and placements, or within .5 % of it; sketches keep to limits on nodes, and lay groups across them. */
+ * splits and placements, or within .5 % of it; sketches keep to limits on nodes, and lay groups
+ * across them, and take usual links for what a good placement may take. */
 #include "mapper/place/place.h"
 #include "mapper/place/sketch.h"
 #include "topology/edit/change.h"
@@ -203,9 +204,9 @@ static void idle_nodes_do_not_matter (void **state)
     }
 }
 
-/* The first sketch of the configuration.  @param[out] out  release it */
-static void first_sketch (const struct mapper_problem *p, const struct workload_config *c,
-                          struct sketch *out)
+/* A sketch of the configuration.  @param[out] out  release it */
+static void sketch (const struct mapper_problem *p, const struct workload_config *c,
+                    enum sketch_ways ways, struct sketch *out)
 {
     struct pool pool;
     struct groups groups;
@@ -215,7 +216,7 @@ static void first_sketch (const struct mapper_problem *p, const struct workload_
     ok (pool_init (&pool, p, &err), &err);
     ok (groups_init (&groups, &pool, c, &err), &err);
     ok (walks_init (&walks, &pool, &err), &err);
-    ok (sketch_build (&pool, &walks, &groups, c, SKETCH_WALKS, out, &err), &err);
+    ok (sketch_build (&pool, &walks, &groups, c, ways, out, &err), &err);
     walks_release (&walks);
     groups_release (&groups);
     pool_release (&pool);
@@ -240,7 +241,7 @@ static void stages_keep_to_nodes (void **state)
     struct sketch k;
     (void) state;
 
-    first_sketch (&p, &s.config, &k);
+    sketch (&p, &s.config, SKETCH_WALKS, &k);
     for (int i = 0; i < 3; i++)
         node_of_stage (s.cluster, &k, 4, i);
     sketch_release (&k);
@@ -258,12 +259,48 @@ static void tied_stages_share_a_node (void **state)
 
     for (int tied = 0; tied < 2; tied++) {
         s.model.tied = tied;
-        first_sketch (&p, &s.config, &k);
+        sketch (&p, &s.config, SKETCH_WALKS, &k);
         assert_int_equal (tied, node_of_stage (s.cluster, &k, 4, 0) ==
                                     node_of_stage (s.cluster, &k, 4, 5));
         sketch_release (&k);
     }
     topology_cluster_destroy (s.cluster);
+}
+
+/* Single bad links are not seen where the usual ones of their nodes are priced; a node whose links
+ * all are bad is. */
+static void usual_links (void **state)
+{
+    enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
+    enum { GOOD, PAIR, NODE, KINDS };
+    double rate[N * N], usual_s[KINDS], walked_s[KINDS];
+    (void) state;
+
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct setting s = small_job (NULL, LAYERS, 2048, 48);
+        struct mapper_problem p;
+        struct sketch k;
+
+        for (int i = 0; i < N * N; i++) {
+            int from = i / N / GPUS, to = i % N / GPUS;
+            bool bad = kind == PAIR ? from < 2 && to < 2 : from == 0 || to == 0;
+
+            rate[i] = from == to ? 100 : kind != GOOD && bad ? 1 : 10;
+        }
+        s.config = config_of (2, 1, NODES, 1);
+        s.cluster = cluster_of_rates (NODES, GPUS, "h100-sxm5-80g", true, rate);
+        p = search_config (&s);
+        sketch (&p, &s.config, SKETCH_USUAL, &k);
+        usual_s[kind] = k.price.step_s;
+        sketch_release (&k);
+        sketch (&p, &s.config, SKETCH_WALKS, &k);
+        walked_s[kind] = k.price.step_s;
+        sketch_release (&k);
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (fabs (usual_s[PAIR] / usual_s[GOOD] - 1) < 1e-9);
+    assert_true (walked_s[PAIR] > 1.05 * walked_s[GOOD]);
+    assert_true (usual_s[NODE] > 1.05 * usual_s[GOOD]);
 }
 
 /* Where links between nodes are the faster ones, TP groups lie across nodes, on as many as may be
@@ -282,7 +319,7 @@ static void lie_across (int nodes, int most)
     struct setting s = small_job (NULL, LAYERS, 2048, 4 * most);
     int n = nodes * GPUS;
     struct mapper_problem p;
-    struct sketch sketch;
+    struct sketch laid;
     struct found whole;
 
     for (int k = 0; k < n * n; k++) {
@@ -294,12 +331,12 @@ static void lie_across (int nodes, int most)
     s.cluster = cluster_of_rates (nodes, GPUS, "rtx-3090", true, rate);
     p = search_config (&s);
     p.max_nodes = nodes == NODES ? 0 : most;
-    first_sketch (&p, &c, &sketch);
+    sketch (&p, &c, SKETCH_WALKS, &laid);
     whole = search (&p, &(struct mapper_settings){
                             .granularity = MAPPER_NODE, .seed = 1, .effort = 1});
-    assert_true (sketch.price.step_s < .82 * whole.r.estimate.step_s);
+    assert_true (laid.price.step_s < .82 * whole.r.estimate.step_s);
     found_release (&whole);
-    sketch_release (&sketch);
+    sketch_release (&laid);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -320,6 +357,7 @@ int main (void)
                                        cmocka_unit_test (idle_nodes_do_not_matter),
                                        cmocka_unit_test (stages_keep_to_nodes),
                                        cmocka_unit_test (tied_stages_share_a_node),
+                                       cmocka_unit_test (usual_links),
                                        cmocka_unit_test (groups_lie_across)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

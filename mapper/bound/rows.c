@@ -274,17 +274,19 @@ static double back_to (const struct pipeline_case *pc, int k, double layers, dou
     const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[0];
     int between = pc->v_shaped ? k : x->p - 1 - k;
-    double held = pc->v_shaped ? above : between;
+    double held = pc->v_shaped ? above : between, sends;
 
     if (between == 0)
         return 0.0;
     /* Without a V, the stages after the first hold what it does not. */
     if (!pc->v_shaped && k == 0)
         held = x->model->layers - layers;
+    sends = pc->v_shaped ? sends_s (pc, 0, k) : sends_s (pc, k, x->p - 1);
+    if (is_uneven (pc))
+        return last_chunks_s (pc, INPUT, between, held) + sends + s->head_input_s;
     return between * s->micro_s / x->v +
-           row_s (pc, INPUT, pc->v_shaped ? 0 : k + 1, held) +
-           (pc->v_shaped ? sends_s (pc, 0, k) : sends_s (pc, k, x->p - 1)) +
-           s->head_input_s + s->tp_s / x->v;
+           row_s (pc, INPUT, pc->v_shaped ? 0 : k + 1, held) + sends + s->head_input_s +
+           s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -334,12 +336,16 @@ struct held {
 
 /* Layers times micro-batches that stage k's forwards have left after the first n_k, when it
  * holds so many in uneven chunks.  As many backwards come before its last forward: both take
- * the chunks in turns of p micro-batches, forwards from the first and backwards from the last. */
+ * the chunks in turns of p micro-batches, forwards from the first and backwards from the last.
+ * Chunks in a V have no such turns: there all may be of the fullest. */
 static double rest_layers (const struct bound_pipeline *x, int first, int layers)
 {
     int rounds = first / (x->p * x->v), left = first % (x->p * x->v), chunk = left / x->p;
     int longer = layers % x->v, whole = chunk * (layers / x->v) + smaller (chunk, longer);
 
+    if (workload_schedule_is_v (x->schedule))
+        return larger (0.0, (double) layers * x->m -
+                                (double) first * workload_chunk_layers (layers, x->v, 0));
     return (double) layers * (x->m - rounds * x->p) - (double) x->p * whole -
            (double) (left % x->p) * workload_chunk_layers (layers, x->v, chunk);
 }

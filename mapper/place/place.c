@@ -14,6 +14,7 @@
     64 /* of a grid in which single GPUs may gain what lets them be taken */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
 #define FEW_TRIES 60000       /* placements of all splits in a larger pool */
+#define EXACT_NODES 256       /* of a grid after which exact moves find next to nothing */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
 #define PLAYED_OPERATIONS 30000000L /* of a pipeline's schedule, in the same */
 
@@ -73,7 +74,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     grid = on_grid (x, e->grid, by_node);
     if (is_hopeless (e, by_node, any, HOPELESS))
         return ST_OK;
-    if (grid && x->pool->n_nodes > SINGLE_NODES) /* that was all that large pools need */
+    if (grid && x->pool->n_nodes > EXACT_NODES) /* that was all that large pools need */
         moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);

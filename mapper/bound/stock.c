@@ -89,7 +89,8 @@ double stock_most_gain (const double *gain, int p, int kinds, const int *price, 
         for (int c = low; c <= high; c++)
             next[c] = -INFINITY;
         for (int j = 0; j < kinds; j++)
-            for (int c = low > price[j] ? low : price[j]; c <= high && gain[j] >= 0.0; c++)
+            for (int c = low > price[j] ? low : price[j]; c <= high && gain[j] >= 0.0;
+                 c++)
                 next[c] = larger (next[c], now[c - price[j]] + gain[j]);
         for (int c = high + 1; c <= most && c <= high + dearest; c++)
             next[c] = next[high];

@@ -26,8 +26,8 @@ static bool has_fp8 (const struct calibrate_run *run)
 }
 
 /* The ZeRO stage, recomputation, precision and attention of the framework; never flash attention on
- * GPUs without bf16, which its kernels do not serve, unless PyTorch chooses among its own, of which the
- * memory-efficient one does: transformers leaves it the choice for Llama and later families.  A
+ * GPUs without bf16, which its kernels do not serve, unless PyTorch chooses among its own, of which
+ * the memory-efficient one does: transformers leaves it the choice for Llama and later families.  A
  * profile that serves a source only by its GPU type says nothing of how it recomputes. */
 static void take_defaults (struct calibrate_run *run, const struct workload_profile *p)
 {

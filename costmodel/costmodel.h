@@ -625,10 +625,10 @@ double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double atten
 double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
                              double outside_s, double latency_s);
 
-/** Micro-batches whose compute data-parallel traffic may hide under: all of them where each
- *  has its own (ZeRO 3, and 2 that reduces each, without a pipeline); the chunks of an interleaved pipeline that still run after the first
- *  has its gradients, where the framework starts then (Megatron-Core, schedules.py); else
- *  one. */
+/** Micro-batches whose compute data-parallel traffic may hide under: all of them where each has
+ *  its own (ZeRO 3, and 2 that reduces each, without a pipeline); the chunks of an interleaved
+ *  pipeline that still run after the first has its gradients, where the framework starts then
+ *  (Megatron-Core, schedules.py); else one. */
 double costmodel_sync_window (const struct workload_profile *p,
                               const struct workload_config *c, int microbatches);
 

@@ -89,8 +89,8 @@ static double round_trips (const struct workload_config *c, int m)
     return 1.0 + (m - 1) / p + (left > 1 ? (left - 1.0) / (p - 1) : 0.0);
 }
 
-/* What the rings of a node's block carry of each parameter.  Experts' run along the same nodes where
- * a node holds whole expert groups; others are left out. */
+/* What the rings of a node's block carry of each parameter.  Experts' run along the same nodes
+ * where a node holds whole expert groups; others are left out. */
 static void take_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
     const struct workload_config *c = o->x->c;

@@ -170,14 +170,14 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
 
     if (d->tp > 1 && p->zero_with_tensor < most)
         most = p->zero_with_tensor;
-    if (run->zero_said || workload_dense_shards (&run->config) == 1)
+    if (run->zero_said || workload_dense_shards (&run->config) == 1 ||
+        filled (&one, p, true) <= 1.0)
         return;
-    while (*zero < most && filled (&one, p, true) > 1.0)
-        do
-            ++*zero;
-        while (*zero < most && !(p->zero_stages >> *zero & 1));
-    if (filled (&one, p, true) <= 1.0)
-        run->config.zero = *zero;
+    while (++*zero <= most)
+        if (p->zero_stages >> *zero & 1 && filled (&one, p, true) <= 1.0) {
+            run->config.zero = *zero;
+            return;
+        }
 }
 
 /* Ways that have been found so far, from here on each in two: `share` of it stays. */

@@ -304,6 +304,12 @@ static void stage_found (void **state)
         assert_int_equal (r.run[0].config.zero, t[i].found);
         calibrate_runs_release (&r);
     }
+    /* None that the framework has not. */
+    struct calibrate_runs r = ONE ("framework=nanotron", "tp=1", "pp=1",
+                                   "zero=", "gpus=64", "layers=80", "recompute=full");
+
+    assert_true (r.run[0].config.zero <= 1);
+    calibrate_runs_release (&r);
 }
 
 /* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */

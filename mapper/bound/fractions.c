@@ -243,25 +243,32 @@ double bound_least_end (const struct bound_case *x)
     return fractional_end (&none);
 }
 
-/* The least tail over l_0 from least to most.  It is linear but for what is hidden: the
- * larger of two lines, so it is the lower of two convex functions, each with its least at
- * an end or where just all is hidden. */
+/* The least tail over l_0 from least to most.  It is linear but for what is hidden: the largest
+ * of lines, so it is the lower of two convex functions, each with its least at an end, where
+ * just all is hidden, or where just what nothing hides is left. */
 static double least_tail (const struct bound_case *x, int least, int most, int kind,
                           double ahead)
 {
     const struct config_times *times = x->times;
+    const struct workload_profile *p = times->profile;
     double tail = smaller (first_tail_s (x, least, kind, ahead),
                            first_tail_s (x, most, kind, ahead));
 
-    for (int i = 0; i <= kind; i++) {
-        struct stage_times l = stage_times_of (x, 0, i);
-        double part = times->profile->time.dp_overlap * times->hides;
-        double slope =
-            part * (l.layer_fwd_s + l.layer_back_s) - times->sync_layer_s[kind][x->span];
-        double start = times->sync_fixed_s[kind][x->span] -
-                       part * (under_s (x, 0, i) + (i == 0 ? ahead : 0.0));
-        double at = start / slope;
+    for (int i = 0; i <= 2 * kind + 1; i++) {
+        int other = i / 2;
+        struct stage_times l = stage_times_of (x, 0, other);
+        double part = p->time.dp_overlap * times->hides, rest = 1.0;
+        double slope, start, at;
 
+        if (i % 2) {
+            part *= 1.0 - p->time.overlap_slowdown;
+            rest -= times->bare;
+        }
+        slope = part * (l.layer_fwd_s + l.layer_back_s) -
+                rest * times->sync_layer_s[kind][x->span];
+        start = rest * times->sync_fixed_s[kind][x->span] -
+                part * (under_s (x, 0, other) + (other == 0 ? ahead : 0.0));
+        at = start / slope;
         if (slope > 0 && at > least && at < most)
             tail = smaller (tail, first_tail_s (x, at, kind, ahead));
     }

@@ -63,7 +63,7 @@ static void below_everything (void **state)
             s.config = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 8), dp,
                                   1 << rng_below (&r, 2));
             s.config.deg.cp = rng_below (&r, 5) ? 1 : 2;
-            s.config.zero = rng_below (&r, s.config.deg.pp == 1 ? 4 : 2);
+            s.config.zero = rng_below (&r, 4);
             draw_recompute (&r, &s);
             s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;
             if (!possible (&s))
@@ -195,6 +195,53 @@ static void equal_to_exhaustive (void **state)
         topology_cluster_destroy (s.cluster);
     }
     assert_true (found > rounds / 4);
+}
+
+/* What follows stage 0 is shortest where all is hidden, where just the part is left that nothing
+ * hides, or with most or fewest layers. */
+static void shortest_tail (void **state)
+{
+    struct rng r = seeded (11);
+    struct setting s = small_job (mixed_cluster (&r), 12, 1024, 64);
+    struct mapper_problem p = search_problem (&s);
+    struct workload_profile profile = s.profile;
+    struct pool pool;
+    struct error err = {""};
+    struct config_times times;
+    struct bound_case x = {.times = &times};
+    int between = 0;
+    (void) state;
+
+    ok (pool_init (&pool, &p, &err), &err);
+    s.config = config_of (1, 3, 2, 1);
+    bound_divided (&pool, &s.config, 0, NULL, &times, NULL);
+    times.profile = &profile;
+    for (int i = 0; i < 400; i++) {
+        double layer = times.slot[0].fwd_s + times.slot[0].back_s, end, least = INFINITY;
+        int at = 0, steps = 200 * (times.layers - times.p);
+
+        times.tail_fixed_s[0] = times.tail_layer_s[0] = 0;
+        times.sync_fixed_s[0][0] = times.sync_layer_s[0][0] = 0;
+        end = bound_fractions (&x);
+        profile.time.dp_overlap = .5 + .5 * rng_unit (&r);
+        profile.time.overlap_slowdown = i % 2 ? .3 * rng_unit (&r) : 0;
+        times.bare = i % 4 < 2 ? rng_unit (&r) : 0;
+        times.tail_layer_s[0] = .1 * layer * rng_unit (&r);
+        times.sync_layer_s[0][0] = layer * rng_unit (&r);
+        times.sync_fixed_s[0][0] = times.layers * layer * rng_unit (&r);
+        for (int k = 0; k <= steps; k++) {
+            double tail = first_tail_s (&x, 1 + k / 200.0, 0, 0);
+
+            at = tail < least ? k : at;
+            least = fmin (least, tail);
+        }
+        between += times.bare > 0 && at > 0 && at < steps;
+        assert_true (bound_fractions (&x) <= (end + least) * (1 + 1e-12));
+        assert_true (bound_fractions (&x) >= end + least - .02 * layer);
+    }
+    assert_true (between > 10);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
 }
 
 /* ---- what the bound of split layers must not miss ---- */
@@ -344,6 +391,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
                                        cmocka_unit_test (equal_to_exhaustive),
+                                       cmocka_unit_test (shortest_tail),
                                        cmocka_unit_test (knows_all_types),
                                        cmocka_unit_test (knows_needed_nodes),
                                        cmocka_unit_test (knows_what_must_cross),

@@ -183,8 +183,10 @@ struct costmodel_volume {
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    int dp_phases;   /* how many reduce-scatters and all-gathers, or all-reduces */
-    bool dp_all_reduce; /* all-reduces instead */
+    double dp_last_bytes; /* of these, what a stage reduces after its last backward alone:
+                           under ZeRO 2 and 3 beside a pipeline */
+    int dp_phases;        /* how many reduce-scatters and all-gathers, or all-reduces */
+    bool dp_all_reduce;   /* all-reduces instead */
     /* Of groups that hold the same shards (workload_copy_group), per parameter of a shard: the
      * payload of all all-reduces of a step between them, and how many these are. */
     double copy_bytes;
@@ -636,7 +638,8 @@ double costmodel_sync_window (const struct workload_profile *p,
  *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3); beside a
  *  pipeline ZeRO 2 and 3 reduce all gradients of a stage after its last backward. */
 double costmodel_sync_bare (const struct workload_profile *p,
-                            const struct workload_config *c, int layers);
+                            const struct workload_config *c,
+                            const struct costmodel_volume *v, int layers);
 
 /** What synchronisation of sync_s costs a stage when the profile's part of under_s of its
  *  compute can hide it: the rest, and the slowdown that the hidden part causes. */

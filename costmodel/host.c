@@ -33,8 +33,8 @@ static bool sends_gradients (const struct setting *x)
         x->c->offload == OFFLOAD_ALL || (x->c->offload == OFFLOAD_OPTIMIZER &&
                                          x->p->offloads_gradients && x->c->zero >= 2);
 
-    return sends && !(workload_reduces_once (x->p, x->c) &&
-                      workload_microbatches (x->j, x->c) > 1);
+    return sends &&
+           !workload_reduces_once (x->p, x->c, workload_microbatches (x->j, x->c));
 }
 
 /* Does each micro-batch gather weights?  Beside a pipeline they stay on the GPU once they are

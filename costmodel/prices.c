@@ -62,26 +62,22 @@ double costmodel_sync_window (const struct workload_profile *p,
     double v = c->deg.vpp;
 
     if (c->deg.pp == 1 &&
-        (c->zero == 3 || (c->zero == 2 && !workload_reduces_once (p, c))))
+        (c->zero == 3 || (c->zero == 2 && !workload_reduces_once (p, c, microbatches))))
         return microbatches;
     if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
         return fmax (1.0, (v - 1.0) / v * fmin (microbatches, c->deg.pp));
     return 1.0;
 }
 
-/* Of a weight that is gathered: FSDP casts to 16 bits before. */
-#define GATHERED_BYTES 2.0
-
 double costmodel_sync_bare (const struct workload_profile *p,
-                            const struct workload_config *c, int layers)
+                            const struct workload_config *c,
+                            const struct costmodel_volume *v, int layers)
 {
-    double gradient = p->memory.gradient_bytes;
-
     if (p->compute_of_type && c->zero == 3 && c->deg.pp == 1)
         return 1.0 / fmax (1.0, layers);
     if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
         return 1.0 / c->deg.vpp;
-    return c->zero >= 2 && c->deg.pp > 1 ? gradient / (gradient + GATHERED_BYTES) : 0.0;
+    return v->dp_last_bytes > 0.0 ? v->dp_last_bytes / v->dp_bytes : 0.0;
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

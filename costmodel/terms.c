@@ -708,7 +708,7 @@ double exposed_price (const struct terms *t, int stage, double sync_s,
     return fmax (costmodel_exposed_s (t->problem.profile, sync_s,
                                       times * fmax (0.0, under - busy)),
                  sync_s * costmodel_sync_bare (t->problem.profile, t->problem.config,
-                                               t->problem.layers[stage]));
+                                               &t->volume, t->problem.layers[stage]));
 }
 
 double optimizer_price (const struct terms *t, int stage)

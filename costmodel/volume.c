@@ -115,6 +115,8 @@ static void dp_volume (const struct workload_config *c, int layers, int micro,
         break;
     }
     }
+    if (c->deg.pp > 1 && c->zero >= 2)
+        v->dp_last_bytes = gradient;
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;
     v->copy_bytes = times * gradient;
@@ -141,7 +143,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     };
 
     int micro = workload_microbatches (j, c);
-    int reduces = c->zero >= 2 && !workload_reduces_once (p, c) ? micro : 1;
+    int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
 
     if (!j->lora || c->zero == 3)

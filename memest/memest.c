@@ -386,11 +386,14 @@ static double whole_gradients (const struct memest_problem *p,
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     double gradient = state_bytes (p->job, c, p->profile).gradient;
 
-    if (!workload_reduces_once (p->profile, c) || workload_microbatches (p->job, c) < 2 ||
+    /* Of shards in the host's memory nothing is here that could take a part. */
+    double dense = gradients_are_away (p) ? 0.0 : 1.0 / workload_dense_shards (c),
+           expert = gradients_are_away (p) ? 0.0 : 1.0 / workload_expert_shards (c);
+
+    if (!workload_reduces_once (p->profile, c, workload_microbatches (p->job, c)) ||
         (p->job->lora && !frozen_have_gradients (p)))
         return 0.0;
-    return gradient * (n.dense * (1.0 - 1.0 / workload_dense_shards (c)) +
-                       n.expert * (1.0 - 1.0 / workload_expert_shards (c)));
+    return gradient * (n.dense * (1.0 - dense) + n.expert * (1.0 - expert));
 }
 
 /* Bytes of the optimizer's step, so many for each parameter that it updates. */

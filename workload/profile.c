@@ -596,9 +596,9 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
 }
 
 bool workload_reduces_once (const struct workload_profile *p,
-                            const struct workload_config *c)
+                            const struct workload_config *c, int microbatches)
 {
-    return c->zero >= 2 && (p->whole_gradients || c->deg.pp > 1);
+    return c->zero >= 2 && ((p->whole_gradients && microbatches > 1) || c->deg.pp > 1);
 }
 
 bool workload_is_captured (const struct workload_profile *p,

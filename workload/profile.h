@@ -265,11 +265,12 @@ bool workload_exchanges_overlap (const struct workload_profile *p,
 
 /** Are gradients under ZeRO 2 and 3 summed whole, and reduced after the last micro-batch?
  *
- *  By frameworks that run FSDP so (whole_gradients), and beside a pipeline, whose stages also
- *  keep what ZeRO 3 gathered from their first forward to their last backward (PyTorch,
- *  pipelining/stage.py, backward_maybe_with_nosync; torchtitan, distributed/fsdp.py). */
+ *  Those of several by frameworks that run FSDP so (whole_gradients).  Beside a pipeline even those
+ *  of the only one, since stages reduce when a whole backward pass is done, and also keep what ZeRO
+ *  3 gathered from their first forward to their last backward (PyTorch, pipelining/stage.py,
+ *  backward_maybe_with_nosync; torchtitan, distributed/fsdp.py). */
 bool workload_reduces_once (const struct workload_profile *p,
-                            const struct workload_config *c);
+                            const struct workload_config *c, int microbatches);
 
 /** A stage's layers come in multiples of this: the chunks, which hold equally many of them, or 1
  *  where chunks may be uneven, as they may where the profile's framework runs that and all layers

@@ -327,7 +327,8 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
             bound_tied_s (pool, x->b.volume.tied_bytes, x->twins);
     times->hides = costmodel_sync_window (pool->problem->profile, x->b.c, times->m);
     /* A stage's layers are known where there is one stage; elsewhere it is by chunks. */
-    times->bare = costmodel_sync_bare (pool->problem->profile, x->b.c, times->layers);
+    times->bare =
+        costmodel_sync_bare (pool->problem->profile, x->b.c, &x->b.volume, times->layers);
 }
 
 /* What a layer takes more when its group spans nodes. */

@@ -88,6 +88,7 @@ static void gradients (void **state)
         s.profile.time.all_reduced_gradients = t[i].whole;
         v = volume_of (&s);
         CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
+        assert_true (v.dp_last_bytes == (t[i].zero >= 2 && t[i].pp > 1 ? 4 : 0));
         assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
         assert_true (v.copy_phases == 0);
@@ -108,6 +109,9 @@ static void gradients (void **state)
     s.config.zero = 3;
     /* Adapters reduce nothing; their frozen weights are gathered. */
     s.job.lora = true;
+    s.config.deg.pp = 5;
+    CLOSE (volume_of (&s).dp_bytes, 2, 1e-12);
+    assert_true (volume_of (&s).dp_last_bytes == 0);
     s.config.deg.pp = 1;
     CLOSE (volume_of (&s).dp_bytes, 8 * 4, 1e-12);
     s.job.frozen_bytes = .5625; /* as they are */
@@ -270,6 +274,7 @@ static void sends (void **state)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct workload_config c = config_of (4, 2, 1, 1);
+    struct costmodel_volume v = {0};
     double hidden;
     (void) state;
 
@@ -320,19 +325,21 @@ static void sends (void **state)
     CLOSE (costmodel_sync_window (&p, &c, 8), 2.0 / 3 * 4, 1e-12);
     CLOSE (costmodel_sync_window (&p, &c, 3), 2, 1e-12);
     CLOSE (costmodel_sync_window (&p, &c, 1), 1, 1e-12);
-    CLOSE (costmodel_sync_bare (&p, &c, 12), 1.0 / 3, 1e-12);
+    CLOSE (costmodel_sync_bare (&p, &c, &v, 12), 1.0 / 3, 1e-12);
     c.schedule = SCHEDULE_1F1B;
     CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
-    assert_true (costmodel_sync_bare (&p, &c, 12) == 0);
+    assert_true (costmodel_sync_bare (&p, &c, &v, 12) == 0);
     p.compute_of_type = true;
     p.memory.gradient_bytes = 4;
     for (c.zero = 2; c.zero <= 3; c.zero++) { /* beside a pipeline once a step */
         c.deg.pp = 4;
+        v = (struct costmodel_volume){.dp_bytes = 6, .dp_last_bytes = 4};
         CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
-        CLOSE (costmodel_sync_bare (&p, &c, 12), 4.0 / 6, 1e-12);
+        CLOSE (costmodel_sync_bare (&p, &c, &v, 12), 4.0 / 6, 1e-12);
         c.deg.pp = 1;
+        v.dp_last_bytes = 0;
         CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
-        CLOSE (costmodel_sync_bare (&p, &c, 12), c.zero == 3 ? 1.0 / 12 : 0, 1e-12);
+        CLOSE (costmodel_sync_bare (&p, &c, &v, 12), c.zero == 3 ? 1.0 / 12 : 0, 1e-12);
     }
     p.whole_gradients = true;
     c.zero = 2;

@@ -155,6 +155,12 @@ static void check_kinds (const struct trial *t)
     }
 }
 
+static bool reduces_once (const struct trial *t)
+{
+    return workload_reduces_once (t->profile, &t->config,
+                                  workload_microbatches (&t->job, &t->config));
+}
+
 static void check_growth (const struct trial *t, int stage)
 {
     int layers = 1 + t->model.layers / t->config.deg.pp;
@@ -165,8 +171,7 @@ static void check_growth (const struct trial *t, int stage)
         at_most ("a layer less", t, now, stage_of (t, stage, layers + 1).peak_bytes, 0);
     more.config.micro_batch *= 2;
     /* Gradients of the only micro-batch need no sum. */
-    if (valid (&more) && (!workload_reduces_once (t->profile, &t->config) ||
-                          workload_microbatches (&more.job, &more.config) > 1)) {
+    if (valid (&more) && reduces_once (&more) == reduces_once (t)) {
         at_most ("half the micro-batch", t, now,
                  stage_of (&more, stage, layers).peak_bytes, 0);
         at_most ("half the micro-batch, all", t, all, peak_of (&more), 0);

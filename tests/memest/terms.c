@@ -479,7 +479,7 @@ static void flat_step (void **state)
 }
 
 /* Beside a pipeline ZeRO 3 keeps a stage's weights once they are gathered, and ZeRO 2 and 3 sum its
- * gradients whole, but of the only micro-batch. */
+ * gradients whole, also of the only micro-batch and on the GPU where its shards are on the host. */
 static void stays_beside_pipeline (void **state)
 {
     (void) state;
@@ -498,10 +498,14 @@ static void stays_beside_pipeline (void **state)
         s.p.memory.bucket_bytes = 0;
         out = memory_of (&s);
         CLOSE (out.weights_bytes, 2 * n / (zero == 3 ? 4 : 1), 1e-9);
-        CLOSE (out.gradients_bytes, 4 * n / (many && pp == 2 ? 1 : 4), 1e-9);
+        CLOSE (out.gradients_bytes, 4 * n / (pp == 2 ? 1 : 4), 1e-9);
         received = pp == 2 ? 2 * 2.0 * 2 * s.j.seq * s.m.hidden : 0;
         CLOSE (out.buffers_bytes,
                received + (zero == 2 ? 0 : 2 * n / 3 * (pp == 2 ? 3 + 1 : 2 + 1)), 1e-9);
+        if (zero == 3) {
+            s.c.offload = OFFLOAD_ALL;
+            CLOSE (memory_of (&s).gradients_bytes, pp == 2 ? 4 * n : 0, 1e-9);
+        }
     }
 }
 

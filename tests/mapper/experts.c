@@ -88,7 +88,7 @@ static bool draw_config (struct rng *r, struct setting *s)
     c->schedule = d->pp > 1 ? all[rng_below (r, 4)] : SCHEDULE_1F1B;
     if (c->schedule == SCHEDULE_INTERLEAVED)
         d->vpp = 2 + rng_below (r, 2);
-    c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
+    c->zero = rng_below (r, 4);
     draw_recompute (r, s);
     return d->dp > 0 && possible (s);
 }

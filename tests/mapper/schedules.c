@@ -56,7 +56,7 @@ static bool draw_config (struct rng *r, struct setting *s)
         d->ep = 1 << rng_below (r, 4);
         d->etp = rng_below (r, 2) ? d->tp : 1 << rng_below (r, 3);
     }
-    c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
+    c->zero = rng_below (r, 4);
     draw_recompute (r, s);
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
     return possible (s);

@@ -221,6 +221,8 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         return "zero is not 0 to 3";
     if ((why = read_shard (r, run)))
         return why;
+    if (!run->zero_said && c->shard > 0)
+        c->zero = 1; /* until the profile says which */
     if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';

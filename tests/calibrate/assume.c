@@ -310,6 +310,11 @@ static void stage_found (void **state)
 
     assert_true (r.run[0].config.zero <= 1);
     calibrate_runs_release (&r);
+    /* Who says over how many ranks it shards has one. */
+    r = ONE ("framework=torchtitan", "tp=1", "pp=1", "zero=", "gpus=16", "notes=shard=8");
+    assert_int_equal (r.run[0].config.zero, 3);
+    assert_int_equal (r.run[0].config.shard, 8);
+    calibrate_runs_release (&r);
 }
 
 /* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */

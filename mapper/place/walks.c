@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extremes.h"
 #include "base/stats.h"
 
 #define SAMPLED 64      /* links of a node */
@@ -95,7 +96,13 @@ static int by_rate (const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a node's links usually carry where it is well placed. */
+static double rate_between (const struct topology_cluster *c, int a, int b)
+{
+    return topology_link (c, c->node[a].first_gpu, c->node[b].first_gpu).bytes_per_s;
+}
+
+/* What a node's links usually carry where it is well placed; those that nobody measured what they
+ * are priced at. */
 static void find_usual (const struct pool *pool, double *usual)
 {
     const struct topology_cluster *c = pool->problem->cluster;
@@ -107,10 +114,8 @@ static void find_usual (const struct pool *pool, double *usual)
         for (int k = 0; k < most; k++) {
             int a = pool->node[i],
                 b = pool->node[(i + 1 + (int) ((long) k * all / most)) % pool->n_nodes];
-            double badness =
-                fmax (pool_link_badness (c, a, b), pool_link_badness (c, b, a));
 
-            some[n++] = 1.0 / badness;
+            some[n++] = smaller (rate_between (c, a, b), rate_between (c, b, a));
         }
         qsort (some, (size_t) n, sizeof *some, by_rate);
         usual[pool->node[i]] = n > 0 ? stats_quantile (some, n, GOOD) : INFINITY;

@@ -268,11 +268,11 @@ static void tied_stages_share_a_node (void **state)
 }
 
 /* Single bad links are not seen where the usual ones of their nodes are priced; a node whose links
- * all are bad is. */
+ * all are bad is.  One that nobody measured is what it is priced at, as good here. */
 static void usual_links (void **state)
 {
     enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
-    enum { GOOD, PAIR, NODE, KINDS };
+    enum { GOOD, PAIR, NODE, UNKNOWN, KINDS };
     double rate[N * N], usual_s[KINDS], walked_s[KINDS];
     (void) state;
 
@@ -283,9 +283,13 @@ static void usual_links (void **state)
 
         for (int i = 0; i < N * N; i++) {
             int from = i / N / GPUS, to = i % N / GPUS;
-            bool bad = kind == PAIR ? from < 2 && to < 2 : from == 0 || to == 0;
+            bool pair = from < 2 && to < 2,
+                 bad = kind == PAIR ? pair : kind == NODE && (from == 0 || to == 0);
 
-            rate[i] = from == to ? 100 : kind != GOOD && bad ? 1 : 10;
+            rate[i] = from == to                 ? 100
+                      : kind == UNKNOWN && !pair ? NAN
+                      : bad                      ? 1
+                                                 : 10;
         }
         s.config = config_of (2, 1, NODES, 1);
         s.cluster = cluster_of_rates (NODES, GPUS, "h100-sxm5-80g", true, rate);
@@ -299,6 +303,7 @@ static void usual_links (void **state)
         topology_cluster_destroy (s.cluster);
     }
     assert_true (fabs (usual_s[PAIR] / usual_s[GOOD] - 1) < 1e-9);
+    assert_true (fabs (usual_s[UNKNOWN] / usual_s[GOOD] - 1) < 1e-9);
     assert_true (walked_s[PAIR] > 1.05 * walked_s[GOOD]);
     assert_true (usual_s[NODE] > 1.05 * usual_s[GOOD]);
 }

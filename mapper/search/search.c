@@ -119,6 +119,15 @@ static bool is_left (struct search *x)
     return x->heap_n > 0 && x->heap[0].bound_s < reach (x);
 }
 
+/* Its bound is also that of the plan that it may have already. */
+static void note_bound (struct search *x, const struct entry *e)
+{
+    long at = x->placed_at[e->index] - 1;
+
+    if (at >= 0)
+        x->placed[at].bound = fmax (x->placed[at].bound, e->bound_s);
+}
+
 /* Take the next entry that may be better than the best, or as good and simpler.  Others
  * are dropped: their bounds are above the best, so the whole space's is not theirs.
  * @return false when there is none */
@@ -130,6 +139,7 @@ static bool next_entry (struct search *x, struct entry *e)
             config_simpler (&x->config[e->index],
                             &x->config[x->placed[search_simplest (x)].index]))
             return true;
+        note_bound (x, e);
     }
     return false;
 }
@@ -139,18 +149,18 @@ static bool next_entry (struct search *x, struct entry *e)
  * @return was it one? */
 static bool settle (struct search *x, const struct entry *e)
 {
-    long at = x->placed_at[e->index] - 1;
-
-    if (at < 0 || !search_is_bounded (x, e) || place_tries_all (&x->pool))
+    if (x->placed_at[e->index] == 0 || !search_is_bounded (x, e) ||
+        place_tries_all (&x->pool))
         return false;
-    x->placed[at].bound = fmax (x->placed[at].bound, e->bound_s);
+    note_bound (x, e);
     return true;
 }
 
 /* How much run() may do: after it the best plan is known, and what is left is the proof. */
 struct limit {
     long placed; /* configurations placed in all */
-    /* Is a plan that sketches choose placed where bounds bring none soon?  It stays in the heap. */
+    /* Is a plan that sketches choose placed where bounds bring none soon?  It stays in the heap.
+     * Not in small pools, where placing takes longest and all is gone through in any case. */
     bool probes;
     double
         lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
@@ -310,8 +320,8 @@ static enum status search_heap (struct search *x, struct error *err)
     if (!odd || !whole)
         TRY (run_first (
             x,
-            (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON), !joint,
-                           odd ? 1 : LOST,
+            (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
+                           !joint && !whole, odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
                            : odd                   ? CELLS_WHOLE * x->s->effort
                                                    : LONG_MAX},
@@ -335,13 +345,8 @@ static enum status search_heap (struct search *x, struct error *err)
 /* Bounds of placed configurations that are in the heap still. */
 static void note_bounds (struct search *x)
 {
-    for (long i = 0; i < x->heap_n; i++) {
-        const struct entry *e = &x->heap[i];
-        long at = x->placed_at[e->index] - 1;
-
-        if (at >= 0)
-            x->placed[at].bound = fmax (x->placed[at].bound, e->bound_s);
-    }
+    for (long i = 0; i < x->heap_n; i++)
+        note_bound (x, &x->heap[i]);
 }
 
 static void release (struct search *x)

@@ -93,6 +93,11 @@ done
 $L plan $C $M $job --time-limit 0.001 --json >"$T/early.json"
 json "$T/early.json" "not d['search']['proven'] and 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" | grep -q True
 result $? "a search that is stopped at once has a plan and a bound"
+# Small pools are gone through in the order of the bounds, however far these are below the plan.
+$L cluster synth failing --nodes 4 --gpus 2 --seed 3 -o "$T/failing.json" >/dev/null
+$L plan "$T/failing.json" mixtral-8x7b --seq 2048 --global-batch 32 --json >"$T/small.json"
+json "$T/small.json" "d['search']['proven'] and d['estimate']['lower_bound_s'] > .99 * d['estimate']['step_s']" | grep -q True
+result $? "eight GPUs among failing links: a proof"
 L1="1x1 h100-sxm5-80g inter:20 + 1x1 a100-sxm4-80g inter:20 + 1x1 l4 inter:20 + 1x1 t4 inter:20 + 1x1 l40s inter:20 + 1x1 a10g inter:20"
 expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8 --micro-batch 8
 # The bound is a formula, the step a billion additions.

@@ -3,6 +3,7 @@
  * does not depend on the number of threads. */
 #include "mapper/search/search_private.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -62,8 +63,10 @@ double search_bound (const struct search *x, const struct workload_config *c,
 {
     double weight = search_weight (x, c), most = search_cut (x) * (1 + x->s->tie);
 
+    /* Rounded, what is of no use must not come out below that. */
+    most = most / weight * (1 + 2 * DBL_EPSILON);
     return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
-                         ? bound_up_to (&x->pool, c, level, most / weight)
+                         ? bound_up_to (&x->pool, c, level, most)
                          : bound_published (&x->pool, c));
 }
 

@@ -189,13 +189,16 @@ static inline void bounds_in (const struct mapper_problem *p,
 {
     struct pool pool;
     struct error err = {""};
-    double least;
+    double least, most;
 
     ok (pool_init (&pool, p, &err), &err);
     for (int how = BOUND_WORK; how <= BOUND_RUNS; how++)
         bound[how] = bound_of (&pool, c, (enum bound_level) how);
     least = .99 * bound[BOUND_RUNS];
     assert_true (bound_up_to (&pool, c, BOUND_RUNS, least) >= least);
+    /* Where all classes are counted at once bisection ends within a ten-thousandth. */
+    most = bound_up_to (&pool, c, BOUND_RUNS, 1.01 * bound[BOUND_RUNS]);
+    assert_true (!(fabs (most / bound[BOUND_RUNS] - 1) > 2e-4));
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */
     assert_true (bound[BOUND_SPLITS] >= bound[BOUND_FRACTIONS] * (1 - 1e-6));

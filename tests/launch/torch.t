@@ -23,7 +23,7 @@ result $? "interleaved ranks have an agent each" "$T/interleaved/launch/torchrun
 [ "$(wc -l <"$T/nodes/launch/torchrun/agents.txt")" = $hosts ]
 result $? "whole hosts have one agent" "$T/nodes/launch/torchrun/agents.txt"
 [ "$(awk '{ print $2 ":" $3 }' "$T/unlike/launch/torchrun/agents.txt" | paste -sd' ')" = "0:1 1:1 2:2$([ $hosts = 2 ] || echo " 3:1 4:1 5:2")" ]
-result $? "... also where they hold unlike numbers of ranks" "$T/unlike/launch/torchrun/agents.txt"
+result $? "every run of ranks on a host has one" "$T/unlike/launch/torchrun/agents.txt"
 
 cat >"$T/rank.py" <<'P'
 import os, socket, sys, time

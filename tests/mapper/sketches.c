@@ -286,10 +286,7 @@ static void usual_links (void **state)
             bool pair = from < 2 && to < 2,
                  bad = kind == PAIR ? pair : kind == NODE && (from == 0 || to == 0);
 
-            rate[i] = from == to                 ? 100
-                      : kind == UNKNOWN && !pair ? NAN
-                      : bad                      ? 1
-                                                 : 10;
+            rate[i] = from == to ? 100 : kind == UNKNOWN && !pair ? NAN : bad ? 1 : 10;
         }
         s.config = config_of (2, 1, NODES, 1);
         s.cluster = cluster_of_rates (NODES, GPUS, "h100-sxm5-80g", true, rate);

@@ -200,6 +200,8 @@ static struct turn *take_turns (const struct search *x, long most)
 static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
                                  const struct entry *e, int n, struct error *err)
 {
+    /* One walk does not keep to nodes that measured links join. */
+    enum sketch_ways ways = joint || x->pool.n_islands > 1 ? SKETCH_WALKS : SKETCH_USUAL;
     struct sketch sketch[BATCH] = {{0}};
     enum status st[BATCH];
     struct error why;
@@ -211,11 +213,10 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[e[i].index];
 
-        st[i] =
-            deadline_passed (&x->deadline)
-                ? ST_NOFIT
-                : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                joint ? SKETCH_WALKS : SKETCH_USUAL, &sketch[i], &why);
+        st[i] = deadline_passed (&x->deadline)
+                    ? ST_NOFIT
+                    : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
+                                    ways, &sketch[i], &why);
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||

@@ -98,6 +98,23 @@ $L cluster synth failing --nodes 4 --gpus 2 --seed 3 -o "$T/failing.json" >/dev/
 $L plan "$T/failing.json" mixtral-8x7b --seq 2048 --global-batch 32 --json >"$T/small.json"
 json "$T/small.json" "d['search']['proven'] and d['estimate']['lower_bound_s'] > .99 * d['estimate']['step_s']" | grep -q True
 result $? "eight GPUs among failing links: a proof"
+# Every other node of 36 is joined by measured links: half of them do nearly as well alone.
+python3 - "$T" <<'P'
+import json, sys
+def write(name, n, joined):
+    rate = [[[20, 20, 20, 4][(i * 7 + j * 3) % 4] if i != j and (i - j) % joined == 0 else None for j in range(n)] for i in range(n)]
+    json.dump({"version": 1, "nodes": [{"name": f"n{i}", "gpus": 8, "gpu_type": "h100-sxm5-80g"} for i in range(n)],
+               "links": {"intra": {"bandwidth_gb_per_s": 300, "latency_us": 3}, "inter": {"latency_us": 10, "bandwidth_gb_per_s": rate}}},
+              open(f"{sys.argv[1]}/{name}.json", "w"))
+write("both", 36, 2)
+write("half", 18, 1)
+P
+for c in both half; do
+    $L plan "$T/$c.json" mixtral-8x7b --seq 4096 --global-batch 288 --recompute none -o "$T/$c-plan.json" >/dev/null 2>&1
+    json "$T/$c-plan.json" "d['estimate']['step_s']"
+done >"$T/steps"
+awk '{ s[NR] = $1 } END { exit !(NR == 2 && s[1] > 0 && s[1] < 1.05 * s[2]) }' "$T/steps"
+result $? "two islands of nodes" "$T/steps"
 L1="1x1 h100-sxm5-80g inter:20 + 1x1 a100-sxm4-80g inter:20 + 1x1 l4 inter:20 + 1x1 t4 inter:20 + 1x1 l40s inter:20 + 1x1 a10g inter:20"
 expect 0 "six GPU types" "^step  " $L plan "$L1" gpt2-xl --seq 512 --global-batch 8 --micro-batch 8
 # The bound is a formula, the step a billion additions.

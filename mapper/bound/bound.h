@@ -20,8 +20,8 @@ enum bound_level {
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_level level);
 
-/** The same in less time, where a bound beyond `most` is of no use: it may then be as low as
- *  that. */
+/** A bound in less time, where one beyond `most` is of no use: it may then be as low as that.
+ *  Else it is bound_of's, or another a little beside it, since bisection begins elsewhere. */
 double bound_up_to (const struct pool *pool, const struct workload_config *c,
                     enum bound_level level, double most);
 

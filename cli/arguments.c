@@ -195,7 +195,9 @@ static const char *const other_words[][2] = {
     {"context", "cp"},       {"expert", "ep"},
     {"gbs", "global-batch"}, {"batch-size", "global-batch"},
     {"mbs", "micro-batch"},  {"dtype", "precision"},
-    {"bf16", "precision"},   {"fp8", "precision"}};
+    {"bf16", "precision"},   {"fp8", "precision"},
+    {"fsdp", "zero"},        {"checkpointing", "recompute"},
+    {"flash", "attention"},  {"framework", "profile"}};
 
 /* Has a name of words between dashes this one, or these? */
 static bool has_words (const char *name, const char *words)

@@ -75,16 +75,38 @@ static void add_hint (struct error *err, const char *hint, const char *word)
     err_set (err, ST_INVALID, "%s; %s%s", first.text, hint, word);
 }
 
+/* What a cluster on one line means without a blank before the GPU type, or with a number of GPUs
+ * alone: "4x8h100", "8xH100", "8 h100". */
+static bool line_meant (const char *arg, struct text *out)
+{
+    int nodes, gpus, used = 0;
+
+    if (sscanf (arg, "%6d x %4d%n", &nodes, &gpus, &used) != 2 || !arg[used]) {
+        nodes = 1;
+        if (sscanf (arg, "%4d%*1[x ]%n", &gpus, &used) != 1 || used == 0)
+            return false;
+    }
+    arg += used + (int) strspn (arg + used, "x- ");
+    if (topology_gpu_type_meant (arg))
+        text_add (out, "\"%dx%d %s\"", nodes, gpus, arg);
+    return out->len > 0;
+}
+
 /* A cluster on one line that is none, or the name of a file. */
 static void hint_line (const char *arg, struct error *err)
 {
     bool line = strchr (arg, ' ') != NULL;
+    struct text meant = {0};
 
-    if (strpbrk (arg, "./") && !line)
+    if (line_meant (arg, &meant))
+        add_hint (err, "a cluster on one line is NODESxGPUS TYPE, here ",
+                  text_str (&meant));
+    else if (strpbrk (arg, "./") && !line)
         add_hint (err, CLUSTER_IS, "");
     else if (line ? !strchr (arg, 'x') || strstr (arg, " x ") : !cli_is_dash (arg))
         add_hint (err, "a cluster on one line is NODESxGPUS TYPE, as in ",
                   "\"4x8 h100\"");
+    text_clean (&meant);
 }
 
 /* A preset that is none. */

@@ -24,6 +24,7 @@ struct part {
 #define NOMINAL "the usual machines of the GPU type, nothing measured"
 #define NIC_PAYLOAD 0.96 /* of a NIC's rate: nccl-tests see 46 to 49 GB/s of 400 Gbit/s */
 #define USUAL_GPUS 8     /* of the nodes whose NICs usual.c counts */
+#define DOUBTED 3        /* times what is usual: bits taken for bytes are 8 */
 
 #define LINE_NODES_MAX 131072
 #define PARTS_MAX 64
@@ -54,10 +55,12 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
 
             if (end == colon + 1 || *end || !isfinite (x) || x < 0 ||
                 (x <= 0 && !field[i].zero_ok))
-                return err_set (err, ST_INVALID,
-                                "cluster on one line: %s: expected a number %s 0, found "
-                                "\"%s\"",
-                                word, field[i].zero_ok ? ">=" : ">", colon + 1);
+                return err_set (
+                    err, ST_INVALID, "cluster on one line: %s: expected %s, found \"%s\"",
+                    word,
+                    field[i].zero_ok ? "microseconds, a number >= 0"
+                                     : "GB/s, a number > 0 (400 Gbit/s are 50 GB/s)",
+                    colon + 1);
             if (p->given & 1u << i)
                 return err_set (err, ST_INVALID, "cluster on one line: %s appears twice",
                                 word);
@@ -131,8 +134,33 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
     return ST_OK;
 }
 
+/* What usual machines give between nodes: a node in all, and a pair of GPUs.  A GPU has its own NIC
+ * where the node has as many. */
+static double usual_between (const struct part *p, double *node)
+{
+    double usual = topology_usual_links (p->type).node_gb_per_s,
+           nic = NIC_PAYLOAD * fmin (usual, TOPOLOGY_NIC_GB_PER_S);
+    int nics =
+        topology_usual_rack (p->type) || p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS;
+
+    *node = fmax (nic, NIC_PAYLOAD * usual * nics / USUAL_GPUS);
+    return fmin (*node, fmax (nic, *node / p->gpus));
+}
+
+/* A rate between nodes that must be Gbit/s, by its size. */
+static void doubt_unit (const struct part *p, struct notes *say)
+{
+    double node, usual = usual_between (p, &node);
+
+    if (p->inter >= DOUBTED * usual && !topology_usual_rack (p->type))
+        notes_add (say,
+                   "inter:%g is in GB/s, %.2g times what machines with %s usually have; "
+                   "of %g Gbit/s inter:%g is right",
+                   p->inter, p->inter / usual, p->type, p->inter, p->inter / 8);
+}
+
 /* Links that nobody gave.  Between nodes they are all nominal or none is: a part without `inter`
- * has what the others have.  A GPU has its own NIC where the node has as many.
+ * has what the others have.
  * @return are those between nodes? */
 static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
                           struct notes *notes)
@@ -143,15 +171,13 @@ static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
         inter = inter && !(part[i].inter > 0);
     for (struct part *p = part; p < part + n_parts; p++) {
         struct notes *say = topology_gpu_type_builtin (p->type) ? notes : NULL;
-        struct topology_usual usual = topology_usual_links (p->type);
-        int rack = topology_usual_rack (p->type),
-            nics = rack || p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS;
-        double nic = fmin (usual.node_gb_per_s, TOPOLOGY_NIC_GB_PER_S),
-               node = usual.node_gb_per_s * nics / USUAL_GPUS;
+        int rack = topology_usual_rack (p->type);
+        double node;
 
+        doubt_unit (p, say);
         p->nominal = p->gpus > 1 && !(p->intra > 0);
         if (p->nominal) {
-            p->intra = usual.intra_gb_per_s;
+            p->intra = topology_usual_links (p->type).intra_gb_per_s;
             notes_add (say,
                        "links inside nodes of %s are nominal, %g GB/s: intra:GB/S "
                        "sets them",
@@ -159,8 +185,7 @@ static bool fill_nominal (struct part *part, int n_parts, int n_nodes,
         }
         if (!inter)
             continue;
-        node = NIC_PAYLOAD * fmax (nic, node);
-        p->inter = fmin (node, fmax (NIC_PAYLOAD * nic, node / p->gpus));
+        p->inter = usual_between (p, &node);
         if (n_parts == 1 && !(p->node > 0))
             p->domain = topology_usual_domain (p->type, p->nodes, p->gpus);
         p->node = p->node > 0 ? p->node : node;

@@ -49,6 +49,12 @@ done <<TABLE
 0 | mem mixtral-8x7b --gpu h100 --ep 8              | tp 1, pp 1, dp 8, ep 8
 0 | mem llama-3-8b --gpu h100 --pp 4 --vpp 2      | pp 4, .* interleaved, vpp 2
 0 | mem mixtral-8x7b --gpu h100 --tp 4 --etp 2 --ep 8 | tp 4, pp 1, dp 4, ep 8, etp 2
+1 | plan 8xH100 llama-3-8b                          | NODESxGPUS TYPE, here "1x8 H100"
+1 | plan 4x8h100 llama-3-8b                         | NODESxGPUS TYPE, here "4x8 h100"
+1 | plan "2 4090" llama-3-8b                        | NODESxGPUS TYPE, here "1x2 4090"
+1 | plan "4x8 h100 node:400G" llama-3-8b            | node: expected GB/s, .* .400 Gbit/s are 50 GB/s.
+0 | cluster show "4x8 h100 inter:400"               | 8.3 times .* of 400 Gbit/s inter:50 is right
+2 | plan "4x8 h100" llama-3-8b --framework nemo     | did you mean --profile\?
 1 | plan "4x8 h100, 2x8 a100" llama-3-8b            | joins unlike nodes, as in "4x8 h100 . 2x8 a100"
 2 | plan 4x8 h100 llama-3-8b                        | quote the cluster: "4x8 h100"
 2 | cluster show 4x8 h100                           | quote the cluster: "4x8 h100"
@@ -65,9 +71,8 @@ done <<TABLE
 1 | eval "4x8 h100"                                 | PLAN is a file .*this is a cluster
 1 | explain gpt2-xl                                 | PLAN is a file .*this is a model
 1 | plan "4x8 h10o" llama-3-8b                      | did you mean h100-sxm5-80g\?
-1 | plan 4x8h100 llama-3-8b                         | as in "4x8 h100"
 1 | plan h100 llama-3-8b                            | as in "4x8 h100"
-1 | plan "4 x 8 h100" llama-3-8b                    | as in "4x8 h100"
+1 | plan "4 x 8 h100" llama-3-8b                    | here "4x8 h100"
 1 | plan llama-3-8b "4x8 h100"                      | CLUSTER comes first, then MODEL, and this is a model
 1 | plan examples/models/llama-2-70b.json "4x8 h100" | CLUSTER comes first
 1 | plan "4x8 h100" examples/clusters/h100-17.json  | CLUSTER comes first, then MODEL, and this is a cluster

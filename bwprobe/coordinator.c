@@ -110,16 +110,14 @@ static bool keeps_journal (const struct coordinator *c)
 
 static enum status begin_journal (struct coordinator *c, struct error *err)
 {
-    const char **name = calloc ((size_t) c->shape.n + 1, sizeof *name);
+    const char **name;
     struct notes notes = {.n = 0};
     long taken = 0;
     enum status st;
 
-    if (!keeps_journal (c)) {
-        free (name);
+    if (!keeps_journal (c))
         return ST_OK;
-    }
-    if (!name)
+    if (!(name = calloc ((size_t) c->shape.n + 1, sizeof *name)))
         return err_nomem (err);
     for (int i = 0; i < c->shape.n; i++)
         name[i] = c->end[i].name;
@@ -151,11 +149,6 @@ static bool anything_failed (const struct coordinator *c)
             return true;
     }
     return false;
-}
-
-static const char *status_of (const struct coordinator *c)
-{
-    return c->interrupted ? "interrupted" : anything_failed (c) ? "faults" : "complete";
 }
 
 /* Everybody leaves, this process's own rank too. */
@@ -204,20 +197,24 @@ static struct coordinator_outcome write_down (struct coordinator *c)
 {
     struct estimate_tier tier[ESTIMATE_TIERS];
     struct error err = {""};
-    const char *status = status_of (c);
+    bool complete = !c->interrupted && !anything_failed (c);
     enum status st = estimate_try (c, tier, &err);
 
     progress_end (&c->progress);
     if (st == ST_OK) {
-        st = links_write (c, status, tier, &err);
+        st = links_write (c,
+                          complete         ? "complete"
+                          : c->interrupted ? "interrupted"
+                                           : "faults",
+                          tier, &err);
         if (st == ST_OK)
             report_print (c, tier);
         estimate_release (tier);
     }
     if (st == ST_OK) {
-        journal_close (c->journal, strcmp (status, "complete") == 0);
+        journal_close (c->journal, complete);
         c->journal = NULL;
-        if (strcmp (status, "complete") != 0 && keeps_journal (c))
+        if (!complete && keeps_journal (c))
             coordinator_say (c,
                              "the same command with --resume measures what is missing");
     } else {
@@ -231,9 +228,8 @@ static struct coordinator_outcome write_down (struct coordinator *c)
                              c->set.output);
         }
     }
-    return (struct coordinator_outcome){
-        .exit_code = st == ST_OK && strcmp (status, "complete") == 0 ? 0 : 1,
-        .faults = st != ST_OK || strcmp (status, "complete") != 0};
+    complete = complete && st == ST_OK;
+    return (struct coordinator_outcome){.exit_code = !complete, .faults = !complete};
 }
 
 /* What falls short is told where all of it was measured, and where a rank was lost. */

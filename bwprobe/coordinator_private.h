@@ -130,6 +130,10 @@ struct round_value {
 double round_run (struct coordinator *c, const struct round *r,
                   struct round_value *value);
 
+/** Measure a pair of endpoints again, alone and over a new connection.
+ *  @return bytes/s of src -> dst; NaN where it failed */
+double round_again (struct coordinator *c, int src, int dst);
+
 /* ---- passes.c ---- */
 
 /** What a round is expected to take, before the first. */

@@ -5,37 +5,21 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <glob.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- libraries ---- */
 
-struct symbol {
-    const char *name;
-    size_t at; /* offset of the pointer */
-};
-
 /* Two steps, so that a name that nvidia.h renames is taken as renamed. */
-#define QUOTE_(name) #name
-#define QUOTE(name) QUOTE_ (name)
-#define DRIVER_SYMBOL(result, name, parameters) \
-    {QUOTE (name), offsetof (struct cuda_driver, name)},
-#define RUNTIME_SYMBOL(result, name, parameters) \
-    {QUOTE (name), offsetof (struct cuda_runtime, name)},
-#define NCCL_SYMBOL(result, name, parameters) \
-    {QUOTE (name), offsetof (struct cuda_nccl, name)},
-#define BLAS_SYMBOL(result, name, parameters) \
-    {QUOTE (name), offsetof (struct cuda_blas, name)},
-#define BLASLT_SYMBOL(result, name, parameters) \
-    {QUOTE (name), offsetof (struct cuda_blaslt, name)},
+#define QUOTE(name) #name
+#define SYMBOL(result, name, parameters) QUOTE (name),
 
 enum { FILES = 4 }; /* names of one library at most */
 
 struct library {
     const char *file[FILES];
-    const struct symbol *symbol;
+    const char *const *symbol; /* in the order of the pointers in the functions' struct */
     int symbols;
 };
 
@@ -123,14 +107,13 @@ static bool load (const struct library *l, void *functions, struct error *err)
     if (!lib)
         return false;
     for (int i = 0; i < l->symbols; i++) {
-        void *f = dlsym (lib, l->symbol[i].name);
+        void *f = dlsym (lib, l->symbol[i]);
 
         if (!f) {
-            err_set (err, ST_IO, "%s is too old: it has no %s", l->file[0],
-                     l->symbol[i].name);
+            err_set (err, ST_IO, "%s is too old: it has no %s", l->file[0], l->symbol[i]);
             return false;
         }
-        memcpy ((char *) functions + l->symbol[i].at, &f, sizeof f);
+        memcpy ((char *) functions + (size_t) i * sizeof f, &f, sizeof f);
     }
     return true;
 }
@@ -141,22 +124,23 @@ static bool load (const struct library *l, void *functions, struct error *err)
 #define LOADER(kind, symbols, ...)                                                     \
     const struct cuda_##kind *cuda_load_##kind (struct error *err)                     \
     {                                                                                  \
-        static const struct symbol symbol[] = {symbols};                               \
+        static const char *const symbol[] = {symbols};                                 \
         static const struct library library = {{__VA_ARGS__}, symbol, COUNT (symbol)}; \
         static struct cuda_##kind f;                                                   \
         static bool loaded;                                                            \
+        _Static_assert(sizeof f == sizeof symbol, "pointers to functions alone");      \
                                                                                        \
         loaded = loaded || load (&library, &f, err);                                   \
         return loaded ? &f : NULL;                                                     \
     }
 
-LOADER (driver, CUDA_DRIVER (DRIVER_SYMBOL), "libcuda.so.1")
-LOADER (runtime, CUDA_RUNTIME (RUNTIME_SYMBOL), "libcudart.so.13", "libcudart.so.12",
+LOADER (driver, CUDA_DRIVER (SYMBOL), "libcuda.so.1")
+LOADER (runtime, CUDA_RUNTIME (SYMBOL), "libcudart.so.13", "libcudart.so.12",
         "libcudart.so")
-LOADER (nccl, CUDA_NCCL (NCCL_SYMBOL), "libnccl.so.2", "libnccl.so")
-LOADER (blas, CUDA_BLAS (BLAS_SYMBOL), "libcublas.so.13", "libcublas.so.12",
+LOADER (nccl, CUDA_NCCL (SYMBOL), "libnccl.so.2", "libnccl.so")
+LOADER (blas, CUDA_BLAS (SYMBOL), "libcublas.so.13", "libcublas.so.12",
         "libcublas.so")
-LOADER (blaslt, CUDA_BLASLT (BLASLT_SYMBOL), "libcublasLt.so.13", "libcublasLt.so.12",
+LOADER (blaslt, CUDA_BLASLT (SYMBOL), "libcublasLt.so.13", "libcublasLt.so.12",
         "libcublasLt.so")
 
 enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,

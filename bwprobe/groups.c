@@ -287,18 +287,15 @@ static void lay_ring (struct laying *l, int *member, int n, int *first)
         lay_around (l, member + first[k], first[k + 1] - first[k], true);
 }
 
-/* Everybody with everybody by the circle method: one stands, the others go around. */
+/* Everybody with everybody by the circle method. */
 static void lay_all (struct laying *l, const int *member, int n)
 {
-    int even = n + n % 2, turning = even - 1;
+    for (int round = 0; round < schedule_circle (n); round++)
+        for (int a = 0; a < n; a++) {
+            int b = schedule_partner (n, round, a);
 
-    for (int round = 0; round < turning; round++)
-        for (int i = 0; i < even / 2; i++) {
-            int a = (round + i) % turning,
-                b = i == 0 ? turning : (round - i + turning) % turning;
-
-            if (a < n && b < n)
-                lay (l, member[a < b ? a : b], member[a < b ? b : a], round);
+            if (b > a)
+                lay (l, member[a], member[b], round);
         }
 }
 

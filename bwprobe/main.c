@@ -403,7 +403,7 @@ static void leave (const struct start *s, int code, bool faults)
     if (!s->mpi)
         exit (code);
     if (!faults)
-        start_finish (s);
+        start_mpi_finish ();
     fflush (NULL);
     _exit (code);
 }

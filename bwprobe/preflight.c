@@ -13,8 +13,7 @@ void preflight_destroy (struct preflight *p)
 {
     if (!p)
         return;
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        free (p->hop[k]);
+    free (p->hop);
     groups_destroy (p->groups);
     free (p->end);
     free (p->fault);
@@ -101,21 +100,22 @@ static void name_endpoints (struct coordinator *c)
 
 static enum status take_hops (struct preflight *p, struct error *err)
 {
-    const struct groups *g = p->groups;
+    const struct groups_part *part = p->groups->part;
+    struct preflight_hop *next;
 
+    for (int k = 0; k < GROUPS_KINDS; k++)
+        p->hops += 2 * part[k].n;
+    next = p->hop = calloc ((size_t) p->hops + 1, sizeof *p->hop);
+    if (!next)
+        return err_nomem (err);
     for (int k = 0; k < GROUPS_KINDS; k++) {
-        const struct groups_part *part = &g->part[k];
+        p->of[k] = next;
+        for (int i = 0; i < part[k].n; i++) {
+            int a = part[k].pair[i].a, b = part[k].pair[i].b;
 
-        p->hop[k] = calloc (2 * (size_t) part->n + 1, sizeof *p->hop[k]);
-        if (!p->hop[k])
-            return err_nomem (err);
-        for (int i = 0; i < 2 * part->n; i++) {
-            const struct schedule_pair *pair = &part->pair[i / 2];
-
-            p->hop[k][i] = (struct preflight_hop){.src = i % 2 ? pair->b : pair->a,
-                                                  .dst = i % 2 ? pair->a : pair->b};
+            *next++ = (struct preflight_hop){.kind = k, .src = a, .dst = b};
+            *next++ = (struct preflight_hop){.kind = k, .src = b, .dst = a};
         }
-        p->hops += 2 * part->n;
     }
     return ST_OK;
 }
@@ -169,7 +169,7 @@ static bool is_there (const struct coordinator *c, int rank)
 static void take_values (struct coordinator *c, int kind, int from, int n,
                          const struct round_value *value)
 {
-    struct preflight_hop *hop = c->preflight->hop[kind] + 2 * from;
+    struct preflight_hop *hop = c->preflight->of[kind] + 2 * from;
 
     for (int i = 0; i < n; i++)
         for (int d = 0; d < 2; d++) {
@@ -191,7 +191,7 @@ static enum status expect_round (struct preflight *p, int kind, int from, int n,
         st =
             groups_expect (p->groups, p->groups->part[kind].pair + from, n, d, rate, err);
         for (int i = 0; i < n && st == ST_OK; i++)
-            p->hop[kind][2 * (from + i) + d].expected = rate[i];
+            p->of[kind][2 * (from + i) + d].expected = rate[i];
     }
     free (rate);
     return st;
@@ -246,7 +246,7 @@ static bool falls_short (const struct preflight *p, int kind, int round)
     const int *first = p->groups->part[kind].first + round;
 
     for (int i = 2 * first[0]; i < 2 * first[1]; i++)
-        if (preflight_falls_short (&p->hop[kind][i]))
+        if (preflight_falls_short (&p->of[kind][i]))
             return true;
     return false;
 }
@@ -278,12 +278,11 @@ static enum status run_pass (struct coordinator *c, int pass, double until,
 static void count_short (const struct preflight *p, int *at)
 {
     memset (at, 0, (size_t) p->groups->ranks * sizeof *at);
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++)
-            if (preflight_falls_short (&p->hop[k][i])) {
-                at[p->hop[k][i].src]++;
-                at[p->hop[k][i].dst]++;
-            }
+    for (long i = 0; i < p->hops; i++)
+        if (preflight_falls_short (&p->hop[i])) {
+            at[p->hop[i].src]++;
+            at[p->hop[i].dst]++;
+        }
 }
 
 /* A rank on a third node, with the fewest hops that fall short; -1: there is none. */
@@ -304,14 +303,10 @@ static int other_rank (const struct coordinator *c, const struct preflight_hop *
 /* @return bytes/s of src -> dst alone, over a new connection; NaN */
 static double look (struct coordinator *c, int src, int dst)
 {
-    const struct preflight *p = c->preflight;
-    struct schedule_pair pair = {p->end[src], p->end[dst]};
-    struct round r = {.kind = SCHEDULE_KINDS, .fresh = true, .pair = &pair, .n = 1};
-    struct round_value v = {{NAN, NAN}};
+    const int *end = c->preflight->end;
 
-    if (is_there (c, src) && is_there (c, dst))
-        round_run (c, &r, &v);
-    return v.bytes_per_s[0];
+    return is_there (c, src) && is_there (c, dst) ? round_again (c, end[src], end[dst])
+                                                  : NAN;
 }
 
 static bool does_well (struct coordinator *c, int src, int dst)
@@ -337,10 +332,7 @@ static void look_again (struct coordinator *c, struct preflight_hop *h,
         return;
     source_fine = does_well (c, h->src, other);
     destination_fine = does_well (c, other, h->dst);
-    if (!source_fine || !destination_fine)
-        h->verdict = source_fine        ? VERDICT_DESTINATION
-                     : destination_fine ? VERDICT_SOURCE
-                                        : VERDICT_BOTH;
+    h->verdict = results_verdict_of (source_fine, destination_fine);
 }
 
 /* The worst hop between nodes that nobody looked at again, one of each pair of ranks. */
@@ -349,16 +341,12 @@ static struct preflight_hop *next_to_look (const struct coordinator *c)
     const struct preflight *p = c->preflight;
     struct preflight_hop *worst = NULL;
 
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++) {
-            struct preflight_hop *h = &p->hop[k][i];
-
-            if (!h->looked && preflight_falls_short (h) && is_there (c, h->src) &&
-                is_there (c, h->dst) &&
-                groups_node (p->groups, h->src) != groups_node (p->groups, h->dst) &&
-                (!worst || h->got * worst->expected < worst->got * h->expected))
-                worst = h;
-        }
+    for (struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++)
+        if (!h->looked && preflight_falls_short (h) && is_there (c, h->src) &&
+            is_there (c, h->dst) &&
+            groups_node (p->groups, h->src) != groups_node (p->groups, h->dst) &&
+            (!worst || h->got * worst->expected < worst->got * h->expected))
+            worst = h;
     return worst;
 }
 
@@ -448,15 +436,10 @@ static void keep_common (const struct preflight *p, const struct preflight_hop *
 /* Is a hop between a node's other ranks, or of one of them, as it should be? */
 static bool others_fine (const struct preflight *p, int node, int rank)
 {
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++) {
-            const struct preflight_hop *h = &p->hop[k][i];
-
-            if (h->tried && !preflight_falls_short (h) && h->src != rank &&
-                h->dst != rank &&
-                (rank_on (p, h, 0, node) >= 0 || rank_on (p, h, 1, node) >= 0))
-                return true;
-        }
+    for (const struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++)
+        if (h->tried && !preflight_falls_short (h) && h->src != rank && h->dst != rank &&
+            (rank_on (p, h, 0, node) >= 0 || rank_on (p, h, 1, node) >= 0))
+            return true;
     return false;
 }
 
@@ -467,10 +450,9 @@ static int only_rank (const struct preflight *p, int node)
     int rank[2] = {-1, -1}, only;
     bool first = true;
 
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++)
-            if (preflight_falls_short (&p->hop[k][i]))
-                keep_common (p, &p->hop[k][i], node, rank, &first);
+    for (long i = 0; i < p->hops; i++)
+        if (preflight_falls_short (&p->hop[i]))
+            keep_common (p, &p->hop[i], node, rank, &first);
     if ((rank[0] < 0) == (rank[1] < 0))
         return -1;
     only = rank[0] < 0 ? rank[1] : rank[0];
@@ -485,12 +467,8 @@ static int worst_node (const struct coordinator *c, double *weight)
 
     for (int i = 0; i < nodes; i++)
         weight[i] = 0;
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++) {
-            const struct preflight_hop *h = &p->hop[k][i];
-
-            if (!unexplained (p, h))
-                continue;
+    for (const struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++)
+        if (unexplained (p, h)) {
             weight[groups_node (p->groups, h->src)] += blame (c, h, true);
             weight[groups_node (p->groups, h->dst)] += blame (c, h, false);
         }
@@ -511,11 +489,10 @@ static enum status find_faults (struct coordinator *c, struct error *err)
         free (weight);
         return err_nomem (err);
     }
-    for (int k = 0; k < GROUPS_KINDS; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++) {
-            p->tried += p->hop[k][i].tried;
-            p->below += preflight_falls_short (&p->hop[k][i]);
-        }
+    for (long i = 0; i < p->hops; i++) {
+        p->tried += p->hop[i].tried;
+        p->below += preflight_falls_short (&p->hop[i]);
+    }
     while ((node = worst_node (c, weight)) >= 0)
         p->fault[p->n_faults++] = (struct preflight_fault){node, only_rank (p, node)};
     free (weight);

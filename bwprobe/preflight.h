@@ -23,6 +23,7 @@ enum { PREFLIGHT_SHORT = 4 };
 
 /** From one rank to another, among all of its kind. */
 struct preflight_hop {
+    int kind;             /* enum groups_kind */
     int src, dst;         /* ranks */
     double got, expected; /* bytes/s: the best of the passes; 0: it failed */
     bool tried;
@@ -40,8 +41,9 @@ struct preflight_fault {
 struct preflight {
     struct groups *groups;
     int *end; /* [ranks] endpoint of each; -1: it is not there */
-    struct preflight_hop *hop[GROUPS_KINDS]; /* [2 part.n]: a -> b, b -> a of each pair */
-    struct preflight_fault *fault;           /* [n_faults] the worst first */
+    struct preflight_hop *hop; /* [hops] kind after kind: a -> b, b -> a of each pair */
+    struct preflight_hop *of[GROUPS_KINDS]; /* where each kind's begin */
+    struct preflight_fault *fault;          /* [n_faults] the worst first */
     int n_faults;
     long hops, tried, below; /* all; measured; of these, that fall short */
     bool mostly;             /* most hops fall short: no node is named */

@@ -53,7 +53,7 @@ static void print_kinds (const struct preflight *p, FILE *out)
         int n = 0, tried = 0, below = 0;
 
         for (int i = 0; i < 2 * part->n && v; i++) {
-            const struct preflight_hop *h = &p->hop[k][i];
+            const struct preflight_hop *h = &p->of[k][i];
 
             tried += h->tried;
             below += preflight_falls_short (h);
@@ -78,35 +78,28 @@ static void print_kinds (const struct preflight *p, FILE *out)
 
 /* ---- the worst ---- */
 
-struct worst {
-    const struct preflight_hop *hop;
-    int kind;
-};
-
 static int by_part (const void *a, const void *b)
 {
-    const struct worst *x = a, *y = b;
-    double p = part_of (x->hop), q = part_of (y->hop);
+    const struct preflight_hop *x = *(const struct preflight_hop *const *) a,
+                               *y = *(const struct preflight_hop *const *) b;
 
-    if (p != q)
-        return p < q ? -1 : 1;
-    return x->hop->src != y->hop->src ? x->hop->src - y->hop->src
-                                      : x->hop->dst - y->hop->dst;
+    if (part_of (x) != part_of (y))
+        return part_of (x) < part_of (y) ? -1 : 1;
+    return x->src != y->src ? x->src - y->src : x->dst - y->dst;
 }
 
-/* What falls short, the worst first.  @param[out] list  free it; NULL: out of memory */
-static long find_short (const struct preflight *p, struct worst **list)
+/* What falls short, the worst first.  @return [n] to be freed; NULL: out of memory */
+static const struct preflight_hop **find_short (const struct preflight *p, long *n)
 {
-    long n = 0;
+    const struct preflight_hop **list = malloc (((size_t) p->below + 1) * sizeof *list);
 
-    *list = malloc (((size_t) p->below + 1) * sizeof **list);
-    for (int k = 0; k < GROUPS_KINDS && *list; k++)
-        for (int i = 0; i < 2 * p->groups->part[k].n; i++)
-            if (preflight_falls_short (&p->hop[k][i]))
-                (*list)[n++] = (struct worst){&p->hop[k][i], k};
-    if (n > 0)
-        qsort (*list, (size_t) n, sizeof **list, by_part);
-    return n;
+    *n = 0;
+    for (long i = 0; i < p->hops && list; i++)
+        if (preflight_falls_short (&p->hop[i]))
+            list[(*n)++] = &p->hop[i];
+    if (*n > 0)
+        qsort (list, (size_t) *n, sizeof *list, by_part);
+    return list;
 }
 
 static void print_worst (const struct coordinator *c, FILE *out)
@@ -115,11 +108,11 @@ static void print_worst (const struct coordinator *c, FILE *out)
                                          "%",    "alone GB/s", "<",    NULL};
     const struct preflight *p = c->preflight;
     struct table *t = table_create (header);
-    struct worst *list;
-    long n = find_short (p, &list);
+    long n;
+    const struct preflight_hop **list = find_short (p, &n);
 
     for (long i = 0; i < n && i < WORST_MAX && t; i++) {
-        const struct preflight_hop *h = list[i].hop;
+        const struct preflight_hop *h = list[i];
         const char *verdict = verdict_of (c, h);
         struct text name = {0};
 
@@ -127,7 +120,7 @@ static void print_worst (const struct coordinator *c, FILE *out)
         text_add (&name, " -> ");
         add_name (p, h->dst, &name);
         table_cell (t, "%s", text_str (&name));
-        table_cell (t, "%s", groups_name (list[i].kind));
+        table_cell (t, "%s", groups_name (h->kind));
         table_cell (t, "%.4g", h->got / UNITS_GB);
         table_cell (t, "%.4g", h->expected / UNITS_GB);
         table_cell (t, "%.0f", 100 * part_of (h));
@@ -217,17 +210,17 @@ json_t *preflight_json (const struct coordinator *c)
 {
     const struct preflight *p = c->preflight;
     json_t *list = json_array (), *replace = json_array ();
-    struct worst *worst;
-    long n = find_short (p, &worst);
+    long n;
+    const struct preflight_hop **worst = find_short (p, &n);
 
     for (long i = 0; i < n; i++) {
-        const struct preflight_hop *h = worst[i].hop;
+        const struct preflight_hop *h = worst[i];
         const char *verdict = verdict_of (c, h);
 
         json_array_append_new (
             list,
             json_pack ("{s:s, s:i, s:i, s:o, s:o, s:o, s:s*}", "groups",
-                       groups_name (worst[i].kind), "src_rank", h->src, "dst_rank",
+                       groups_name (h->kind), "src_rank", h->src, "dst_rank",
                        h->dst, "gb_per_s", topology_links_number (h->got / UNITS_GB),
                        "expected_gb_per_s",
                        topology_links_number (h->expected / UNITS_GB), "alone_gb_per_s",

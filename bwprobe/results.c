@@ -92,6 +92,13 @@ double results_median (const struct results_pair *p, enum results_what what)
     return p ? results_spread (p, what).median : NAN;
 }
 
+enum results_verdict results_verdict_of (bool source_fine, bool destination_fine)
+{
+    if (source_fine)
+        return destination_fine ? VERDICT_LINK : VERDICT_DESTINATION;
+    return destination_fine ? VERDICT_SOURCE : VERDICT_BOTH;
+}
+
 const char *results_verdict_text (enum results_verdict v)
 {
     static const char *const text[VERDICTS] = {

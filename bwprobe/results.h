@@ -60,6 +60,9 @@ struct stats_spread results_spread (const struct results_pair *p, enum results_w
 /** Their median; NaN where there is none, also for p NULL. */
 double results_median (const struct results_pair *p, enum results_what what);
 
+/** That of a link that is slow again, by whether its ends do well with others. */
+enum results_verdict results_verdict_of (bool source_fine, bool destination_fine);
+
 /** The verdict in words, NULL for VERDICT_NONE. */
 const char *results_verdict_text (enum results_verdict v);
 

@@ -98,16 +98,14 @@ int schedule_strides (int nodes, uint64_t seed, struct schedule_stride *stride)
 
 /* ---- rounds ---- */
 
-static int circle_rounds (int n)
+int schedule_circle (int n)
 {
     return n < 2 ? 0 : n % 2 ? n : n - 1;
 }
 
-/* Whom i meets in a round of the circle method over n; -1: nobody.
- *
- * With m = n - 1 (n even) or n (n odd) in the circle, i and j meet where i + j = round mod m;
+/* With m = n - 1 (n even) or n (n odd) in the circle, i and j meet where i + j = round mod m;
  * who would meet himself meets the one in the middle, n - 1, or nobody. */
-static int circle_partner (int n, int round, int i)
+int schedule_partner (int n, int round, int i)
 {
     int m = n % 2 ? n : n - 1, j;
 
@@ -152,7 +150,7 @@ static long slices (const struct schedule_shape *s, int at_once)
 
 static int node_rounds_of (const struct schedule_shape *s)
 {
-    return s->stride ? s->n_strides : circle_rounds (s->nodes);
+    return s->stride ? s->n_strides : schedule_circle (s->nodes);
 }
 
 long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
@@ -170,7 +168,7 @@ long schedule_rounds (const struct schedule_shape *s, enum schedule_kind kind,
     case SCHEDULE_RAILS:
         return (g - 1) * node_rounds * slices (s, at_once);
     case SCHEDULE_TOGETHER:
-        return g > 1 ? circle_rounds (s->n) : 0;
+        return g > 1 ? schedule_circle (s->n) : 0;
     case SCHEDULE_REST:
         return g * (g - 1) * node_rounds * slices (s, at_once);
     case SCHEDULE_KINDS:
@@ -224,7 +222,7 @@ static int between (const struct schedule_shape *s, int at_once, int node_round,
     if (s->stride)
         return between_strided (s, &w, node_round, pair);
     for (int a = 0; a < s->nodes; a++) {
-        int b = circle_partner (s->nodes, node_round, a);
+        int b = schedule_partner (s->nodes, node_round, a);
 
         if (b > a)
             n += add_pair (s, &w, seen++, a, b, pair + n);
@@ -277,7 +275,7 @@ int schedule_round (const struct schedule_shape *s, enum schedule_kind kind, int
         return n;
     case SCHEDULE_TOGETHER:
         for (int a = 0; a < s->n; a++) {
-            int b = circle_partner (s->n, (int) round, a);
+            int b = schedule_partner (s->n, (int) round, a);
 
             if (b > a)
                 pair[n++] = (struct schedule_pair){a, b};

@@ -47,6 +47,12 @@ struct schedule_pair {
     int a, b; /* endpoints */
 };
 
+/** Rounds of the circle method over n. */
+int schedule_circle (int n);
+
+/** Whom i meets in one of them; -1: nobody. */
+int schedule_partner (int n, int round, int i);
+
 /** What a round is for, the most valuable first. */
 enum schedule_kind {
     SCHEDULE_NODES,  /* alone: the first GPU of each node with that of every other */

@@ -214,9 +214,3 @@ enum status start_share (const struct start *s, struct start_meeting *m,
         TRY (start_mpi_share (m, err));
     return m->ok ? ST_OK : err_set (err, ST_IO, "rank 0 does not start");
 }
-
-void start_finish (const struct start *s)
-{
-    if (s->mpi)
-        start_mpi_finish ();
-}

@@ -58,9 +58,6 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
 enum status start_share (const struct start *s, struct start_meeting *m,
                          struct error *err);
 
-/** Leave MPI; not after a fault, since the others may never come. */
-void start_finish (const struct start *s);
-
 /* ---- start_mpi.c ---- */
 
 /** Load the MPI of the launcher that started this process, by its variables.
@@ -69,6 +66,7 @@ void start_finish (const struct start *s);
 enum status start_mpi_find (bool *here, struct error *err);
 enum status start_mpi_begin (int *argc, char ***argv, struct start *s, struct error *err);
 enum status start_mpi_share (struct start_meeting *m, struct error *err);
+/** Leave MPI; not after a fault, since the others may never come. */
 void start_mpi_finish (void);
 
 #endif

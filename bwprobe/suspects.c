@@ -87,17 +87,6 @@ static int find_suspects (const struct coordinator *c, const struct stats_spread
     return k;
 }
 
-/* Measure a pair again with a new connection.  @return bytes/s of src -> dst, NaN */
-static double look_again (struct coordinator *c, int src, int dst)
-{
-    struct schedule_pair pair = {src, dst};
-    struct round r = {.kind = SCHEDULE_KINDS, .fresh = true, .pair = &pair, .n = 1};
-    struct round_value v = {{NAN, NAN}};
-
-    round_run (c, &r, &v);
-    return v.bytes_per_s[0];
-}
-
 /* A partner for `end` that stands where `not_it` does (outside or inside its node), with whom
  * it did best; its source when `sends`. */
 static int other_partner (const struct coordinator *c, int end, int not_it, bool sends)
@@ -124,7 +113,7 @@ static int other_partner (const struct coordinator *c, int end, int not_it, bool
 static bool does_well (struct coordinator *c, const struct suspect *s, int src, int dst,
                        double fine)
 {
-    double x = look_again (c, src, dst);
+    double x = round_again (c, src, dst);
 
     return s->badness >= 0.99 ? isfinite (x) : x >= fine;
 }
@@ -142,11 +131,7 @@ static enum results_verdict judge (struct coordinator *c, const struct suspect *
         return VERDICT_LINK;
     source_fine = does_well (c, s, s->src, to, fine);
     destination_fine = does_well (c, s, from, s->dst, fine);
-    if (source_fine && destination_fine)
-        return VERDICT_LINK;
-    if (source_fine)
-        return VERDICT_DESTINATION;
-    return destination_fine ? VERDICT_SOURCE : VERDICT_BOTH;
+    return results_verdict_of (source_fine, destination_fine);
 }
 
 /* What failed one way failed the other way too: one look serves both. */
@@ -200,7 +185,7 @@ void suspects_run (struct coordinator *c)
         coordinator_show (c);
         verdict = from_way_back (c, &s[i]);
         if (verdict == VERDICT_NONE) {
-            again = look_again (c, s[i].src, s[i].dst);
+            again = round_again (c, s[i].src, s[i].dst);
             /* An unsteady link of normal speed, or a failure that does not repeat. */
             if (s[i].badness < 0.1 || (s[i].badness >= 0.99 && isfinite (again)))
                 fine = 0.5 * alone (c, s[i].src, s[i].dst);

@@ -29,6 +29,7 @@ const char *topology_links_import_format_at (int i)
     return i < FORMATS ? formats[i]->name : NULL;
 }
 
+/* By its name; with "auto" what the text looks like.  NULL: none. */
 static const struct links_format *find_format (const char *name, const char *text)
 {
     for (int i = 0; i < FORMATS; i++)
@@ -388,14 +389,11 @@ enum status topology_links_import (const char *path, const char *format, json_t 
                                    struct notes *notes, struct error *err)
 {
     struct links_table t = {.file = file_title (path), .notes = notes, .err = err};
-    bool known = strcmp (format, "auto") == 0;
     struct text names = {0};
     char *text;
     size_t len;
 
-    for (int i = 0; i < FORMATS && !known; i++)
-        known = strcmp (format, formats[i]->name) == 0;
-    if (!known) {
+    if (strcmp (format, "auto") != 0 && !find_format (format, NULL)) {
         for (int i = 0; i < FORMATS; i++)
             text_add (&names, ", %s", formats[i]->name);
         err_set (err, ST_USAGE, "format: expected auto%s; found \"%.60s\"",

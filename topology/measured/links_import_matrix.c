@@ -40,23 +40,10 @@ static void read_hint (struct form *f, const char *s)
         f->gpus = atoi (gpus + 10);
 }
 
-/* The first line that is no comment, or NULL. */
-static const char *first_line (const char *text)
-{
-    while (*text == '#' || *text == '\n' || *text == '\r') {
-        const char *end = strchr (text, '\n');
-
-        if (!end)
-            return NULL;
-        text = end + 1;
-    }
-    return *text ? text : NULL;
-}
-
 static bool matches (const char *text)
 {
-    const char *s = first_line (text);
-    size_t n = s ? strcspn (s, "\n") : 0;
+    const char *s = links_first_line (text);
+    size_t n = strcspn (s, "\n");
 
     return n > 2 && (*s == ',' || *s == '\t') && s[1] != *s && memchr (s + 1, *s, n - 1);
 }

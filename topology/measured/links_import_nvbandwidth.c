@@ -76,15 +76,8 @@ static enum status add_matrices (struct links_table *t, struct found *f)
         if (!g->v || (engines && kinds[k].kernel))
             continue;
         TRY (complete_devices (t, f, g->n));
-        for (int i = 0; i < g->n; i++)
-            for (int j = 0; j < g->n; j++) {
-                double x = g->v[i * g->n + j] * kinds[k].unit;
-                bool send = kinds[k].row_sends;
-
-                if (i != j && !isnan (x) && x > 0)
-                    TRY (links_table_add (t, f->end[send ? i : j], f->end[send ? j : i],
-                                          kinds[k].what, x, NULL));
-            }
+        TRY (links_grid_add (t, g, f->end, kinds[k].what, kinds[k].unit,
+                             kinds[k].row_sends));
     }
     return ST_OK;
 }

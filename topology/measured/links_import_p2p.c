@@ -43,18 +43,12 @@ static enum kind kind_of (const char *line)
 static enum status add_grid (struct links_table *t, int node, const struct links_grid *g,
                              enum links_quantity what, double unit, bool row_sends)
 {
-    for (int i = 0; i < g->n; i++)
-        for (int j = 0; j < g->n; j++) {
-            int a = links_table_end (t, node, i), b = links_table_end (t, node, j);
-            double x = g->v[i * g->n + j] * unit;
+    int end[LINKS_GRID_MAX];
 
-            if (a < 0 || b < 0)
-                return ST_NOMEM;
-            if (i != j && x > 0)
-                TRY (links_table_add (t, row_sends ? a : b, row_sends ? b : a, what, x,
-                                      NULL));
-        }
-    return ST_OK;
+    for (int i = 0; i < g->n; i++)
+        if ((end[i] = links_table_end (t, node, i)) < 0)
+            return ST_NOMEM;
+    return links_grid_add (t, g, end, what, unit, row_sends);
 }
 
 /* Say it where copies through the host are faster than the peer-to-peer ones taken. */

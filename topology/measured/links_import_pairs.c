@@ -73,12 +73,7 @@ static bool matches (const char *text)
     char line[1024], *word[COLUMNS_MAX];
     struct form f;
 
-    while (*text == '#') {
-        text = strchr (text, '\n');
-        if (!text)
-            return false;
-        text++;
-    }
+    text = links_first_line (text);
     snprintf (line, sizeof line, "%.*s", (int) (strcspn (text, "\r\n") % sizeof line),
               text);
     return read_form (&f, word, links_words (line, ',', word, COLUMNS_MAX));

@@ -97,6 +97,8 @@ struct links_lines {
 };
 /** The next line without its end, or NULL.  It lies in the text. */
 char *links_line (struct links_lines *l);
+/** Where the first line begins that is neither empty nor a comment; "" where all are. */
+const char *links_first_line (const char *text);
 
 /** Cut a line into words in place, at blanks, or at the given separator (then words may be
  *  empty, and blanks and quotes around them are dropped).
@@ -113,8 +115,9 @@ bool links_whole (const char *word, long lo, long hi, long *n);
 
 /** A square table, such as tools print: a header of column names, then a row name and
  *  numbers.  Released with links_grid_free. */
+enum { LINKS_GRID_MAX = 1024 };
 struct links_grid {
-    int n;
+    int n;     /* at most LINKS_GRID_MAX */
     double *v; /* [n*n], NaN where the text has none */
 };
 /** Read the rows `index v v v ...` that follow a header `... 0 1 2 ...`.
@@ -125,6 +128,13 @@ struct links_grid {
  */
 enum status links_grid_read (struct links_table *t, struct links_lines *lines,
                              char *header, int skip, struct links_grid *grid);
+/** Add what it has above 0 as samples.
+ *  @param[in] end        [n] endpoints of its rows and columns
+ *  @param[in] unit       the table's unit in SI units
+ *  @param[in] row_sends  a row's numbers are of what it sends; else of what it receives */
+enum status links_grid_add (struct links_table *t, const struct links_grid *g,
+                            const int *end, enum links_quantity what, double unit,
+                            bool row_sends);
 void links_grid_free (struct links_grid *g);
 
 /** Does a text look like a JSON object? */

@@ -190,6 +190,15 @@ char *links_line (struct links_lines *l)
     return line;
 }
 
+const char *links_first_line (const char *text)
+{
+    while (*text == '#' || *text == '\n' || *text == '\r') {
+        text += strcspn (text, "\n");
+        text += *text == '\n';
+    }
+    return text;
+}
+
 int links_words (char *line, char separator, char **word, int max)
 {
     int n = 0;
@@ -255,13 +264,11 @@ bool links_whole (const char *word, long lo, long hi, long *n)
 
 /* ---- tables with numbered rows and columns ---- */
 
-enum { GRID_MAX = 1024 };
-
 enum status links_grid_read (struct links_table *t, struct links_lines *lines,
                              char *header, int skip, struct links_grid *grid)
 {
-    char *word[GRID_MAX + 2];
-    int n = links_words (header, '\0', word, GRID_MAX + 2) - skip;
+    char *word[LINKS_GRID_MAX + 2];
+    int n = links_words (header, '\0', word, LINKS_GRID_MAX + 2) - skip;
     long index;
 
     for (int j = 0; j < n; j++)
@@ -269,16 +276,16 @@ enum status links_grid_read (struct links_table *t, struct links_lines *lines,
             return links_fail (t, lines->number,
                                "expected column %d of a matrix, found \"%.40s\"", j,
                                word[skip + j]);
-    if (n < 1 || n > GRID_MAX)
+    if (n < 1 || n > LINKS_GRID_MAX)
         return links_fail (t, lines->number, "expected the columns of a matrix, 0 to %d",
-                           GRID_MAX - 1);
+                           LINKS_GRID_MAX - 1);
     grid->n = n;
     grid->v = malloc ((size_t) n * (size_t) n * sizeof *grid->v);
     if (!grid->v)
         return err_nomem (t->err);
     for (int i = 0; i < n; i++) {
         char *line = links_line (lines);
-        int words = line ? links_words (line, '\0', word, GRID_MAX + 2) : 0;
+        int words = line ? links_words (line, '\0', word, LINKS_GRID_MAX + 2) : 0;
 
         if (words != n + 1 || !links_whole (word[0], i, i, &index)) {
             links_grid_free (grid);
@@ -299,6 +306,21 @@ enum status links_grid_read (struct links_table *t, struct links_lines *lines,
             }
         }
     }
+    return ST_OK;
+}
+
+enum status links_grid_add (struct links_table *t, const struct links_grid *g,
+                            const int *end, enum links_quantity what, double unit,
+                            bool row_sends)
+{
+    for (int i = 0; i < g->n; i++)
+        for (int j = 0; j < g->n; j++) {
+            double x = g->v[i * g->n + j] * unit;
+
+            if (i != j && x > 0)
+                TRY (links_table_add (t, end[row_sends ? i : j], end[row_sends ? j : i],
+                                      what, x, NULL));
+        }
     return ST_OK;
 }
 

@@ -484,6 +484,41 @@ void json_note_unknown (const struct json_at *at, const char *known, struct note
     }
 }
 
+json_t *json_object_in (json_t *object, const char *key)
+{
+    if (!json_is_object (json_object_get (object, key)))
+        json_object_set_new (object, key, json_object ());
+    return json_object_get (object, key);
+}
+
+json_t *json_array_in (json_t *object, const char *key)
+{
+    if (!json_is_array (json_object_get (object, key)))
+        json_object_set_new (object, key, json_array ());
+    return json_object_get (object, key);
+}
+
+int json_number_of (json_t *numbers, const char *fmt, ...)
+{
+    int n = (int) json_object_size (numbers);
+    const json_t *known;
+    char *key;
+    va_list ap;
+
+    va_start (ap, fmt);
+    if (vasprintf (&key, fmt, ap) < 0)
+        key = NULL;
+    va_end (ap);
+    if (key && (known = json_object_get (numbers, key)))
+        n = (int) json_integer_value (known);
+    else if (!key || json_object_set_new (numbers, key, json_integer (n)) != 0)
+        n = -1;
+    free (key);
+    if (n < 0)
+        memory_lost ();
+    return n;
+}
+
 json_t *json_number_or_null (double x)
 {
     return isfinite (x) ? json_real (x) : json_null ();

@@ -110,6 +110,16 @@ static inline json_int_t json_member_int (const json_t *object, const char *key)
     return json_integer_value (json_object_get (object, key));
 }
 
+/** A member that is an object, or a list; an empty one is made where there is none.  Borrowed. */
+json_t *json_object_in (json_t *object, const char *key);
+json_t *json_array_in (json_t *object, const char *key);
+
+/** The number of a key in an object that numbers its keys 0, 1, ... as they come; a new one gets
+ *  the next.
+ *  @return -1 when out of memory */
+int json_number_of (json_t *numbers, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
 /** A JSON number, or null when x is not finite.  A new reference. */
 json_t *json_number_or_null (double x);
 

@@ -105,14 +105,14 @@ enum status topology_cluster_read_partial (const char *arg, struct topology_clus
 
 /* ---- writing ---- */
 
-static json_t *matrix_json (const struct topology_matrix *m, double unit)
+json_t *topology_matrix_json (const struct topology_matrix *m, int n, double unit)
 {
     json_t *rows = json_array ();
 
-    for (int i = 0; i < m->n; i++) {
+    for (int i = 0; i < n; i++) {
         json_t *row = json_array ();
 
-        for (int j = 0; j < m->n; j++)
+        for (int j = 0; j < n; j++)
             json_array_append_new (
                 row, i == j ? json_null ()
                             : json_number_or_null (topology_matrix_at (m, i, j) / unit));
@@ -126,7 +126,7 @@ static void inline_matrix (json_t *links, const char *key,
                            const struct topology_matrix *m, double unit)
 {
     if (json_object_get (json_object_get (links, key), "npy"))
-        json_object_set_new (links, key, matrix_json (m, unit));
+        json_object_set_new (links, key, topology_matrix_json (m, m->n, unit));
 }
 
 static void inline_npy (json_t *links, const struct topology_links *l)

@@ -96,20 +96,11 @@ static enum status read_product (const struct json_at *at,
 /* The place of a GPU's numbers, emptied. */
 static struct measured_gpu *room_for (struct gathering *g, const char *node, int gpu)
 {
-    struct text key = {0};
-    const json_t *known;
-    int i = g->n;
+    int i = json_number_of (g->index, "%s:%d", node, gpu);
 
-    text_add (&key, "%s:%d", node, gpu);
-    if ((known = json_object_get (g->index, text_str (&key)))) {
-        i = (int) json_integer_value (known);
-    } else if (array_grow (&g->gpu, g->n, sizeof *g->gpu)) {
-        json_object_set_new (g->index, text_str (&key), json_integer (g->n++));
-    } else {
-        text_free (&key);
+    if (i < 0 || (i == g->n && !array_grow (&g->gpu, g->n, sizeof *g->gpu)))
         return NULL;
-    }
-    text_free (&key);
+    g->n += i == g->n;
     g->gpu[i] = (struct measured_gpu){0};
     return &g->gpu[i];
 }
@@ -185,14 +176,6 @@ static double median_of (const struct gathering *g, const char *type, int q, dou
     return stats_median (work, *gpus);
 }
 
-/* The member of that name, which is made where it is missing. */
-static json_t *object_in (json_t *o, const char *key)
-{
-    if (!json_is_object (json_object_get (o, key)))
-        json_object_set_new (o, key, json_object ());
-    return json_object_get (o, key);
-}
-
 static json_t *source_json (const struct topology_compute_source *s, double rate,
                             const struct quantity *q, int gpus)
 {
@@ -219,8 +202,8 @@ static enum status apply_type (struct gathering *g, json_t *into, const char *na
     TRY (topology_type_in (into, name, &type, g->err));
     for (int q = 0; q < QUANTITIES; q++) {
         const struct quantity *what = &quantities[q];
-        json_t *t = object_in (object_in (into, "gpu_types"), name),
-               *sources = object_in (t, "measured");
+        json_t *t = json_object_in (json_object_in (into, "gpu_types"), name),
+               *sources = json_object_in (t, "measured");
         const char *by = json_member_text (json_object_get (sources, what->key), "by");
         json_t *value;
         int gpus, source;

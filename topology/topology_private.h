@@ -103,6 +103,9 @@ double topology_matrix_lowest (const struct topology_matrix *m);
 /** Take x where it is measured and below the lowest so far; 0: there is none yet. */
 void topology_lower (double *lowest, double x);
 
+/** A matrix over n endpoints as rows of a document; the diagonal and what is unmeasured are null.
+ *  @param[in] unit  the document's in SI units */
+json_t *topology_matrix_json (const struct topology_matrix *m, int n, double unit);
 void topology_matrix_release (struct topology_matrix *m);
 
 /** Give a node links of its own: those between its GPUs keep[0..gpus) of the links that it

@@ -153,14 +153,11 @@ static enum status nics (struct change *x)
 
 static enum status memory (struct change *x)
 {
-    json_t *types = json_object_get (x->doc, "gpu_types");
+    json_t *types;
     double by;
 
     TRY (change_number_of (x, 0, &by));
-    if (!types) {
-        types = json_object ();
-        json_object_set_new (x->doc, "gpu_types", types);
-    }
+    types = json_object_in (x->doc, "gpu_types");
     for (int i = 0; i < x->c->n_nodes; i++) {
         const struct topology_gpu_type *t = x->c->node[i].type;
         json_t *one = json_object_get (types, t->name);

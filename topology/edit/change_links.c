@@ -12,12 +12,8 @@
 static enum status except (struct change *x, const char *from, const char *to,
                            json_t *gb_per_s)
 {
-    json_t *list = json_object_get (json_object_get (x->doc, "links"), "exceptions");
+    json_t *list = json_array_in (json_object_get (x->doc, "links"), "exceptions");
 
-    if (!list) {
-        list = json_array ();
-        json_object_set_new (json_object_get (x->doc, "links"), "exceptions", list);
-    }
     return json_array_append_new (list, json_pack ("{s:s, s:s, s:o}", "from", from, "to",
                                                    to, "bandwidth_gb_per_s", gb_per_s))
                ? err_nomem (x->err)
@@ -49,18 +45,7 @@ static json_t *total_rows (struct change *x)
 
     if (json_is_array (rows))
         return rows;
-    rows = json_array ();
-    for (int i = 0; i < c->n_nodes; i++) {
-        json_t *row = json_array ();
-
-        for (int j = 0; j < c->n_nodes; j++) {
-            double pair = topology_matrix_at (&c->pair_bytes_per_s, i, j);
-
-            json_array_append_new (row,
-                                   json_number_or_null (i == j ? NAN : pair / UNITS_GB));
-        }
-        json_array_append_new (rows, row);
-    }
+    rows = topology_matrix_json (&c->pair_bytes_per_s, c->n_nodes, UNITS_GB);
     json_object_set_new (change_net_of (x->doc), "node_pair_gb_per_s", rows);
     return rows;
 }

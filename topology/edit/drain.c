@@ -149,11 +149,7 @@ static enum status drain_one_way (json_t *doc, const char *from, const char *to,
                    ? ST_OK
                    : err_set (err, ST_USAGE, "the link %s->%s is not drained", from, to);
     }
-    if (!list) {
-        list = json_array ();
-        json_object_set_new (links, "exceptions", list);
-    }
-    json_array_append_new (list,
+    json_array_append_new (json_array_in (links, "exceptions"),
                            json_pack ("{s:s, s:s, s:n, s:s}", "from", from, "to", to,
                                       "bandwidth_gb_per_s", "state", "drained"));
     return ST_OK;

@@ -91,7 +91,7 @@ static enum status read_source (struct merge *m, const char *file, int order)
     return st == ST_OK ? read_measured (m, s) : st;
 }
 
-static int by_time (const void *a, const void *b)
+int merge_by_time (const void *a, const void *b)
 {
     const struct merge_source *x = a, *y = b;
 
@@ -105,7 +105,7 @@ static void sort_sources (struct merge *m)
     for (int i = 0; i < m->n; i++)
         if (isnan (m->source[i].when))
             return;
-    qsort (m->source, (size_t) m->n, sizeof *m->source, by_time);
+    qsort (m->source, (size_t) m->n, sizeof *m->source, merge_by_time);
 }
 
 /* ---- nodes ---- */
@@ -183,18 +183,12 @@ static void merge_nodes (struct merge *m)
             json_array_foreach (json_object_get (m->source[k].doc, "nodes"), i, node)
             {
                 const char *name = json_member_text (node, "name");
-                json_t *at = json_object_get (m->index, name);
+                size_t at = (size_t) json_number_of (m->index, "%s", name);
 
-                if (!at && pass == 0) {
-                    at = json_integer ((json_int_t) json_array_size (m->nodes));
-                    json_object_set_new (m->index, name, at);
+                if (at == json_array_size (m->nodes))
                     json_array_append_new (m->nodes, json_object ());
-                }
                 if ((pass == 0) == !m->source[k].gpus_weak)
-                    merge_node (
-                        m, &m->source[k],
-                        json_array_get (m->nodes, (size_t) json_integer_value (at)),
-                        node);
+                    merge_node (m, &m->source[k], json_array_get (m->nodes, at), node);
             }
     json_array_foreach (m->nodes, i, node) drop_lists (m, node);
     m->n_nodes = (int) json_array_size (m->nodes);

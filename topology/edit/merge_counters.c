@@ -103,24 +103,18 @@ static void read_again (struct merge *m, const struct merge_source *s,
 static enum status read_count (struct merge *m, const struct merge_source *s,
                                struct courses *c, struct course now, double x)
 {
-    struct text key = {0};
-    const json_t *known;
+    int k = json_number_of (c->place, "%d %d %s %s", now.node, now.gpu,
+                            now.port ? now.port : "", now.kind->name);
 
-    text_add (&key, "%d %d %s %s", now.node, now.gpu, now.port ? now.port : "",
-              now.kind->name);
-    known = json_object_get (c->place, text_str (&key));
-    if (known) {
-        read_again (m, s, c, &c->v[json_integer_value (known)], x);
-    } else if (!array_grow (&c->v, c->n, sizeof *c->v)) {
-        text_free (&key);
+    if (k < 0 || (k == c->n && !array_grow (&c->v, c->n, sizeof *c->v)))
         return err_nomem (m->err);
-    } else {
-        json_object_set_new (c->place, text_str (&key), json_integer (c->n));
-        now.last = x;
-        now.last_s = s->when;
-        c->v[c->n++] = now;
+    if (k < c->n) {
+        read_again (m, s, c, &c->v[k], x);
+        return ST_OK;
     }
-    text_free (&key);
+    now.last = x;
+    now.last_s = s->when;
+    c->v[c->n++] = now;
     return ST_OK;
 }
 
@@ -251,8 +245,7 @@ static int by_when (const void *a, const void *b)
     const struct merge_source *x = *(const struct merge_source *const *) a,
                               *y = *(const struct merge_source *const *) b;
 
-    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
-                              : x->order - y->order;
+    return merge_by_time (x, y);
 }
 
 enum status merge_counters (struct merge *m)

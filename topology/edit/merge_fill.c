@@ -123,23 +123,16 @@ enum status merge_fill (struct merge *m)
 
 /* The number of an endpoint in the merged list, appended when it is new; what a newer file
  * says of it holds. */
-static json_int_t end_number (json_t *ends, json_t *numbers, const json_t *end)
+static int end_number (json_t *ends, json_t *numbers, const json_t *end)
 {
-    struct text key = {0};
-    json_t *known;
-    json_int_t n;
+    int n = json_number_of (numbers, "%s:%lld", json_member_text (end, "node"),
+                            (long long) json_member_int (end, "gpu"));
+    json_t *known = json_array_get (ends, (size_t) n);
 
-    text_add (&key, "%s:%lld", json_member_text (end, "node"),
-              (long long) json_member_int (end, "gpu"));
-    known = json_object_get (numbers, text_str (&key));
-    n = known ? json_integer_value (known) : (json_int_t) json_array_size (ends);
-    if (known) {
-        json_object_update (json_array_get (ends, (size_t) n), (json_t *) end);
-    } else {
+    if (known)
+        json_object_update (known, (json_t *) end);
+    else
         json_array_append_new (ends, json_copy ((json_t *) end));
-        json_object_set_new (numbers, text_str (&key), json_integer (n));
-    }
-    text_free (&key);
     return n;
 }
 
@@ -154,25 +147,21 @@ static void add_pairs (const json_t *measured, json_t *ends, json_t *numbers,
     {
         const json_t *src = topology_measured_end (measured, pair, "src"),
                      *dst = topology_measured_end (measured, pair, "dst");
-        json_t *copy, *old;
-        struct text key = {0};
+        json_t *copy;
+        int s, d, at;
 
         if (!src || !dst)
             continue;
+        s = end_number (ends, numbers, src);
+        d = end_number (ends, numbers, dst);
         copy = json_copy ((json_t *) pair);
-        json_object_set_new (copy, "src", json_integer (end_number (ends, numbers, src)));
-        json_object_set_new (copy, "dst", json_integer (end_number (ends, numbers, dst)));
-        text_add (&key, "%lld %lld", (long long) json_member_int (copy, "src"),
-                  (long long) json_member_int (copy, "dst"));
-        old = json_object_get (place, text_str (&key));
-        if (old)
-            json_array_set_new (pairs, (size_t) json_integer_value (old), copy);
-        else {
-            json_object_set_new (place, text_str (&key),
-                                 json_integer ((json_int_t) json_array_size (pairs)));
+        json_object_set_new (copy, "src", json_integer (s));
+        json_object_set_new (copy, "dst", json_integer (d));
+        at = json_number_of (place, "%d %d", s, d);
+        if (json_array_get (pairs, (size_t) at))
+            json_array_set_new (pairs, (size_t) at, copy);
+        else
             json_array_append_new (pairs, copy);
-        }
-        text_free (&key);
     }
 }
 

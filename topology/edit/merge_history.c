@@ -40,8 +40,7 @@ static int by_when (const void *a, const void *b, void *merge)
     const struct merge_source *s = ((const struct merge *) merge)->source,
                               *x = &s[*(const int *) a], *y = &s[*(const int *) b];
 
-    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
-                              : *(const int *) a - *(const int *) b;
+    return merge_by_time (x, y);
 }
 
 /* @return false: there is no history to be seen */

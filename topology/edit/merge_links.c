@@ -31,7 +31,7 @@ static bool same_nodes (const struct merge *m, const struct merge_source *s)
 /* Exceptions that say what is drained, of all files; the newest of two on one link. */
 static void keep_drained (struct merge *m, json_t *links)
 {
-    json_t *list = json_object_get (links, "exceptions"), *one;
+    json_t *list, *one;
     size_t i;
 
     for (int k = 0; k < m->n; k++)
@@ -43,10 +43,7 @@ static void keep_drained (struct merge *m, json_t *links)
 
             if (!json_object_get (one, "state"))
                 continue;
-            if (!list) {
-                list = json_array ();
-                json_object_set_new (links, "exceptions", list);
-            }
+            list = json_array_in (links, "exceptions");
             for (size_t j = 0; j < json_array_size (list) && !known; j++)
                 known = json_equal (json_array_get (list, j), one);
             if (!known)

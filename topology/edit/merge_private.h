@@ -43,6 +43,9 @@ struct merge {
     struct error *err;
 };
 
+/** Of two struct merge_source, for qsort: the older first; of one time, as they were named. */
+int merge_by_time (const void *a, const void *b);
+
 /** Merged node number i: its document, its name, its GPUs. */
 static inline const json_t *merge_node_at (const struct merge *m, int i)
 {

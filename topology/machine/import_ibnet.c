@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/json.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -40,21 +41,16 @@ struct reading {
 
 static int device_of (struct reading *r, const char *id, size_t len)
 {
-    char key[40];
-    json_t *known;
+    int d = json_number_of (r->index, "%.*s", (int) len, id);
 
-    snprintf (key, sizeof key, "%.*s", (int) len, id);
-    known = json_object_get (r->index, key);
-    if (known)
-        return (int) json_integer_value (known);
-    if (r->n == IDS_MAX)
+    if (d < 0 || d >= IDS_MAX ||
+        (d == r->n && !array_grow (&r->device, r->n, sizeof *r->device)))
         return -1;
-    if (!array_grow (&r->device, r->n, sizeof *r->device))
-        return -1;
-    r->device[r->n] = (struct device){.is_switch = key[0] == 'S', .level = -1};
-    strcpy (r->device[r->n].id, key);
-    json_object_set_new (r->index, key, json_integer (r->n));
-    return r->n++;
+    if (d == r->n) {
+        r->device[r->n++] = (struct device){.is_switch = id[0] == 'S', .level = -1};
+        snprintf (r->device[d].id, sizeof r->device[d].id, "%.*s", (int) len, id);
+    }
+    return d;
 }
 
 static bool add_peer (struct device *d, int peer)

@@ -45,17 +45,6 @@ struct dump {
     double when_us;
 };
 
-static int comm_of (struct dump *d, const char *id)
-{
-    const json_t *known = json_object_get (d->comms, id);
-    int n = (int) json_object_size (d->comms);
-
-    if (known)
-        return (int) json_integer_value (known);
-    json_object_set_new (d->comms, id, json_integer (n));
-    return n;
-}
-
 static const char *seat_text (int comm, int rank, char buf[32])
 {
     snprintf (buf, 32, "%d %d", comm, rank);
@@ -157,7 +146,8 @@ static enum status read_record (struct links_table *t, struct dump *d,
 
     TRY (read_header (root, &h, &when_us, t->err));
     d->when_us = fmax (d->when_us, when_us);
-    comm = comm_of (d, h.id);
+    if ((comm = json_number_of (d->comms, "%s", h.id)) < 0)
+        return err_nomem (t->err);
     if ((node = links_table_node (t, h.host)) < 0)
         return ST_NOMEM;
     take_seat (d, comm, h.rank, node);

@@ -116,28 +116,24 @@ enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
 /* The entry of a place, appended where there is none. */
 static json_t *counter_entry (struct links_table *t, const struct links_counter *at)
 {
-    struct text key = {0};
-    json_t *known, *one = NULL;
+    json_t *one;
+    int n;
 
     if (!t->counters)
         t->counters = json_array ();
     if (!t->counter_at)
         t->counter_at = json_object ();
-    text_add (&key, "%s %d %s %s", at->node ? at->node : "", at->gpu,
-              at->uuid ? at->uuid : "", at->port ? at->port : "");
-    known = json_object_get (t->counter_at, text_str (&key));
-    if (known) {
-        one = json_array_get (t->counters, (size_t) json_integer_value (known));
-    } else if (json_array_size (t->counters) < COUNTERS_MAX) {
-        one = json_pack ("{s:s*, s:s*, s:s*, s:{}}", "node", at->node, "uuid", at->uuid,
-                         "port", at->port, "counts");
-        if (at->gpu >= 0)
-            json_object_set_new (one, "gpu", json_integer (at->gpu));
-        json_object_set_new (t->counter_at, text_str (&key),
-                             json_integer ((json_int_t) json_array_size (t->counters)));
-        json_array_append_new (t->counters, one);
-    }
-    text_free (&key);
+    n = json_number_of (t->counter_at, "%s %d %s %s", at->node ? at->node : "", at->gpu,
+                        at->uuid ? at->uuid : "", at->port ? at->port : "");
+    if (n < 0 || n >= COUNTERS_MAX)
+        return NULL;
+    if ((size_t) n < json_array_size (t->counters))
+        return json_array_get (t->counters, (size_t) n);
+    one = json_pack ("{s:s*, s:s*, s:s*, s:{}}", "node", at->node, "uuid", at->uuid,
+                     "port", at->port, "counts");
+    if (at->gpu >= 0)
+        json_object_set_new (one, "gpu", json_integer (at->gpu));
+    json_array_append_new (t->counters, one);
     return one;
 }
 

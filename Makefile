@@ -109,7 +109,7 @@ TESTS := $(patsubst %.c,$B/%,$(filter %.c,$(CHOSEN)))
 SONAME := liblinkwise.so.0
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o) $B/obj/gen/profiles.o $B/obj/gen/scripts.o $B/obj/gen/page.o $B/obj/gen/record.o
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
-PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o)
+PROBE_OBJ := $(PROBE_SRC:%.c=$B/obj/%.o) $B/obj/gen/attention.o
 # What bwprobe takes of the library: base and the core of topology.
 PROBE_LIB_SRC := $(wildcard base/*.c topology/*.c)
 PROBE_LIB_OBJ := $(filter $(PROBE_LIB_SRC:%.c=$B/obj/%.o),$(LIB_OBJ))
@@ -415,6 +415,10 @@ $B/gen/record.c: calibrate/record.json $(SETTINGS)
 $B/gen/page.c: $(REPORT) $(SETTINGS)
 	$(call say,GEN,$@)
 	$Q$(call texts,report/report_private.h,report_shipped_page,,$(REPORT))
+
+$B/gen/attention.c: bwprobe/attention.py $(SETTINGS)
+	$(call say,GEN,$@)
+	$Q$(call texts,bwprobe/attention.h,attention_script,,$<)
 
 $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(PAGES) $B/linkwise $B/bwprobe
 	$(call say,GEN,$(@D))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "bwprobe/coordinator_private.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
@@ -303,6 +304,22 @@ static void take_computed (struct coordinator *c, struct member *m, struct wire 
                            e->computed.reason);
 }
 
+/* Why attention is missing, by the first rank without it. */
+static void say_attention (struct coordinator *c)
+{
+    const struct endpoint *first = NULL;
+    int n = 0;
+
+    for (int i = 0; i < c->shape.n; i++)
+        if (c->end[i].has_computed && c->end[i].computed.n_attention == 0) {
+            first = first ? first : &c->end[i];
+            n++;
+        }
+    if (first)
+        coordinator_say (c, "attention was not measured on %d GPU%s: %s: %s", n,
+                         TEXT_S (n), first->name, first->computed.reason);
+}
+
 void gather_compute (struct coordinator *c)
 {
     struct msg_compute order = {.all = c->set.compute};
@@ -312,4 +329,6 @@ void gather_compute (struct coordinator *c)
         roster_send (c->roster, roster_member (c->roster, i));
     }
     collect (c, MSG_COMPUTED, COMPUTE_S, "measure their GPU", take_computed);
+    if (c->set.compute)
+        say_attention (c);
 }

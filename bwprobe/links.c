@@ -127,6 +127,22 @@ static void add_computed (const struct msg_computed *m, json_t *o)
     json_decref (list);
 }
 
+static json_t *attention_json (const struct msg_computed *m)
+{
+    json_t *list = json_array ();
+
+    for (uint32_t i = 0; i < m->n_attention; i++) {
+        const struct msg_attention *a = &m->attention[i];
+
+        json_array_append_new (
+            list, json_pack ("{s:s, s:i, s:i, s:i, s:o}", "kernels", a->kernels, "tokens",
+                             (int) a->tokens, "heads", (int) a->heads, "head_dim",
+                             (int) a->width, "tflop_per_s",
+                             topology_links_number (a->flop_per_s / 1e12)));
+    }
+    return list;
+}
+
 static json_t *endpoints_json (const struct coordinator *c)
 {
     json_t *ends = json_array ();
@@ -139,6 +155,8 @@ static json_t *endpoints_json (const struct coordinator *c)
 
         if (e->has_computed)
             add_computed (&e->computed, o);
+        if (e->has_computed && e->computed.n_attention > 0)
+            json_object_set_new (o, "attention", attention_json (&e->computed));
         json_array_append_new (ends, o);
     }
     return ends;

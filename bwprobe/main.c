@@ -79,8 +79,8 @@ static const struct argp_option option_table[] = {
      0},
     {"compute", OPT_COMPUTE, NULL, 0,
      "more than --gemm, under a minute: products in every precision and several shapes, "
-     "copies, launches; `linkwise cluster merge` makes constants of the GPU types of "
-     "them",
+     "copies, launches, and attention where python3 has PyTorch; `linkwise cluster "
+     "merge` makes constants of the GPU types of them",
      0},
     {"resume", OPT_RESUME, NULL, 0, "continue the unfinished run in LINKS.part", 0},
     {"dry-run", OPT_DRY_RUN, NULL, 0, "print the rounds and the expected time", 0},

@@ -106,14 +106,20 @@ void messages_compute (struct wire *w, struct msg_compute *m)
     wire_u8 (w, &m->all);
 }
 
+/* How many entries follow; there is room for `most`. */
+static void count (struct wire *w, uint32_t *n, uint32_t most)
+{
+    wire_u32 (w, n);
+    if (*n > most) {
+        w->bad = true;
+        *n = 0;
+    }
+}
+
 void messages_computed (struct wire *w, struct msg_computed *m)
 {
     wire_u8 (w, &m->ok);
-    wire_u32 (w, &m->n_products);
-    if (m->n_products > MESSAGES_PRODUCTS) {
-        w->bad = true;
-        m->n_products = 0;
-    }
+    count (w, &m->n_products, MESSAGES_PRODUCTS);
     for (uint32_t i = 0; i < m->n_products; i++) {
         struct msg_product *p = &m->product[i];
 
@@ -126,6 +132,16 @@ void messages_computed (struct wire *w, struct msg_computed *m)
     wire_f64 (w, &m->copy_bytes_per_s);
     wire_f64 (w, &m->launch_s);
     wire_f64 (w, &m->kernel_s);
+    count (w, &m->n_attention, MESSAGES_ATTENTION);
+    for (uint32_t i = 0; i < m->n_attention; i++) {
+        struct msg_attention *a = &m->attention[i];
+
+        wire_text (w, a->kernels, sizeof a->kernels);
+        wire_u32 (w, &a->tokens);
+        wire_u32 (w, &a->heads);
+        wire_u32 (w, &a->width);
+        wire_f64 (w, &a->flop_per_s);
+    }
     wire_text (w, m->reason, sizeof m->reason);
 }
 

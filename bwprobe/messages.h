@@ -137,7 +137,14 @@ struct msg_product {
     double flop_per_s;
 };
 
-enum { MESSAGES_PRODUCTS = 32 };
+/** Causal attention, forward, by one kind of kernels. */
+struct msg_attention {
+    char kernels[8]; /* "flash2", "cudnn" */
+    uint32_t tokens, heads, width;
+    double flop_per_s;
+};
+
+enum { MESSAGES_PRODUCTS = 32, MESSAGES_ATTENTION = 4 };
 
 struct msg_computed {
     uint8_t ok;
@@ -146,7 +153,9 @@ struct msg_computed {
     double copy_bytes_per_s;
     double launch_s, kernel_s; /* the host's and the GPU's time for a tiny kernel; 0: not
                                   measured */
-    char reason[MESSAGES_REASON];
+    uint32_t n_attention;
+    struct msg_attention attention[MESSAGES_ATTENTION];
+    char reason[MESSAGES_REASON]; /* why it, or with `ok` attention, was not measured */
 };
 
 struct msg_bye {

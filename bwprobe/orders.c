@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bwprobe/attention.h"
 #include "bwprobe/cuda.h"
 #include "bwprobe/probe.h"
 #include "bwprobe/transport.h"
@@ -103,6 +104,9 @@ static enum status do_compute (struct station *s, struct error *err)
     if (gpus > 0)
         done.ok =
             cuda_compute ((int) s->how.local % gpus, order.all, &done, &why) == ST_OK;
+    if (done.ok && order.all &&
+        attention_measure ((int) s->how.local % gpus, &done, &why) == ST_OK)
+        why.text[0] = '\0';
     snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
     station_begin (s, MSG_COMPUTED);
     messages_computed (&s->out, &done);

@@ -262,13 +262,22 @@ static void print_worst (const struct coordinator *c, const struct estimate_tier
     free (bad);
 }
 
+static double best_attention (const struct msg_computed *m)
+{
+    double best = NAN;
+
+    for (uint32_t i = 0; i < m->n_attention; i++)
+        best = fmax (best, m->attention[i].flop_per_s);
+    return best;
+}
+
 /* The fastest product in each precision, and what else was measured of the GPUs. */
 static void print_compute (const struct coordinator *c)
 {
     static const char *const precisions[] = {"bf16", "fp16", "fp8", "tf32", "fp32"},
-                             *const header[] = {"<GPU",      "bf16 TFLOP/s", "fp16",
-                                                "fp8",       "tf32",         "fp32",
-                                                "copy GB/s", "launch us",    NULL};
+                             *const header[] = {
+                                 "<GPU", "bf16 TFLOP/s", "fp16",      "fp8",       "tf32",
+                                 "fp32", "attention",    "copy GB/s", "launch us", NULL};
     struct table *t = NULL;
 
     for (int i = 0; i < c->shape.n; i++) {
@@ -285,6 +294,7 @@ static void print_compute (const struct coordinator *c)
                     best = fmax (best, e->computed.product[p].flop_per_s);
             cell_number (t, best, 1e12, "%.1f");
         }
+        cell_number (t, best_attention (&e->computed), 1e12, "%.1f");
         cell_number (t, e->computed.copy_bytes_per_s, UNITS_GB, "%.0f");
         cell_number (t, e->computed.launch_s > 0 ? e->computed.launch_s : NAN, UNITS_US,
                      "%.2f");

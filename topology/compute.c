@@ -25,18 +25,24 @@
 /* What is measured, the peak that it cannot pass, and the constant that it gives.  Of two
  * that give one constant the first holds. */
 static const struct quantity {
-    const char *precision; /* of products; NULL: copies */
+    const char
+        *name; /* the precision of products, the kernels of attention; NULL: copies */
+    bool attention;
     size_t peak;
     double unit;
+    double part; /* of it that is left in training */
     const char *key;
 } quantities[] = {
-    {"bf16", PEAK (bf16_flop_per_s), 1e12, "gemm_efficiency"},
-    {"fp16", PEAK (fp16_flop_per_s), 1e12, "gemm_efficiency"},
-    {"fp8", PEAK (fp8_flop_per_s), 1e12, "fp8_gemm_efficiency"},
-    {"fp4", PEAK (fp4_flop_per_s), 1e12, "fp4_gemm_efficiency"},
-    {"tf32", PEAK (tf32_flop_per_s), 1e12, "tf32_gemm_efficiency"},
-    {"fp32", PEAK (fp32_flop_per_s), 1e12, "fp32_gemm_efficiency"},
-    {NULL, PEAK (hbm_bytes_per_s), UNITS_GB, "copy_gb_per_s"},
+    {"bf16", false, PEAK (bf16_flop_per_s), 1e12, TRAINING_PART, "gemm_efficiency"},
+    {"fp16", false, PEAK (fp16_flop_per_s), 1e12, TRAINING_PART, "gemm_efficiency"},
+    {"fp8", false, PEAK (fp8_flop_per_s), 1e12, TRAINING_PART, "fp8_gemm_efficiency"},
+    {"fp4", false, PEAK (fp4_flop_per_s), 1e12, TRAINING_PART, "fp4_gemm_efficiency"},
+    {"tf32", false, PEAK (tf32_flop_per_s), 1e12, TRAINING_PART, "tf32_gemm_efficiency"},
+    {"fp32", false, PEAK (fp32_flop_per_s), 1e12, TRAINING_PART, "fp32_gemm_efficiency"},
+    /* The built-in ones are rates alone, too (docs/formulas.md, T20). */
+    {"cudnn", true, PEAK (bf16_flop_per_s), 1e12, 1, "flash_efficiency"},
+    {"flash2", true, PEAK (bf16_flop_per_s), 1e12, 1, "flash2_efficiency"},
+    {NULL, false, PEAK (hbm_bytes_per_s), UNITS_GB, 1, "copy_gb_per_s"},
 };
 
 #define QUANTITIES ((int) (sizeof quantities / sizeof *quantities))
@@ -78,19 +84,22 @@ static enum status read_rate (const struct json_at *at, const struct topology_gp
     return ST_OK;
 }
 
-static enum status read_product (const struct json_at *at,
-                                 const struct topology_gpu_type *t, double *rate,
-                                 struct error *err)
+/* An entry of `products`, or of `attention`. */
+static enum status read_entry (const struct json_at *at, bool attention,
+                               const struct topology_gpu_type *t, double *rate,
+                               struct error *err)
 {
-    struct json_at precision = json_key (at, "precision"),
+    struct json_at name = json_key (at, attention ? "kernels" : "precision"),
                    speed = json_key (at, "tflop_per_s");
     const char *word;
 
-    TRY (json_want_string (&precision, &word, err));
+    TRY (json_want_string (&name, &word, err));
     for (int q = 0; q < QUANTITIES; q++)
-        if (quantities[q].precision && strcmp (quantities[q].precision, word) == 0)
+        if (quantities[q].name && quantities[q].attention == attention &&
+            strcmp (quantities[q].name, word) == 0)
             return read_rate (&speed, t, &quantities[q], &rate[q], err);
-    return json_fail (&precision, err, "bf16, fp16, fp8, fp4, tf32 or fp32");
+    return json_fail (
+        &name, err, attention ? "cudnn or flash2" : "bf16, fp16, fp8, fp4, tf32 or fp32");
 }
 
 /* The place of a GPU's numbers, emptied. */
@@ -105,21 +114,36 @@ static struct measured_gpu *room_for (struct gathering *g, const char *node, int
     return &g->gpu[i];
 }
 
+/* A list of an endpoint, which may be missing. */
+static enum status read_list (const struct json_at *at, bool attention,
+                              const struct topology_gpu_type *t, double *rate,
+                              struct error *err)
+{
+    struct json_at list = json_key (at, attention ? "attention" : "products");
+    size_t n = 0;
+
+    if (list.v)
+        TRY (json_want_array (&list, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+
+        TRY (read_entry (&one, attention, t, rate, err));
+    }
+    return ST_OK;
+}
+
 static enum status read_endpoint (struct gathering *g, const struct json_at *at,
                                   int source)
 {
-    struct json_at products = json_key (at, "products"), name = json_key (at, "node"),
-                   copies = json_key (at, "copy_gb_per_s");
+    struct json_at name = json_key (at, "node"), copies = json_key (at, "copy_gb_per_s");
     struct topology_gpu_type type;
     struct measured_gpu *m;
     const json_t *node;
     const char *s;
     int gpu;
-    size_t n;
 
-    if (!products.v)
+    if (!json_object_get (at->v, "products"))
         return ST_OK;
-    TRY (json_want_array (&products, &n, g->err));
     TRY (json_want_string (&name, &s, g->err));
     TRY (json_get_int (at, "gpu", 0, TOPOLOGY_NODE_GPUS_MAX - 1, &gpu, g->err));
     node = json_object_get (g->nodes, s);
@@ -133,11 +157,8 @@ static enum status read_endpoint (struct gathering *g, const struct json_at *at,
         return err_nomem (g->err);
     m->type = json_member_text (node, "gpu_type");
     m->source = source;
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&products, i);
-
-        TRY (read_product (&one, &type, m->rate, g->err));
-    }
+    TRY (read_list (at, false, &type, m->rate, g->err));
+    TRY (read_list (at, true, &type, m->rate, g->err));
     return read_rate (&copies, &type, &quantities[QUANTITIES - 1],
                       &m->rate[QUANTITIES - 1], g->err);
 }
@@ -184,8 +205,9 @@ static json_t *source_json (const struct topology_compute_source *s, double rate
         json_pack ("{s:s, s:s, s:i}", "by", "bwprobe", "file", s->name, "gpus", gpus);
 
     json_object_set (o, "when", json_object_get (measured, "when"));
-    if (q->precision) {
-        json_object_set_new (o, "precision", json_string (q->precision));
+    if (q->name) {
+        json_object_set_new (o, q->attention ? "kernels" : "precision",
+                             json_string (q->name));
         json_object_set_new (o, "alone_tflop_per_s",
                              topology_links_number (rate / q->unit));
     }
@@ -213,8 +235,7 @@ static enum status apply_type (struct gathering *g, json_t *into, const char *na
             (q > 0 && given[q - 1] && strcmp (quantities[q - 1].key, what->key) == 0))
             continue;
         given[q] = true;
-        x = what->precision ? TRAINING_PART * rate / peak_of (&type, what)
-                            : rate / what->unit;
+        x = what->name ? what->part * rate / peak_of (&type, what) : rate / what->unit;
         value = topology_links_number (x);
         /* A merged file has the constants of its own measurements already. */
         if (by && json_equal (value, json_object_get (t, what->key))) {

@@ -54,13 +54,40 @@ assert all ("concurrent_gb_per_s" in p for p in m["pairs"])'
 ! grep -q "communicators of their own" "$T/err.0"
 result $? "their communicators were split from one parent" "$T/err.0"
 
-# Rank 1 has a cuBLASLt without fp8.
+# A PyTorch whose events tell 5 ms for FlashAttention 2, and which has no other kernels.
+mkdir -p "$T/python/torch/nn"
+cat >"$T/python/torch/__init__.py" <<'P'
+from types import SimpleNamespace as cuda_of
+bfloat16 = "bf16"
+def randn (*shape, dtype, device): assert (dtype, device) == (bfloat16, "cuda"); return shape
+class Event:
+    def __init__ (self, enable_timing): assert enable_timing
+    def record (self): pass
+    def synchronize (self): pass
+    def elapsed_time (self, end): return 5.0
+def choose (device): assert device == 0
+cuda = cuda_of (Event=Event, set_device=choose, synchronize=lambda: None)
+P
+: >"$T/python/torch/nn/__init__.py"
+cat >"$T/python/torch/nn/attention.py" <<'P'
+from contextlib import contextmanager
+class SDPBackend: FLASH_ATTENTION = 1
+@contextmanager
+def sdpa_kernel (kind): assert kind == 1; yield
+P
+cat >"$T/python/torch/nn/functional.py" <<'P'
+def scaled_dot_product_attention (q, k, v, is_causal): assert q == k == v == (1, 16, 16384, 128) and is_causal
+P
+
+# Rank 1 has a cuBLASLt without fp8, and no PyTorch.
 export FAKE_GPU="NVIDIA H100 80GB HBM3"
-WORLD=2 ranks 1 --passes 1 --compute -o "$T/links.json"
+PYTHONPATH=$T/python WORLD=2 ranks 1 --passes 1 --compute -o "$T/links.json"
 FAKE_NO_FP8=1 WORLD=2 more 2 --passes 1 --compute -o "$T/links.json"
 unset FAKE_GPU
 ended 0 60
 result $? "--compute, on two ranks, one of them without fp8" "$T/err.0"
+grep -q "attention was not measured on 1 GPU: .*/1: python3: PyTorch is missing" "$T/err.0"
+result $? "the rank without PyTorch is told" "$T/err.0"
 says "every precision in five shapes, copies, launches; constants of the type" '
 rates = {"bf16": 500, "fp8": 800, "tf32": 250, "fp32": 40} # those of tests/lib/fake_nvidia.c
 close = lambda x, y: abs (x / y - 1) < 1e-3
@@ -69,7 +96,11 @@ for e, known in zip (m["endpoints"], (("bf16", "fp8", "tf32", "fp32"), ("bf16", 
     assert all (close (p["tflop_per_s"], rates[p["precision"]]) for p in e["products"])
     assert close (e["gemm_tflop_per_s"], 500) and close (e["copy_gb_per_s"], 2500)
     assert 0 < e["launch_us"] < 1e6 and close (e["kernel_us"], 2)
+[a] = m["endpoints"][0]["attention"] # half of two products of 16,384 x 16,384 x 128, 16 times, in 5 ms
+assert (a["kernels"], a["tokens"], a["head_dim"]) == ("flash2", 16384, 128) and close (a["tflop_per_s"], 219.9)
+assert "attention" not in m["endpoints"][1]
 t = d["gpu_types"]["h100-sxm5-80g"]
+assert close (t["flash2_efficiency"], 219.9 / 989) and "flash_efficiency" not in t
 assert close (t["gemm_efficiency"], .85 * 500 / 989), t
 assert t["measured"]["gemm_efficiency"]["gpus"] == 2 and t["measured"]["fp8_gemm_efficiency"]["gpus"] == 1 and close (t["copy_gb_per_s"], 2500)
 assert t["measured"]["copy_gb_per_s"]["by"] == "bwprobe"'

@@ -71,7 +71,9 @@ static void products_come_back (void **state)
                                     .n_products = MESSAGES_PRODUCTS,
                                     .copy_bytes_per_s = 2e12,
                                     .launch_s = 3e-6,
-                                    .kernel_s = 4e-6},
+                                    .kernel_s = 4e-6,
+                                    .n_attention = 1,
+                                    .attention = {{"cudnn", 16384, 16, 128, 6e14}}},
                         other;
     const struct msg_product *last;
     struct wire w, r;
@@ -91,6 +93,11 @@ static void products_come_back (void **state)
     assert_string_equal (last->precision, "fp8");
     assert_true (last->n == 512 && last->k == 1024 && last->flop_per_s == 1.25e15);
     assert_true (other.copy_bytes_per_s == 2e12 && other.kernel_s == 4e-6);
+    assert_int_equal (other.n_attention, 1);
+    assert_string_equal (other.attention[0].kernels, "cudnn");
+    assert_true (other.attention[0].tokens == 16384 && other.attention[0].heads == 16 &&
+                 other.attention[0].width == 128 &&
+                 other.attention[0].flop_per_s == 6e14);
 
     wire_begin (&w, MSG_COMPUTED);
     wire_u8 (&w, &fine);

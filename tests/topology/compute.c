@@ -13,6 +13,8 @@
 #define GPU(NODE, NUMBER, PRODUCTS, COPY)                                    \
     "{\"node\":\"" NODE "\",\"gpu\":" NUMBER ",\"products\":[" PRODUCTS "]," \
     "\"copy_gb_per_s\":" COPY "}"
+#define ATTENTION(KERNELS, RATE) "{\"kernels\":\"" KERNELS "\",\"tflop_per_s\":" RATE "}"
+#define AND_ATTENTION(COPY, LIST) COPY ",\"attention\":[" LIST "]"
 #define MEASURED(ENDPOINTS) \
     "\"measured\":{\"when\":\"2026-01-02T03:04:05Z\",\"endpoints\":[" ENDPOINTS "]}"
 
@@ -91,6 +93,34 @@ static void medians (void **state)
     json_decref (new);
 }
 
+/* Attention gives constants of its own, each the median as it is: the built-in ones are rates alone. */
+static void attention (void **state)
+{
+    json_t *doc = document (
+        NODES, "h100-sxm5-80g",
+        MEASURED (GPU (
+            "a", "0", PRODUCT ("bf16", "700"),
+            AND_ATTENTION (
+                "2900", ATTENTION ("flash2", "380") "," ATTENTION (
+                            "cudnn", "600"))) "," GPU ("a", "1", PRODUCT ("bf16", "700"),
+                                                       AND_ATTENTION (
+                                                           "2900",
+                                                           ATTENTION ("cudnn", "620")))));
+    const struct topology_compute_source from = {"links", doc};
+    const char *type = "h100-sxm5-80g";
+    struct error err = {""};
+
+    (void) state;
+    ok (topology_compute_apply (doc, &from, 1, NULL, &err), &err);
+    CLOSE (number (doc, type, "flash_efficiency"), 610.0 / 989, 1e-6);
+    CLOSE (number (doc, type, "flash2_efficiency"), 380.0 / 989, 1e-6);
+    CLOSE (number (doc, type, "gemm_efficiency"), .85 * 700 / 989, 1e-6);
+    assert_string_equal (json_string_value (json_object_get (
+                             source (doc, type, "flash_efficiency"), "kernels")),
+                         "cudnn");
+    json_decref (doc);
+}
+
 /* A constant that layer times gave is kept; so is a peak that the file states. */
 static void kept (void **state)
 {
@@ -115,6 +145,14 @@ static void refused (void **state)
     static const struct {
         const char *gpu, *says;
     } bad[] = {
+        {GPU ("a", "0", PRODUCT ("bf16", "9"),
+              AND_ATTENTION ("9", "{\"kernels\":\"fa9\"}")),
+         "attention[0].kernels: expected cudnn or flash2"},
+        {GPU ("a", "0", PRODUCT ("bf16", "9"),
+              AND_ATTENTION ("9", ATTENTION ("cudnn", "1040"))),
+         "attention[0].tflop_per_s: 1040 is more than 105 %"},
+        {GPU ("a", "0", PRODUCT ("bf16", "9"), "9,\"attention\":4"),
+         "endpoints[0].attention"},
         {GPU ("a", "0", PRODUCT ("bf16", "0"), "9"), "products[0].tflop_per_s"},
         {GPU ("a", "0", PRODUCT ("bf16", "-1"), "9"), "endpoints[0]"},
         {GPU ("a", "0", PRODUCT ("bf16", "null"), "9"), "tflop_per_s"},
@@ -192,8 +230,9 @@ static void source_of_nothing (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (medians), cmocka_unit_test (kept), cmocka_unit_test (refused),
-        cmocka_unit_test (used), cmocka_unit_test (source_of_nothing)};
+        cmocka_unit_test (medians), cmocka_unit_test (attention),
+        cmocka_unit_test (kept),    cmocka_unit_test (refused),
+        cmocka_unit_test (used),    cmocka_unit_test (source_of_nothing)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,50 @@
+"""bwprobe --compute: how fast PyTorch's attention kernels are on one GPU, forward, causal.
+
+Prints for each kind of kernels that runs here: its name, tokens, heads, their width, FLOP/s."""
+import sys
+import time
+
+TOKENS, HEADS, WIDTH = 16384, 16, 128
+TIMES, WARM_UP_S = 15, 0.5
+KINDS = (("flash2", "FLASH_ATTENTION"), ("cudnn", "CUDNN_ATTENTION"))
+
+
+def seconds(cuda, work):
+    """The median of several executions on a warm GPU."""
+    until = time.monotonic() + WARM_UP_S
+    taken = []
+    while time.monotonic() < until:
+        work()
+        cuda.synchronize()
+    for _ in range(TIMES):
+        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        taken.append(begin.elapsed_time(end) * 1e-3)
+    return sorted(taken)[TIMES // 2]
+
+
+def main(device):
+    """Measure the kinds that this PyTorch and this GPU have."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.nn.functional import scaled_dot_product_attention as attend
+
+    torch.cuda.set_device(device)
+    qkv = [torch.randn(1, HEADS, TOKENS, WIDTH, dtype=torch.bfloat16, device="cuda") for _ in range(3)]
+    flop = 2.0 * HEADS * TOKENS * TOKENS * WIDTH  # of two products, the half under the diagonal
+    for name, backend in KINDS:
+        try:
+            with sdpa_kernel(getattr(SDPBackend, backend)):
+                taken = seconds(torch.cuda, lambda: attend(*qkv, is_causal=True))
+        except (AttributeError, RuntimeError):
+            continue
+        print(name, TOKENS, HEADS, WIDTH, "%.6g" % (flop / taken), flush=True)
+
+
+try:
+    main(int(sys.argv[1]))
+except ImportError as why:
+    sys.exit("PyTorch is missing (%s)" % why)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/units.h"
 
 struct calibrate_input {
@@ -330,18 +331,13 @@ static enum status usual_profile (const struct calibrate_runs *runs,
 /* "x/mine.json" is mine. */
 static void name_profile (const struct calibrate_input *in, struct workload_profile *p)
 {
-    const char *base = in->out, *slash = base ? strrchr (base, '/') : NULL;
-    size_t n;
+    const char *file = in->out ? file_name (in->out) : NULL;
 
     if (in->name)
         snprintf (p->name, sizeof p->name, "%.63s", in->name);
-    if (in->name || !base || cli_is_dash (base))
-        return;
-    base = slash ? slash + 1 : base;
-    n = strlen (base);
-    if (n > 5 && strcmp (base + n - 5, ".json") == 0)
-        n -= 5;
-    snprintf (p->name, sizeof p->name, "%.*s", n > 63 ? 63 : (int) n, base);
+    else if (file && !cli_is_dash (in->out))
+        snprintf (p->name, sizeof p->name, "%.*s",
+                  file_stem (file) > 63 ? 63 : file_stem (file), file);
 }
 
 /* The fitted profile serves the runs' sources. */

@@ -29,6 +29,9 @@ extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_expla
 
 /* Whole lines of a table of options; INPUT has `bool json`, `enum costmodel_kind kind`. */
 #define CLI_JSON "json", 'j', NULL, "print one JSON document", CLI_FLAG (json)
+#define CLI_OUTPUT \
+    "output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out), \
+        .needed = true
 #define CLI_LAYERS                    \
     "layers-per-stage", 0, "N,N,...", \
         "layers of each stage (default: the profile's split)", CLI_TEXT (job.layers)
@@ -135,6 +138,9 @@ void cli_reading (void *context, const char *file, double share);
 
 /** A watch that shows "looking at links: 40 %" on the progress line. */
 struct topology_watch cli_watch (struct progress *p);
+
+/** For report_explain: the line "looking at WHAT" on the struct progress that is its context. */
+void cli_looking (void *context, double share, const char *what);
 
 /** Print a JSON document to standard output. */
 enum status cli_print_json (json_t *doc, struct error *err);

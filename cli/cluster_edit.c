@@ -24,10 +24,6 @@ struct edit_input {
 #define INPUT struct edit_input
 #define DAY_S 86400.0
 
-/* The last in --help. */
-#define OUTPUT                                                                      \
-    "output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out), \
-        .needed = true, .group = 1
 
 /* How many arguments there are, as is said when all else was well. */
 #define EDITING(least, most, what)                                                       \
@@ -76,7 +72,7 @@ static const struct cli_option merge_options[] = {
      "measurements of one link count half as much after it (default 7); 0: the newest "
      "alone holds",
      CLI_FROM_0 (half_life_days, 36500), .usual = "7"},
-    {OUTPUT},
+    {CLI_OUTPUT, .group = 1}, /* the last in --help */
     {0}};
 
 static enum status merge (void *input, struct notes *notes, struct error *err)
@@ -169,7 +165,7 @@ static const struct cli_option import_options[] = {
      CLI_TAKEN (take_when, double, when_s)},
     {"under-load", 0, NULL,
      "it was measured beside other traffic: links reach at least this", CLI_FLAG (busy)},
-    {OUTPUT},
+    {CLI_OUTPUT, .group = 1}, /* the last in --help */
     {0}};
 
 static enum status import (void *input, struct notes *notes, struct error *err)
@@ -214,7 +210,7 @@ static const struct cli_option drain_options[] = {
     {"undrain", 0, NULL, "put them back into use", CLI_FLAG (back)},
     {"reason", 0, "TEXT", "a note to keep with the state of the nodes",
      CLI_TEXT (reason)},
-    {OUTPUT},
+    {CLI_OUTPUT, .group = 1}, /* the last in --help */
     {0}};
 
 static enum status drain (void *input, struct notes *notes, struct error *err)
@@ -263,7 +259,7 @@ static const struct cli_option synth_options[] = {
      "hide a best possible placement with this many pipeline stages",
      CLI_INT (synth.plant, 1, 1048576)},
     {"npy", 0, NULL, "write the matrix to a .npy file at any size", CLI_FLAG (synth.npy)},
-    {OUTPUT},
+    {CLI_OUTPUT, .group = 1}, /* the last in --help */
     {0}};
 
 static void init_synth (void *input)

@@ -37,8 +37,7 @@ static void list_formats (struct text *out)
 static const struct cli_option options[] = {
     {"to", 't', "NAME", "what to write", CLI_TEXT (to), .needed = true},
     {"node", 0, "NODE", "draw this node alone (graphviz)", CLI_TEXT (node)},
-    {"output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out),
-     .needed = true, .group = 1},
+    {CLI_OUTPUT, .group = 1},
     {0}};
 
 const struct cli_command cli_cluster_export = {

@@ -18,8 +18,7 @@ struct layers_input {
 static const struct cli_option options[] = {
     {"gpu", 'g', "TYPE", "GPU type that ran the layers (`linkwise gpus` lists them)",
      CLI_TEXT (gpu), .needed = true},
-    {"output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out),
-     .needed = true},
+    {CLI_OUTPUT},
     {0}};
 
 /* A cluster file without nodes: what `cluster merge` adds to others. */

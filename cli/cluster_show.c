@@ -144,8 +144,8 @@ static void print_estimates (const struct topology_cluster *c,
     {
         double n = number (one, "estimated");
         const json_t *model = model_of (one);
-        const char *links = json_string_value (json_object_get (one, "links")),
-                   *from = json_string_value (json_object_get (model, "from"));
+        const char *links = json_member_text (one, "links"),
+                   *from = json_member_text (model, "from");
 
         if (n > 0 && links && from)
             cli_print (

@@ -111,6 +111,11 @@ struct topology_watch cli_watch (struct progress *p)
     return (struct topology_watch){on_links, p};
 }
 
+void cli_looking (void *context, double share, const char *what)
+{
+    progress_part (context, share, "looking at %.100s", what);
+}
+
 void cli_table_end (struct table *t)
 {
     table_print (t, stdout);

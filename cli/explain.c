@@ -16,11 +16,6 @@ struct explain_input {
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
-static void show (void *context, double share, const char *what)
-{
-    progress_part (context, share, "looking at %.100s", what);
-}
-
 static void print_gains (const struct report_explained *x)
 {
     struct table *t =
@@ -139,7 +134,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         p = api_plan_problem (&x, x.cluster->c);
         cli_progress_start (&progress);
-        st = report_explain (&p, &x.plan, gpu, show, &progress, &found, err);
+        st = report_explain (&p, &x.plan, gpu, cli_looking, &progress, &found, err);
         progress_end (&progress);
     }
     if (st == ST_OK && in->json)

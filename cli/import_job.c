@@ -181,11 +181,6 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
     return ST_OK;
 }
 
-static void show (void *context, double share, const char *what)
-{
-    progress_part (context, share, "looking at %.100s", what);
-}
-
 /* Settings alone: of nominal links there is nothing to mend. */
 static void pick_change (struct import *x)
 {
@@ -230,7 +225,7 @@ static enum status look (struct import *x, struct error *err)
     enum status st;
 
     cli_progress_start (&progress);
-    st = report_explain (&p, &x->work.plan, x->gpu, show, &progress, &x->explained, err);
+    st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained, err);
     if (st == ST_OK) {
         pick_change (x);
         progress_show (&progress, "looking for the best plan");

@@ -83,11 +83,6 @@ void cli_print_parts (const struct workload_profile *p, const struct topology_cl
     }
 }
 
-static json_int_t count (const json_t *doc, const char *key)
-{
-    return json_integer_value (json_object_get (doc, key));
-}
-
 static double percent (const json_t *doc, const char *key)
 {
     return 100 * json_number_value (json_object_get (doc, key));
@@ -97,7 +92,7 @@ static double percent (const json_t *doc, const char *key)
 static void print_here (const json_t *record)
 {
     size_t sources = json_array_size (json_object_get (record, "sources"));
-    json_int_t steps = count (record, "steps"), peaks = count (record, "peaks");
+    json_int_t steps = json_member_int (record, "steps"), peaks = json_member_int (record, "peaks");
 
     if (steps > 0)
         cli_print (" %lld steps, %.1f %% off in the mean", (long long) steps,
@@ -119,13 +114,13 @@ static void print_others (const json_t *others, const char *before, const char *
     if (names == 0)
         return;
     cli_print ("         %s %zu other %s%s:", before, names, what, names > 1 ? "s" : "");
-    if (count (others, "steps") > 0)
+    if (json_member_int (others, "steps") > 0)
         cli_print (" %lld steps, %.0f to %.0f %% off in the means\n",
-                   (long long) count (others, "steps"),
+                   (long long) json_member_int (others, "steps"),
                    percent (others, "step_mape_least"),
                    percent (others, "step_mape_most"));
     else
-        cli_print (" %lld memory peaks\n", (long long) count (others, "peaks"));
+        cli_print (" %lld memory peaks\n", (long long) json_member_int (others, "peaks"));
 }
 
 void cli_print_record (const struct workload_profile *p, const struct topology_cluster *c)

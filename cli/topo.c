@@ -58,11 +58,6 @@ static enum status describe (const struct topo_input *in, json_t **doc,
 
 #define NODES_SHOWN 40
 
-static long long whole (const json_t *object, const char *key)
-{
-    return json_integer_value (json_object_get (object, key));
-}
-
 static void print_nodes (const json_t *doc)
 {
     struct table *t = cli_table ("<node", "packages", "NUMA", "GPUs", "<type", "NICs",
@@ -75,7 +70,7 @@ static void print_nodes (const json_t *doc)
         if (i == NODES_SHOWN)
             break;
 
-        const char *type = json_string_value (json_object_get (n, "gpu_type"));
+        const char *type = json_member_text (n, "gpu_type");
         const json_t *numa = json_object_get (n, "gpu_numa"),
                      *nic = json_object_get (n, "gpu_nic");
         struct text near = {0};
@@ -87,10 +82,10 @@ static void print_nodes (const json_t *doc)
                       (long long) json_integer_value (json_array_get (numa, k)),
                       name ? ", " : "", name ? name : "");
         }
-        table_cell (t, "%s", json_string_value (json_object_get (n, "name")));
-        table_cell (t, "%lld", whole (n, "packages"));
+        table_cell (t, "%s", json_member_text (n, "name"));
+        table_cell (t, "%lld", (long long) json_member_int (n, "packages"));
         table_cell (t, "%zu", json_array_size (json_object_get (n, "numa")));
-        table_cell (t, "%lld", whole (n, "gpus"));
+        table_cell (t, "%lld", (long long) json_member_int (n, "gpus"));
         table_cell (t, "%s", type ? type : "-");
         table_cell (t, "%zu", json_array_size (json_object_get (n, "nics")));
         table_cell (t, "%s", text_str (&near));

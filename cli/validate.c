@@ -233,15 +233,6 @@ static void count_in (json_t *counts, const char *word)
     json_object_set_new (counts, word, json_integer (json_integer_value (n) + 1));
 }
 
-static json_t *object_in (json_t *parent, const char *key)
-{
-    json_t *o = json_object_get (parent, key);
-
-    if (!o)
-        json_object_set_new (parent, key, o = json_object ());
-    return o;
-}
-
 /* Where the network of a run's machines comes from. */
 static const char *network_of (const struct calibrate_run *run)
 {
@@ -253,7 +244,7 @@ static const char *network_of (const struct calibrate_run *run)
 /* The run's machines among those of a part. */
 static void add_machines (const struct calibrate_run *run, json_t *part)
 {
-    json_t *types = object_in (part, "gpu_types");
+    json_t *types = json_object_in (part, "gpu_types");
 
     for (int i = 0; i < run->n_parts; i++) {
         const struct topology_gpu_type *t = run->part[i].type;
@@ -263,7 +254,7 @@ static void add_machines (const struct calibrate_run *run, json_t *part)
             json_object_set_new (types, t->name, type = cli_gpu_type_json (t));
         count_in (type, "rows");
     }
-    count_in (object_in (part, "networks"), network_of (run));
+    count_in (json_object_in (part, "networks"), network_of (run));
 }
 
 /* The profiles in use, each once, by name: what they are, why they serve, and the machines of their
@@ -281,7 +272,7 @@ static json_t *parts_by_name (const struct validation *v)
             json_object_del (part, "framework_why");
         }
         count_in (part, "rows");
-        count_in (object_in (part, "framework_why"), p->why[0] ? p->why : "named");
+        count_in (json_object_in (part, "framework_why"), p->why[0] ? p->why : "named");
         add_machines (&v->runs.run[i], part);
     }
     return parts;

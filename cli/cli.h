@@ -117,8 +117,9 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                           const struct topology_gpu_type *pace, struct linkwise_plan *x,
                           struct notes *notes, struct error *err);
 
-/** Layers of each stage of the configuration: the option's list, or the profile's split. */
-enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
+/** Complete the plan's configuration by what is usual, check it, and lay its stages' layers: as the
+ *  option lists them, or by the profile's split. */
+enum status cli_job_config (const struct cli_job *in, struct linkwise_plan *x,
                             struct error *err);
 
 /* ---- messages ---- */

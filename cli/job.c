@@ -222,8 +222,9 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                : workload_profile_default (pace->name, &x->profile, err);
 }
 
-enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
-                            struct error *err)
+/* Layers of each stage: the option's list, or the profile's split. */
+static enum status split_layers (const struct cli_job *in, struct linkwise_plan *x,
+                                 struct error *err)
 {
     const char *p = in->layers;
     int pp = x->plan.config.deg.pp, all = x->plan.model.layers;
@@ -250,4 +251,15 @@ enum status cli_job_layers (const struct cli_job *in, struct linkwise_plan *x,
                         "--layers-per-stage: %s sums to %ld, the model has %d layers",
                         in->layers, sum, all);
     return ST_OK;
+}
+
+enum status cli_job_config (const struct cli_job *in, struct linkwise_plan *x,
+                            struct error *err)
+{
+    struct workload_plan *plan = &x->plan;
+
+    mapper_axes_usual (&in->axes, &x->profile, &plan->config);
+    TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
+    TRY (workload_config_offered (&plan->config, &x->profile, err));
+    return split_layers (in, x, err);
 }

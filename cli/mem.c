@@ -164,14 +164,11 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
     TRY (topology_gpu_type_take ("--gpu", in->gpu, &e->gpu, notes, err));
     TRY (api_filling_batch (&plan->config, &in->job.job.global_batch, err));
     TRY (cli_job_read (&in->job, in->model, e->gpu, &e->work, notes, err));
-    mapper_axes_usual (&in->job.axes, &e->work.profile, &plan->config);
     if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,
                         workload_precision_name (job->precision));
     costmodel_note_type (e->gpu, job->precision, notes);
-    TRY (workload_config_check (&plan->model, job, &plan->config, err));
-    TRY (workload_config_offered (&plan->config, &e->work.profile, err));
-    return cli_job_layers (&in->job, &e->work, err);
+    return cli_job_config (&in->job, &e->work, err);
 }
 
 static enum status estimate (struct estimate *e, struct error *err)

@@ -197,10 +197,7 @@ static enum status read_job (const struct time_input *in, struct linkwise_plan *
     TRY (cli_job_read (&in->job, in->model, costmodel_pace (x->cluster->c), x, notes,
                        err));
     TRY (mapper_axes_config_on (x->cluster->c, &in->job.axes, &plan->config, err));
-    mapper_axes_usual (&in->job.axes, &x->profile, &plan->config);
-    TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
-    TRY (workload_config_offered (&plan->config, &x->profile, err));
-    return cli_job_layers (&in->job, x, err);
+    return cli_job_config (&in->job, x, err);
 }
 
 static enum status run_time (void *input, struct notes *notes, struct error *err)

@@ -68,6 +68,7 @@ expect 2 "chunks that the schedule has not" "one chunk a stage: ask for --schedu
 expect 2 "too few chunks" "interleaved schedule needs 2 or more" $L time "$C" llama-2-7b $job --pp 2 --vpp 1 --schedule interleaved
 expect 2 "chunks of a V" "v-half schedule has two chunks" $L mem llama-2-7b --gpu l4 --seq 128 --pp 2 --vpp 3 --schedule v-half
 expect 2 "two standard inputs" "only one input" $plan - - $job
+expect 1 "mem of the usual sequence, which cp does not divide" "seq 8192 cannot be split into 6" $L mem llama-3-8b --gpu h100 --cp 3
 expect 2 "mem without a GPU" "MODEL and --gpu are required" $L mem llama-2-7b --seq 128
 expect 2 "offloading to nowhere" "offload: expected none" $L mem llama-2-7b --gpu l4 --seq 128 --offload disk
 expect 1 "offloading that the framework has not" "offload all: profile megatron-core-composed does not have it" $L mem llama-2-7b --gpu l4 --seq 128 --offload all

@@ -2,7 +2,6 @@
  * lines of Hugging Face's Trainer. */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -165,19 +164,16 @@ static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const ch
         }
     if (!jobs_after (line, "'train_samples_per_second'", &x))
         return false;
-    if (run->n_samples == 0 && !jobs_sample (&run->samples_per_s, &run->n_samples, x))
-        r->lost = err_nomem (r->err);
+    if (run->n_samples == 0)
+        jobs_sample (r, &run->samples_per_s, &run->n_samples, x);
     return true;
 }
 
 static void take_memory (struct jobs_run *run, const char *line)
 {
-    double gib;
-
-    if (jobs_after (line, "MaxMemAllocated", &gib) || jobs_after (line, "Max_MA", &gib))
-        run->allocated_bytes = fmax (run->allocated_bytes, gib * 1073741824.0);
-    if (jobs_after (line, "Max_CA", &gib))
-        run->reserved_bytes = fmax (run->reserved_bytes, gib * 1073741824.0);
+    jobs_peak (line, "MaxMemAllocated", 1073741824.0, &run->allocated_bytes);
+    jobs_peak (line, "Max_MA", 1073741824.0, &run->allocated_bytes);
+    jobs_peak (line, "Max_CA", 1073741824.0, &run->reserved_bytes);
 }
 
 /* "steps: 10 loss: 8.1012 iter time (s): 0.981 samples/sec: 65.2", of the pipeline's engine. */
@@ -188,8 +184,8 @@ static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const c
     if (!jobs_after (line, "iter time (s)", &s) || !jobs_after (line, "steps:", &step))
         return false;
     run = jobs_iteration (r, run, (long) step);
-    if (run && !jobs_sample (&run->step_s, &run->n_steps, s))
-        r->lost = err_nomem (r->err);
+    if (run)
+        jobs_sample (r, &run->step_s, &run->n_steps, s);
     return true;
 }
 
@@ -217,8 +213,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     if (!run)
         return true;
     take_memory (run, line);
-    if (!jobs_sample (&run->samples_per_s, &run->n_samples, rate))
-        r->lost = err_nomem (r->err);
+    jobs_sample (r, &run->samples_per_s, &run->n_samples, rate);
     return true;
 }
 

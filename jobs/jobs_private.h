@@ -175,10 +175,13 @@ bool jobs_frequency (const char *s, long *dense, long *sparse);
 
 enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);
 /** Add to a run's list of samples. */
-bool jobs_sample (double **list, int *n, double value);
+void jobs_sample (struct jobs_reading *r, double **list, int *n, double value);
 /** The number after a phrase, with "K", "M", "G" or "T" as a factor of 1000 each and commas
- *  among its digits; blanks, ':', '=' and '|' may stand between.  false: not there. */
+ *  among its digits; blanks, ':', '=' and '|' may stand between.  false: not there, x is
+ *  untouched. */
 bool jobs_after (const char *line, const char *phrase, double *x);
+/** Raise a peak to that number.  @param[in] unit  its bytes */
+void jobs_peak (const char *line, const char *phrase, double unit, double *peak_bytes);
 /** A whole number printed by the run, as a fact of it. */
 void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
                    const char *key, double value);

@@ -2,6 +2,7 @@
 #include "jobs/jobs_private.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +10,14 @@
 
 #define SAMPLES_MAX 1000000
 
-bool jobs_sample (double **list, int *n, double value)
+void jobs_sample (struct jobs_reading *r, double **list, int *n, double value)
 {
     if (!(value > 0) || value > 1e15 || *n >= SAMPLES_MAX)
-        return true;
-    if (!array_grow (list, (size_t) *n, sizeof **list))
-        return false;
-    (*list)[(*n)++] = value;
-    return true;
+        return;
+    if (array_grow (list, (size_t) *n, sizeof **list))
+        (*list)[(*n)++] = value;
+    else
+        r->lost = err_nomem (r->err);
 }
 
 /* "1.2K", "3G"; "MiB", "GB" and "TFLOP" are units of what the caller knows. */
@@ -37,6 +38,7 @@ bool jobs_after (const char *line, const char *phrase, double *x)
 {
     const char *at = strstr (line, phrase);
     char digits[48], *end;
+    double value;
     size_t n = 0;
 
     if (!at)
@@ -51,11 +53,19 @@ bool jobs_after (const char *line, const char *phrase, double *x)
         else if (!isdigit ((unsigned char) at[1]))
             break;
     digits[n] = '\0';
-    *x = strtod (digits, &end);
-    if (end == digits || !(*x >= 0 && *x < 1e18))
+    value = strtod (digits, &end);
+    if (end == digits || !(value >= 0 && value < 1e18))
         return false;
-    *x *= thousands (at);
+    *x = value * thousands (at);
     return true;
+}
+
+void jobs_peak (const char *line, const char *phrase, double unit, double *peak_bytes)
+{
+    double x;
+
+    if (jobs_after (line, phrase, &x))
+        *peak_bytes = fmax (*peak_bytes, x * unit);
 }
 
 void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,

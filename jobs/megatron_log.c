@@ -2,18 +2,13 @@
  * (megatron/training/training.py, megatron/core/timers.py). */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void take_memory (struct jobs_run *run, const char *line)
 {
-    double mib;
-
-    if (jobs_after (line, "max reserved", &mib))
-        run->reserved_bytes = fmax (run->reserved_bytes, mib * 1048576.0);
-    if (jobs_after (line, "max allocated", &mib))
-        run->allocated_bytes = fmax (run->allocated_bytes, mib * 1048576.0);
+    jobs_peak (line, "max reserved", 1048576.0, &run->reserved_bytes);
+    jobs_peak (line, "max allocated", 1048576.0, &run->allocated_bytes);
 }
 
 static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line,
@@ -63,8 +58,7 @@ static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char
         if (n != strlen (timers[k]) || strncmp (name, timers[k], n) != 0)
             continue;
         known = true;
-        if (!jobs_sample (&run->timer[k].s, &run->timer[k].n, ms / 1e3))
-            r->lost = err_nomem (r->err);
+        jobs_sample (r, &run->timer[k].s, &run->timer[k].n, ms / 1e3);
     }
     return known;
 }
@@ -91,11 +85,9 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
         run = jobs_iteration (r, run, (long) iteration);
     if (!run)
         return true;
-    if (!jobs_sample (&run->step_s, &run->n_steps, ms / 1e3))
-        r->lost = err_nomem (r->err);
-    if (jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &x) ||
-        jobs_after (line, "| TFLOPs", &x))
-        run->tflops = x;
+    jobs_sample (r, &run->step_s, &run->n_steps, ms / 1e3);
+    if (!jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &run->tflops))
+        jobs_after (line, "| TFLOPs", &run->tflops);
     if (jobs_after (line, "global batch size", &x))
         jobs_printed (r, run, number, "global-batch-size", x);
     return true;

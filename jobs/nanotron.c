@@ -1,7 +1,6 @@
 /* nanotron: YAML job files and the log's iteration lines (nanotron/config, logging). */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <string.h>
 
 #define MODEL "model.model_config."
@@ -70,10 +69,8 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     double ms, iteration, x;
 
     if (strstr (line, "Peak reserved") || strstr (line, "Peak allocated")) {
-        if (jobs_after (line, "Peak reserved", &x))
-            run->reserved_bytes = fmax (run->reserved_bytes, x * 1048576.0);
-        if (jobs_after (line, "Peak allocated", &x))
-            run->allocated_bytes = fmax (run->allocated_bytes, x * 1048576.0);
+        jobs_peak (line, "Peak reserved", 1048576.0, &run->reserved_bytes);
+        jobs_peak (line, "Peak allocated", 1048576.0, &run->allocated_bytes);
         return true;
     }
     if (!jobs_after (line, "elapsed_time_per_iteration_ms", &ms))
@@ -82,14 +79,11 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         run = jobs_iteration (r, run, (long) iteration);
     if (!run)
         return true;
-    if (!jobs_sample (&run->step_s, &run->n_steps, ms / 1e3))
-        r->lost = err_nomem (r->err);
-    if (jobs_after (line, "model_tflops_per_gpu", &x))
-        run->tflops = x;
+    jobs_sample (r, &run->step_s, &run->n_steps, ms / 1e3);
+    jobs_after (line, "model_tflops_per_gpu", &run->tflops);
     if (jobs_after (line, "global_batch_size", &x))
         jobs_printed (r, run, number, "global-batch-size", x);
-    if (jobs_after (line, "cuda_max_memory_reserved", &x))
-        run->reserved_bytes = fmax (run->reserved_bytes, x);
+    jobs_peak (line, "cuda_max_memory_reserved", 1, &run->reserved_bytes);
     return true;
 }
 

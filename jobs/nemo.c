@@ -2,7 +2,6 @@
  * lines of their logs. */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char keys[] =
@@ -178,14 +177,10 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         run = jobs_iteration (r, run, (long) step);
     if (!run)
         return true;
-    if (!jobs_sample (&run->step_s, &run->n_steps, s))
-        r->lost = err_nomem (r->err);
-    if (jobs_after (line, "max_memory_reserved", &x))
-        run->reserved_bytes = fmax (run->reserved_bytes, x);
-    if (jobs_after (line, "max_memory_allocated", &x))
-        run->allocated_bytes = fmax (run->allocated_bytes, x);
-    if (jobs_after (line, "TFLOPS_per_GPU", &x))
-        run->tflops = x;
+    jobs_sample (r, &run->step_s, &run->n_steps, s);
+    jobs_peak (line, "max_memory_reserved", 1, &run->reserved_bytes);
+    jobs_peak (line, "max_memory_allocated", 1, &run->allocated_bytes);
+    jobs_after (line, "TFLOPS_per_GPU", &run->tflops);
     if (jobs_after (line, "global_batch_size", &x))
         jobs_printed (r, run, number, "global-batch-size", x);
     return true;

@@ -2,7 +2,6 @@
  * components/metrics.py). */
 #include "jobs/jobs_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,12 +342,9 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         return true;
     if (!(run = jobs_iteration (r, run, (long) step)))
         return true;
-    if (!jobs_sample (&run->tokens_per_s, &run->n_tokens, tokens))
-        r->lost = err_nomem (r->err);
-    if (jobs_after (line, "memory:", &x))
-        run->reserved_bytes = fmax (run->reserved_bytes, x * 1073741824.0);
-    if (jobs_after (line, "tflops:", &x))
-        run->tflops = x;
+    jobs_sample (r, &run->tokens_per_s, &run->n_tokens, tokens);
+    jobs_peak (line, "memory:", 1073741824.0, &run->reserved_bytes);
+    jobs_after (line, "tflops:", &run->tflops);
     if (jobs_after (line, "mfu:", &x))
         run->mfu = x / 100;
     return true;

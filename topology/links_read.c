@@ -62,9 +62,7 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
     c->n_intra = 1;
     TRY (read_one_intra (r, at, gpus, c->intra));
     for (int i = 0; i < c->n_nodes; i++) {
-        if ((c->intra->bytes_per_s.n > 0 || c->intra->latency_s.n > 0 ||
-             c->intra->estimate_error.n > 0) &&
-            c->node[i].gpus_listed != gpus)
+        if (!topology_links_alike (c->intra) && c->node[i].gpus_listed != gpus)
             return json_fail_text (at, r->err,
                                    "one matrix needs nodes of one size: node %s has %d "
                                    "GPUs, another %d; give a list, one per node",
@@ -99,9 +97,7 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
 /* Links of the GPUs that are left on a node that has drained ones. */
 static enum status pick_intra (struct reader *r, struct topology_node *n)
 {
-    const struct topology_links *all = n->intra;
-
-    if (!all || !n->gpu_index || (all->bytes_per_s.n == 0 && all->latency_s.n == 0))
+    if (!n->intra || !n->gpu_index || topology_links_alike (n->intra))
         return ST_OK;
     return topology_own_intra (n, n->gpu_index) ? ST_OK : err_nomem (r->err);
 }

@@ -116,5 +116,10 @@ bool topology_own_intra (struct topology_node *n, const int *keep);
 bool topology_links_set (struct topology_links *l, int n, int i, int j,
                          double bytes_per_s);
 void topology_links_release (struct topology_links *l);
+/** Has nothing of them a matrix? */
+static inline bool topology_links_alike (const struct topology_links *l)
+{
+    return l->bytes_per_s.n == 0 && l->latency_s.n == 0 && l->estimate_error.n == 0;
+}
 
 #endif

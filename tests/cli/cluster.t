@@ -272,6 +272,11 @@ expect 0 "and in JSON" '"error_p90": 0.031' $L cluster show "$T/merged.json" --j
 for f in estimated merged; do
     expect 0 "which link is an estimate ($f)" "^1 of 2 links are estimated, not measured: 90 % of held-out links came within 3.1 %" $L cluster show "$T/$f.json"
 done
+cat >"$T/drained.json" <<'J'
+{"version": 1, "nodes": [{"name": "a", "gpus": 3, "gpu_type": "a100-sxm4-80g", "gpu_state": ["drained", "ok", "ok"]}],
+ "links": {"intra": {"bandwidth_gb_per_s": 200, "latency_us": 2, "estimate_error": [[null, 0.3, null], [0.3, null, 0.1], [null, 0.1, null]]}}}
+J
+expect 0 "errors of one rate's estimates are those of the GPUs that are left" "^2 of 2 links .* came within 10 %" $L cluster show "$T/drained.json"
 job="gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp 2"
 expect 0 "time tells the estimates that it stands on" "^links +1 of the 2 links of this placement are estimated: .* within 3.1 %" $LINKWISE time "$T/merged.json" $job
 expect 0 "... in JSON" '"estimated_links": \{' $LINKWISE time "$T/merged.json" $job --json

@@ -35,8 +35,7 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
 
     if (n->gpus < 2 || (!n->intra && !c->has_gpu_matrix))
         return;
-    if (!c->has_gpu_matrix && n->intra->bytes_per_s.n == 0 &&
-        n->intra->latency_s.n == 0 && n->intra->estimate_error.n == 0) {
+    if (!c->has_gpu_matrix && topology_links_alike (n->intra)) {
         struct topology_visited v = {
             {i, -1},
             {i, -1},
@@ -82,8 +81,7 @@ static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn
     size_t width = (size_t) n;
     double *bw, *latency_s;
 
-    if (c->inter.bytes_per_s.n == 0 && c->inter.latency_s.n == 0 &&
-        c->inter.estimate_error.n == 0) {
+    if (topology_links_alike (&c->inter)) {
         struct topology_visited v = {
             {0, -1}, {1, -1}, topology_node_link (c, 0, 1), (double) n * (n - 1)};
 

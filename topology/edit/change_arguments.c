@@ -48,13 +48,12 @@ enum status change_node_of (struct change *x, const char *name, int *out)
                     name, text_near_hint (&near, "", hint));
 }
 
-/* Do `each` for the nodes of the host lists from an argument on. */
-enum status change_for_nodes (struct change *x, int from, int to,
+enum status change_for_nodes (struct change *x, int n_lists,
                               enum status (*each) (struct change *x, int node))
 {
     enum status st = ST_OK;
 
-    for (int a = from; a < to && st == ST_OK; a++) {
+    for (int a = 0; a < n_lists && st == ST_OK; a++) {
         char **names = NULL;
         int n;
 

@@ -79,7 +79,7 @@ static enum status all_speeds (struct change *x, int node)
 
 static enum status node_speed (struct change *x)
 {
-    return change_for_nodes (x, 0, 1, all_speeds);
+    return change_for_nodes (x, 1, all_speeds);
 }
 
 static enum status set_type (struct change *x, int node)
@@ -101,7 +101,7 @@ static enum status type (struct change *x)
                         topology_gpu_type_hint (name, hint));
     for (int i = 0; x->n == 1 && i < x->c->n_nodes; i++)
         TRY (set_type (x, i));
-    return x->n == 1 ? ST_OK : change_for_nodes (x, 0, 1, set_type);
+    return x->n == 1 ? ST_OK : change_for_nodes (x, 1, set_type);
 }
 
 static enum status nodes (struct change *x)

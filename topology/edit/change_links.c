@@ -191,5 +191,5 @@ static enum status mend_node (struct change *x, int node)
 
 enum status change_mend (struct change *x)
 {
-    return change_for_nodes (x, 0, x->n, mend_node);
+    return change_for_nodes (x, x->n, mend_node);
 }

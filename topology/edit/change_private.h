@@ -47,8 +47,8 @@ enum status change_number_of (struct change *x, int arg, double *out);
 enum status change_count_of (struct change *x, const char *word, int most, int *out);
 /** A node by its name.  @return ST_OK or ST_INVALID */
 enum status change_node_of (struct change *x, const char *name, int *out);
-/** Do `each` for the nodes of the host lists in arguments [from, to). */
-enum status change_for_nodes (struct change *x, int from, int to,
+/** Do `each` for the nodes of the host lists in the first `n_lists` arguments. */
+enum status change_for_nodes (struct change *x, int n_lists,
                               enum status (*each) (struct change *x, int node));
 /** The first argument, A->B or A<->B, into its ends, which are nodes or NODE:GPU. */
 enum status change_ends_of (struct change *x, char **from, char **to, bool *both);

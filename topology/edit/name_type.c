@@ -28,7 +28,7 @@ enum status topology_name_type (json_t *doc, const char *type, struct notes *not
 {
     const struct topology_gpu_type *builtin;
     json_t *nodes = json_object_get (doc, "nodes"),
-           *links = json_object_get (doc, "links"), *list, *node;
+           *list, *node;
     bool any = false;
     size_t i;
 
@@ -51,15 +51,11 @@ enum status topology_name_type (json_t *doc, const char *type, struct notes *not
         }
         any = any || json_is_object (json_array_get (list, i));
     }
-    if (!any || json_object_get (links, "gpu")) {
+    if (!any || json_object_get (json_object_get (doc, "links"), "gpu"))
         json_decref (list);
-        return ST_OK;
-    }
-    if (!json_is_object (links)) {
-        links = json_object ();
-        json_object_set_new (doc, "links", links);
-    }
-    json_object_set_new (links, "intra", topology_intra_short (list));
+    else
+        json_object_set_new (json_object_in (doc, "links"), "intra",
+                             topology_intra_short (list));
     return ST_OK;
 }
 
@@ -70,12 +66,14 @@ enum status topology_rename_node (json_t *doc, const char *name, struct error *e
            *counters = json_object_get (measured, "counters");
     size_t i;
 
-    json_array_foreach (counters, i, end) if (
-        json_object_get (end, "nod"
-                              "e")) return err_set (err, ST_USAGE,
-                                                    "--name: the file names the nodes of "
-                                                    "its counters itself: \"%s\"",
-                                                    json_member_text (end, "node"));
+    json_array_foreach (counters, i, end)
+    {
+        if (json_object_get (end, "node"))
+            return err_set (err, ST_USAGE,
+                            "--name: the file names the nodes of its counters itself: "
+                            "\"%s\"",
+                            json_member_text (end, "node"));
+    }
     json_array_foreach (counters, i, end)
         json_object_set_new (end, "node", json_string (name));
     if (json_array_size (counters) > 0 && json_array_size (nodes) == 0)

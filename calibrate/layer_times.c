@@ -28,10 +28,10 @@ enum status calibrate_layer_times_read (const char *path,
 
     TRY (file_read (path, &text, &len, err));
     for (size_t i = 0; i < sizeof formats / sizeof *formats && !f; i++)
-        if (formats[i]->is (text))
+        if (formats[i]->is (text + file_mark (text, len)))
             f = formats[i];
     if (f)
-        st = f->read (path, text, &t, err);
+        st = f->read (path, text + file_mark (text, len), &t, err);
     else
         st = err_set (
             err, ST_INVALID,

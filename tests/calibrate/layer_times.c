@@ -83,6 +83,7 @@ static void table (void **state)
     comes_out (.5, 2);
 }
 
+/* Behind a byte-order mark. */
 static void galvatron (void **state)
 {
     const struct workload_stage one = {.dense = 1};
@@ -91,7 +92,7 @@ static void galvatron (void **state)
     struct text t = {0};
 
     (void) state;
-    text_add (&t, "{\"layernum[2]_bsz1_seq4096\": 17.1");
+    text_add (&t, "\xef\xbb\xbf{\"layernum[2]_bsz1_seq4096\": 17.1");
     for (int b = 1; b <= 4; b *= 2)
         text_add (&t,
                   ", \"layertype_0_bsz%d_seq4096\": %.9g, "

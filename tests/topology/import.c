@@ -254,6 +254,18 @@ static const struct good goods[] = {
      .want = {{"nodes.0.switches", "[\"b1\",\"b1..b2\"]"},
               {"nodes.3.switches", "[\"b2\",\"b1..b2\"]"},
               {"nodes.4.switches", "[\"b3\",\"b3..b3\"]"}}},
+    {.name = "Slurm blocks behind a byte-order mark",
+     .format = "slurm-topology",
+     .text = "\xef\xbb\xbf"
+             "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\n",
+     .note = NULL,
+     .want = {{"nodes.0.name", "\"n1\""}, {"nodes.3.name", "\"n4\""}}},
+    {.name = "nvidia-smi behind a byte-order mark",
+     .format = "nvidia-smi",
+     .text = "\xef\xbb\xbf"
+             "\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-7\t0\n",
+     .note = "the GPU type is unknown",
+     .want = {{"nodes.0.gpus", "1"}}},
     {.name = "scontrol over several lines",
      .format = "slurm-nodes",
      .text = "NodeName=gpu-1 Arch=x86_64 CoresPerSocket=64 \n"

@@ -19,7 +19,7 @@ const struct topology_format *topology_format_at (int i)
 const struct topology_format *topology_format_detect (const char *data, size_t len)
 {
     for (int i = 0; i < N_IMPORTERS; i++)
-        if (!file_not_text (data, len) && importers[i]->is (data))
+        if (!file_not_text (data, len) && importers[i]->is (data + file_mark (data, len)))
             return &importers[i]->format;
     return NULL;
 }
@@ -53,7 +53,7 @@ static int foreign_line (const char *data, size_t len)
 {
     int line = 1;
 
-    if (data[strspn (data, "\xef\xbb\xbf \t\r\n")] == '<')
+    if (data[strspn (data, " \t\r\n")] == '<')
         return 0;
     for (const char *p = data; p < data + len; line++) {
         const char *end = memchr (p, '\n', (size_t) (data + len - p));
@@ -88,7 +88,8 @@ enum status topology_import (const char *name, const char *data, size_t len,
                              const char *format, json_t **doc, struct notes *notes,
                              struct error *err)
 {
-    struct import in = {name, data, len, notes, err};
+    size_t mark = file_mark (data, len);
+    struct import in = {name, data + mark, len - mark, notes, err};
     const char *why = file_not_text (data, len);
     enum status st;
     int line;
@@ -97,7 +98,7 @@ enum status topology_import (const char *name, const char *data, size_t len,
         return err_set (err, ST_INVALID, "%s: an empty file", name);
     if (why)
         return err_set (err, ST_INVALID, "%s: %s", name, why);
-    if ((line = foreign_line (data, len)) > 0)
+    if ((line = foreign_line (in.data, in.len)) > 0)
         return err_set (err, ST_INVALID, "%s: line %d: not UTF-8", name, line);
 
     const struct importer *importer = choose (&in, format, &st);

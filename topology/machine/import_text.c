@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "topology/machine/import_private.h"
 
 enum status import_fail (const struct import *in, const char *fmt, ...)
@@ -33,7 +32,6 @@ bool import_is_xml (const char *data, const char *root)
 {
     size_t n = strlen (root);
 
-    data += file_mark (data, strlen (data));
     for (;;) {
         data += strspn (data, " \t\r\n");
         if (*data != '<')

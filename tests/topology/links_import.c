@@ -350,6 +350,11 @@ static void tables (void **state)
     NEAR (bandwidth (doc, "inter", 1, 0), 4);
     json_decref (doc);
 
+    doc = imported ("from,to,bandwidth_gb_per_s,latency_us\nx,y,3,5\ny,x,4,6\n", "pairs");
+    NEAR (bandwidth (doc, "inter", 0, 1), 3);
+    NEAR (bandwidth (doc, "inter", 1, 0), 4);
+    json_decref (doc);
+
     doc = imported (
         "{\"name\":\"D\",\"gpus_per_node\":16,\"alpha\":0.5,\"node_betas_list\":[8],"
         "\"remote_alpha\":2.5,\"remote_beta\":100}",

@@ -1,6 +1,7 @@
 /* Statements of files, and the facts that come of them. */
 #include "jobs/jobs_private.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,19 @@ void jobs_drop (struct jobs_reading *r, int said, int runs)
     }
 }
 
+/* "8_192", as Python, TOML and YAML spell whole numbers, to "8192". */
+static void join_digits (char *s)
+{
+    char *to = s;
+
+    if (!isdigit ((unsigned char) *s) || s[strspn (s, "0123456789_")] != '\0')
+        return;
+    for (; *s; s++)
+        if (*s != '_')
+            *to++ = *s;
+    *to = '\0';
+}
+
 enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
                       int file, int line, bool log)
 {
@@ -96,9 +110,10 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
 
     if (!copy)
         return err_nomem (r->err);
-    if (old && !same (old->value, value) && old->file >= 0 && file >= 0 &&
+    join_digits (copy);
+    if (old && !same (old->value, copy) && old->file >= 0 && file >= 0 &&
         (old->file != file || (log && !old->log)))
-        note_contradiction (r, old, value, file, line, log);
+        note_contradiction (r, old, copy, file, line, log);
     if (!old) {
         char *own = strdup (name);
 

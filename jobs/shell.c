@@ -433,7 +433,7 @@ static bool before_assignment (const char *at, size_t n)
 static void statement (struct shell *s)
 {
     const char *name;
-    bool append;
+    bool append, declares = false;
     size_t n;
 
     s->in.at += strspn (s->in.at, " \t\r;&|");
@@ -441,8 +441,11 @@ static void statement (struct shell *s)
         comment (s);
         return;
     }
-    while (n = strcspn (s->in.at, " \t\r\n;"), before_assignment (s->in.at, n))
+    while (n = strcspn (s->in.at, " \t\r\n;"),
+           before_assignment (s->in.at, n) || (declares && *s->in.at == '-')) {
+        declares = true; /* what follows a dash is its options */
         s->in.at += n + strspn (s->in.at + n, " \t");
+    }
     if (control (s, n))
         return;
     n = jobs_name_length (s->in.at);

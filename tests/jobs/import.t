@@ -122,6 +122,13 @@ has model=llama-3-8b gpus=8 zero=3 dp=8 precision=fp8 recompute=selective micro_
     global_batch=16 seq=8192 gpu="NVIDIA H100" framework=torchtitan peak_mem_gb=57.02 mfu=0.4749
 is "abs(d['measured']['step_s'] - 8192 * 16 / 8 / 8110) < 1e-4"
 is "[u['option'] for u in d['unknown']] == ['parallelism.enable_cpu_fsdp']"
+sed 's/= 8192/= 8_192/' $F/titan-8b.toml >"$T/joined.toml"
+row "$T/joined.toml" $F/titan-8b.log
+has seq=8192
+sed 's/^TP=2/declare -ir TP=2/' $F/llama-8b.sh >"$T/declared.sh"
+row "$T/declared.sh" --gpu h100
+has tp=2
+row $F/titan-8b.toml $F/titan-8b.log
 ! grep -q "no line with a step's time" "$T/err"
 result $? "tokens a second are its time" "$T/err"
 row $F/nanotron-1b.yaml $F/nanotron-1b.log

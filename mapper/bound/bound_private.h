@@ -53,6 +53,7 @@ struct config_times {
     /* Stage 0's on either kind of slot, and for each layer of others */
     double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS], other_layer_s[2][SPANS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
+    double head_sync_s[2][SPANS], head_tail_s[2]; /* of both, on the last of several stages */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
     double bare;  /* the part of it that nothing hides */
@@ -247,6 +248,9 @@ struct line least_first_params (const struct bounded *b);
  *  the fewest does not. */
 struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
                               enum tp_span span, int taken);
+
+/** Parameters of the head on a rank of the last stage; 0 where that is stage 0. */
+double least_head_params (const struct bounded *b);
 
 /** GPUs of a node that each of stage 0's takes. */
 int first_takes (const struct least_terms *x);

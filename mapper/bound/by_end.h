@@ -36,7 +36,8 @@ struct bound_slot {
     double tp_s;    /* the all-reduce of the embedding, and that of the head */
     double embed_fwd_s, embed_back_s;
     double head_fwd_s, head_back_s, head_input_s;
-    struct stage_tail first, other; /* stage 0's tail, with the embedding, and others' */
+    /* Stage 0's tail, with the embedding; the last one's, with the head; and others'. */
+    struct stage_tail first, last, other;
 };
 
 /** What a way to place a stage's experts adds: to a layer, and to synchronisation. */

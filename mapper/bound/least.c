@@ -187,6 +187,16 @@ struct line least_first_params (const struct bounded *b)
     return params;
 }
 
+double least_head_params (const struct bounded *b)
+{
+    const struct workload_config *c = b->c;
+    struct workload_stage head = {.head = true};
+
+    return c->deg.pp == 1 || workload_schedule_is_v (c->schedule)
+               ? 0.0
+               : workload_stage_params (b->pool->problem->model, c, &head).dense;
+}
+
 static void experts_terms (struct least_terms *x)
 {
     const struct workload_model *m = x->b.pool->problem->model;
@@ -295,6 +305,8 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
     times->sync_layer_s[kind][span] = first.each * params.each + experts.each;
     times->sync_fixed_s[kind][span] =
         first.each * params.fixed + first.fixed + experts.fixed;
+    /* Its ranks leave room for their twins too. */
+    times->head_sync_s[kind][span] = first.each * least_head_params (&x->b);
 }
 
 int first_takes (const struct least_terms *x)
@@ -322,9 +334,13 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
                                                                    k->expert_optimizer_s;
     times->tail_fixed_s[kind] =
         k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
-    if (x->b.volume.tied_bytes > 0)
-        times->tail_fixed_s[kind] +=
-            bound_tied_s (pool, x->b.volume.tied_bytes, x->twins);
+    times->head_tail_s[kind] = k->optimizer_s * least_head_params (&x->b);
+    if (x->b.volume.tied_bytes > 0) {
+        double tied = bound_tied_s (pool, x->b.volume.tied_bytes, x->twins);
+
+        times->tail_fixed_s[kind] += tied;
+        times->head_tail_s[kind] += tied;
+    }
     times->hides = costmodel_sync_window (pool->problem->profile, x->b.c, times->m);
     /* A stage's layers are known where there is one stage; elsewhere it is by chunks. */
     times->bare =
@@ -468,8 +484,10 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
             sizeof times->sync_fixed_s[0]);
     memcpy (times->other_layer_s[1], times->other_layer_s[0],
             sizeof times->other_layer_s[0]);
+    memcpy (times->head_sync_s[1], times->head_sync_s[0], sizeof times->head_sync_s[0]);
     times->tail_layer_s[1] = times->tail_layer_s[0];
     times->tail_fixed_s[1] = times->tail_fixed_s[0];
+    times->head_tail_s[1] = times->head_tail_s[0];
 }
 
 void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,

@@ -27,6 +27,16 @@ static struct stage_tail tail_of (const struct least_terms *x,
     return t;
 }
 
+/* The last stage's out of another one's. */
+static struct stage_tail with_head (struct stage_tail t, const struct config_times *times,
+                                    int kind)
+{
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        t.sync_fixed_s[span] += times->head_sync_s[kind][span];
+    t.fixed_s += times->head_tail_s[kind];
+    return t;
+}
+
 /* The ways to place a stage's experts as by_end.c takes them.  @return how many */
 static int scheduled_experts (const struct least_terms *x, bool tight,
                               struct bound_experts *out)
@@ -62,6 +72,8 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
                            .head_input_s = k->head_weight_s,
                            .first = tail_of (x, times, kind, true),
                            .other = tail_of (x, times, kind, false)};
+
+    s.last = with_head (s.other, times, kind);
 
     for (int i = 0; i < WORKLOAD_KINDS; i++) {
         int layer = count_layers (m, i) > 0 ? i : any;

@@ -196,7 +196,9 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
 {
     const struct bound_pipeline *x = pc->x;
     const struct bound_slot *slot = &x->slot[kind];
-    const struct stage_tail *t = k == 0 ? &slot->first : &slot->other;
+    const struct stage_tail *t = k == 0          ? &slot->first
+                                 : k == x->p - 1 ? &slot->last
+                                                 : &slot->other;
     double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
 
     if (placing.experts)

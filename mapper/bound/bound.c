@@ -400,15 +400,14 @@ static double bound_with (const struct pool *pool, const struct workload_config 
                                           fmin (apart, most), level));
 }
 
-double bound_up_to (const struct pool *pool, const struct workload_config *c,
-                    enum bound_level level, double most)
+/* The bound with classes in the pool's order. */
+static double bound_in (const struct pool *pool, const struct workload_config *c,
+                        enum bound_level level, double most)
 {
     size_t pp = (size_t) c->deg.pp;
     int *caps = NULL;
     double bound;
 
-    if (level == BOUND_WORK)
-        return bound_work (NULL, pool, c);
     if (level > BOUND_FRACTIONS)
         caps = malloc (((size_t) pool->n_classes + 2) * pp * sizeof (int));
     if (caps &&
@@ -420,6 +419,19 @@ double bound_up_to (const struct pool *pool, const struct workload_config *c,
                         most, caps ? level : BOUND_FRACTIONS);
     free (caps);
     return bound;
+}
+
+double bound_up_to (const struct pool *pool, const struct workload_config *c,
+                    enum bound_level level, double most)
+{
+    double bound;
+
+    if (level == BOUND_WORK)
+        return bound_work (NULL, pool, c);
+    bound = bound_in (pool, c, level, most);
+    return bound < most && bound_links_order (pool, c)
+               ? fmax (bound, bound_in (pool->by_links, c, level, most))
+               : bound;
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,

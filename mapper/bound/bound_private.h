@@ -201,6 +201,10 @@ struct least_terms {
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
                        enum twins twins, struct least_terms *x);
 
+/** Are the pool's classes by their links the closer order, in which layers take longer from class
+ *  to class?  With TP the faster GPUs may be those with the better links. */
+bool bound_links_order (const struct pool *pool, const struct workload_config *c);
+
 /** One micro-batch's compute in all layers of the model, each on the GPUs that are fastest with
  *  it. */
 double least_work_s (const struct pool *pool, const struct workload_config *c);

@@ -125,6 +125,37 @@ static struct least_compute least_compute (const struct bounded *b, int from,
     return out;
 }
 
+/* How far layers of one class after the other are from taking longer each time. */
+static double disorder_s (const struct pool *pool, const struct workload_config *c)
+{
+    struct bounded b = bounded_of (pool, c);
+    int kind = workload_kind_of (pool->problem->model, pool->problem->model->layers - 1);
+    double sum = 0.0, before = 0.0;
+
+    for (int q = 0; q < pool->n_classes; q++) {
+        struct link_rates rates = link_rates_of_class (pool, q);
+        struct costmodel_compute k, here;
+        struct layer_times l;
+        double s;
+
+        costmodel_compute (pool->problem->model, pool->problem->job, c,
+                           pool->problem->profile, pool->class[q].type, &k);
+        here = k;
+        costmodel_compute_least (&k, pool->best_speed[q], true, &here);
+        l = layer_times_of (&b, &here, kind, bound_tp (&b, &rates).least, 0.0);
+        s = l.fwd_s + l.back_s;
+        sum += s < before ? before - s : 0.0;
+        before = s;
+    }
+    return sum;
+}
+
+bool bound_links_order (const struct pool *pool, const struct workload_config *c)
+{
+    return pool->by_links && c->deg.tp > 1 &&
+           disorder_s (pool->by_links, c) < disorder_s (pool, c);
+}
+
 double least_work_s (const struct pool *pool, const struct workload_config *c)
 {
     struct bounded b = {.pool = pool, .c = c};

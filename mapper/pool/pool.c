@@ -82,40 +82,61 @@ static bool make_classes (struct pool *pool, double step, int most)
     return true;
 }
 
-/* Fastest first; a class's speed is its slowest member's. */
-static void order_classes (struct pool *pool)
+/* The classes with the highest value first, those with equal ones as they are. */
+static void sort_classes (struct pool *pool, const double *value)
 {
-    const struct topology_cluster *c = pool->problem->cluster;
-    double slowest[CLASSES_MAX], rate[CLASSES_MAX];
     int order[CLASSES_MAX], rank[CLASSES_MAX];
     struct pool old = *pool;
 
-    for (int q = 0; q < pool->n_classes; q++)
-        slowest[q] = INFINITY;
-    for (int g = 0; g < c->n_gpus; g++) {
-        int q = pool->class_of_gpu[g];
-
-        if (q >= 0 && topology_gpu_speed (c, g) < slowest[q]) {
-            slowest[q] = topology_gpu_speed (c, g);
-            rate[q] = rate_of (pool, g);
-        }
-    }
     for (int q = 0; q < pool->n_classes; q++) {
         int at = q;
 
-        for (; at > 0 && rate[order[at - 1]] < rate[q]; at--)
+        for (; at > 0 && value[order[at - 1]] < value[q]; at--)
             order[at] = order[at - 1];
         order[at] = q;
     }
     for (int q = 0; q < pool->n_classes; q++) {
         rank[order[q]] = q;
         pool->class[q] = old.class[order[q]];
-        pool->class[q].speed = slowest[order[q]];
         pool->best_speed[q] = old.best_speed[order[q]];
     }
-    for (int g = 0; g < c->n_gpus; g++)
+    for (int g = 0; g < pool->problem->cluster->n_gpus; g++)
         if (pool->class_of_gpu[g] >= 0)
             pool->class_of_gpu[g] = rank[pool->class_of_gpu[g]];
+}
+
+/* Fastest first; a class's speed is its slowest member's. */
+static void order_classes (struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double rate[CLASSES_MAX];
+
+    for (int q = 0; q < pool->n_classes; q++)
+        pool->class[q].speed = INFINITY;
+    for (int g = 0; g < c->n_gpus; g++) {
+        int q = pool->class_of_gpu[g];
+
+        if (q >= 0 && topology_gpu_speed (c, g) < pool->class[q].speed) {
+            pool->class[q].speed = topology_gpu_speed (c, g);
+            rate[q] = rate_of (pool, g);
+        }
+    }
+    sort_classes (pool, rate);
+}
+
+/* The best links inside nodes first. @return is that another order? */
+static bool order_by_links (struct pool *pool, const struct pool *first)
+{
+    double rate[CLASSES_MAX];
+    bool other = false;
+
+    for (int q = 0; q < first->n_classes; q++) {
+        rate[q] = first->own[0][q].bytes_per_s;
+        other = other || (q > 0 && rate[q] > rate[q - 1]);
+    }
+    if (other && pool)
+        sort_classes (pool, rate);
+    return other;
 }
 
 /* How many groups of tp GPUs of the classes up to each lie inside nodes, for every tp. */
@@ -558,9 +579,13 @@ static enum status find_nodes (struct pool *pool, struct error *err)
     return ST_OK;
 }
 
-static enum status describe (struct pool *pool, struct error *err)
+/* @param[in] first  the pool in whose order of links the classes are to be; NULL: by speed */
+static enum status describe (struct pool *pool, const struct pool *first,
+                             struct error *err)
 {
     TRY (find_nodes (pool, err));
+    if (first)
+        order_by_links (pool, first);
     TRY (see_links (pool, err));
     TRY (find_reach (pool, err));
     TRY (pool_rings_init (pool, err));
@@ -576,7 +601,13 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     enum status st;
 
     *pool = (struct pool){.problem = p};
-    st = describe (pool, err);
+    st = describe (pool, NULL, err);
+    if (st == ST_OK && order_by_links (NULL, pool)) {
+        pool->by_links = calloc (1, sizeof *pool->by_links);
+        if (pool->by_links)
+            pool->by_links->problem = p;
+        st = pool->by_links ? describe (pool->by_links, pool, err) : err_nomem (err);
+    }
     if (st != ST_OK)
         pool_release (pool);
     return st;
@@ -584,6 +615,9 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
 
 void pool_release (struct pool *pool)
 {
+    if (pool->by_links)
+        pool_release (pool->by_links);
+    free (pool->by_links);
     free (pool->node);
     free (pool->class_of_gpu);
     free (pool->groups);

@@ -59,6 +59,9 @@ struct pool {
     double nvls;             /* best nvls_efficiency */
     bool nvls_or_ring; /* NVLS alone is allowed, and some nodes have none: rings there */
     bool all_alike;    /* one class, one size, every link like every other of its kind */
+    /* The same with the classes that have the best links inside nodes first; NULL where these are
+     * in this order, too. */
+    struct pool *by_links;
 };
 
 /** @return ST_OK; ST_NOMEM; ST_NOFIT when no node is left; ST_INVALID when no GPU runs the

@@ -305,6 +305,16 @@ static void knows_all_types (void **state)
     check_gap (nodes_of_four (6, 3, 20, 1), config_of (1, 6, 4, 1), layers, 1024, .2);
 }
 
+/* With TP the faster GPUs are those with the better links, whose products take longer. */
+static void knows_types_with_slow_links (void **state)
+{
+    (void) state;
+
+    check_gap (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10 inter-us:10 + "
+                           "2x4 l40s intra:10 inter:10 inter-us:10"),
+               config_of (2, 1, 8, 1), NULL, 64, .2);
+}
+
 static void knows_needed_nodes (void **state)
 {
     (void) state;
@@ -393,6 +403,7 @@ int main (void)
                                        cmocka_unit_test (equal_to_exhaustive),
                                        cmocka_unit_test (shortest_tail),
                                        cmocka_unit_test (knows_all_types),
+                                       cmocka_unit_test (knows_types_with_slow_links),
                                        cmocka_unit_test (knows_needed_nodes),
                                        cmocka_unit_test (knows_what_must_cross),
                                        cmocka_unit_test (knows_nodes_of_one_stage),

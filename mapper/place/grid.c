@@ -154,18 +154,6 @@ static double column_sum (const struct grid *g, int column)
     return sum;
 }
 
-/* By the maxima, of sums that are up to date. */
-static double cost_of (const struct grid *g)
-{
-    double sum = 0.0, ring = 0.0;
-
-    for (int c = 0; c < g->columns; c++)
-        sum = larger (sum, g->sum[c]);
-    for (int row = 0; row < g->rows; row++)
-        ring = larger (ring, g->row_ring[row]);
-    return g->p->weight * sum + ring + g->guess_s * (double) g->guesses;
-}
-
 static double softened_edge (const struct grid *g, double ring_s)
 {
     return exp (g->ring_sharp * (ring_s - g->ring_base));
@@ -182,25 +170,58 @@ static double soft_rings (const struct grid *g, double edge_sum)
     return log (larger (g->no_ring + edge_sum, DBL_MIN)) / g->ring_sharp;
 }
 
+/* The sum and the largest of n numbers, 0 at least, four at a time: one after the other each would
+ * wait for the one before. */
+static double add_up (const double *x, int n)
+{
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int k = 0;
+
+    for (; k + 4 <= n; k += 4) {
+        a += x[k];
+        b += x[k + 1];
+        c += x[k + 2];
+        d += x[k + 3];
+    }
+    for (; k < n; k++)
+        a += x[k];
+    return (a + b) + (c + d);
+}
+
+static double largest (const double *x, int n)
+{
+    double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+    int k = 0;
+
+    for (; k + 4 <= n; k += 4) {
+        a = larger (a, x[k]);
+        b = larger (b, x[k + 1]);
+        c = larger (c, x[k + 2]);
+        d = larger (d, x[k + 3]);
+    }
+    for (; k < n; k++)
+        a = larger (a, x[k]);
+    return larger (larger (a, b), larger (c, d));
+}
+
 /* A row's figures from its edges. */
 static void add_up_row (struct grid *g, int row)
 {
-    double sum = 0.0, ring = 0.0;
+    g->row_edges[row] = add_up (g->edge + row * g->columns, g->columns);
+    g->row_ring[row] = largest (g->ring_s + row * g->columns, g->columns);
+}
 
-    for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++) {
-        sum += g->edge[cell];
-        ring = g->ring_s[cell] > ring ? g->ring_s[cell] : ring;
-    }
-    g->row_edges[row] = sum;
-    g->row_ring[row] = ring;
+/* By the maxima, of sums that are up to date. */
+static double cost_of (const struct grid *g)
+{
+    return g->p->weight * largest (g->sum, g->columns) + largest (g->row_ring, g->rows) +
+           g->guess_s * (double) g->guesses;
 }
 
 /* The sums over rows. */
 static void add_up_rows (struct grid *g)
 {
-    g->edge_sum = 0.0;
-    for (int row = 0; row < g->rows; row++)
-        g->edge_sum += g->row_edges[row];
+    g->edge_sum = add_up (g->row_edges, g->rows);
     g->rings = soft_rings (g, g->edge_sum);
 }
 
@@ -314,10 +335,7 @@ static void commit (struct grid *g)
         g->ring_s[g->edge_at[k]] = g->new_ring[k];
     }
     g->guesses = g->new_guesses;
-    /* Added up anew: differences would cancel. */
-    g->soft_sum = 0.0;
-    for (int c = 0; c < g->columns; c++)
-        g->soft_sum += g->soft[c];
+    g->soft_sum = add_up (g->soft, g->columns); /* anew: differences would cancel */
     if (g->n_edges == 0)
         return;
     for (int k = 0, last = -1; k < g->n_edges; k++) {

@@ -2,6 +2,7 @@
  * from the best start of node-wise and of free layouts whole nodes are exchanged, then
  * single TP groups, then single GPUs (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
  * enumerated instead, others where placements are few (exact.c). */
+#include "mapper/bound/bound.h"
 #include "mapper/place/grid.h"
 #include "mapper/place/place_private.h"
 
@@ -190,6 +191,25 @@ static enum status begin (struct placer *x, enum mapper_granularity granularity,
     return known ? keep_begun (x, by_node, any, known, err) : ST_OK;
 }
 
+/* May the split in hand be better than the plan with another one? */
+static bool may_be_better (const struct placer *x)
+{
+    size_t pp = (size_t) x->c->deg.pp;
+    int *caps;
+    bool may;
+
+    if (memcmp (x->layers, x->than->layers, pp * sizeof (int)) == 0)
+        return false;
+    if (x->pool->problem->cost_model != COSTMODEL_CRITICAL_PATH ||
+        x->than->price.unmeasured > 0)
+        return true;
+    caps = malloc (pp * (size_t) x->pool->n_classes * sizeof (int));
+    may = !caps || !pool_memory_fits (x->pool, x->c, caps) ||
+          bound_of_split (x->pool, x->c, caps, x->layers) < x->than->price.step_s;
+    free (caps);
+    return may;
+}
+
 /* Place with one split of the layers.
  * @param[in] base  what all splits have in common
  * @param[in] by_speed  the layers follow the speed of the classes */
@@ -206,6 +226,8 @@ static enum status place_split (const struct placer *base, bool by_speed,
 
     if (st == ST_NOFIT) /* where layers differ, another split might fit */
         out->refusal = pool_layers_alike (x->pool) ? REFUSED_MEMORY : REFUSED_UNKNOWN;
+    if (st == ST_OK && x->than && !may_be_better (x))
+        st = err_set (err, ST_NOFIT, "no better with other layers");
     if (st == ST_OK)
         st = candidate_init (x, &by_node, err);
     if (st == ST_OK)
@@ -259,6 +281,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
         return st;
 
     /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
+    base.than = st == ST_OK ? out : NULL;
     if (st == ST_OK && out->price.unmeasured == 0)
         little.rival_s = fmin (little.rival_s, out->price.step_s);
     second = place_split (&base, false, granularity, &little, &other, NULL);
@@ -271,6 +294,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
         placed_release (out);
         if (effort.grid > 1 || effort.exact > 1) { /* it deserves as much */
             placed_release (&other);
+            base.than = NULL;
             return place_split (&base, false, granularity, &effort, out, err);
         }
         *out = other;

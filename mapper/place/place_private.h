@@ -90,6 +90,7 @@ struct placer {
     const struct groups *groups;
     const struct workload_config *c;
     const struct deadline *deadline;
+    const struct placed *than; /* with other layers, to be beaten; NULL: there is none */
     int world, n, per_stage;
     int *layers, *class_of_stage; /* [pp]; the class is what the layers were split for */
     int *stage_at;                /* [pp] scratch: stages in the order of the layout */

@@ -80,8 +80,8 @@ enum status look_keep (struct search *x, const struct look *l, struct error *err
 
 /* Place the best in the other way, which knows grids of whole nodes, until many in a row do not
  * help. */
-static enum status place_looks (struct search *x, const struct looks *l, int most,
-                                struct error *err)
+static enum status place_looks (struct search *x, const struct looks *l, bool joint,
+                                int most, struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
     double start = search_cut (x);
@@ -97,7 +97,8 @@ static enum status place_looks (struct search *x, const struct looks *l, int mos
         for (; some < SEARCH_BATCH && i < n; i++) {
             const struct look *k = &l->look[pick[i]];
 
-            if (k->bound < before)
+            /* What bounds or the probe placed comes out as it did. */
+            if (k->bound < before && (joint || x->placed_at[k->index] == 0))
                 batch[some++] = (struct entry){k->bound, k->index, BOUND_RUNS};
         }
         TRY (search_batch (x, batch, some, true, err));
@@ -128,7 +129,7 @@ enum status search_sketches (struct search *x, bool joint, struct error *err)
     for (int i = 0; i < KEPT && i < l.n && joint && st == ST_OK; i++)
         st = look_keep (x, &l.look[i], err);
     if (st == ST_OK)
-        st = place_looks (x, &l, search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err);
+        st = place_looks (x, &l, joint, search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err);
     x->sketched += l.n;
     looks_release (&l);
     return st;

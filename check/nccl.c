@@ -126,9 +126,10 @@ static int groups_planned (const struct workload_plan *p, enum check_nccl_kind_n
 
     if (g.size < 2)
         return 0;
-    if (kind == NCCL_KIND_PAIR) /* between all neighbours */
+    /* Of two, from each rank that has another so far behind it. */
+    if (kind == NCCL_KIND_PAIR || kind == NCCL_KIND_ENDS)
         return p->n_ranks - g.stride;
-    return kind == NCCL_KIND_ENDS ? p->n_ranks - g.stride : p->n_ranks / g.size;
+    return p->n_ranks / g.size;
 }
 
 /* Whole communicators as large as a kind's groups, and as many, none of which is one. */

@@ -69,10 +69,7 @@ int nccl_kind_first (const struct workload_plan *p, enum check_nccl_kind_name ki
     first = rank - *place * g.stride;
     if (kind != NCCL_KIND_PAIR && kind != NCCL_KIND_ENDS)
         return first;
-    if (first < 0 || first + g.stride >= p->n_ranks ||
-        (kind == NCCL_KIND_ENDS && *place == 0 && first >= p->n_ranks - g.stride))
-        return -1;
-    return first;
+    return first < 0 || first + g.stride >= p->n_ranks ? -1 : first;
 }
 
 /* ---- who is who ---- */

@@ -272,7 +272,7 @@ static bool lay_hops (struct nccl_compare *x, const struct known *k, struct hops
 
         member[start[at] + fill[at]++] = gpu;
     }
-    for (int i = 0; i < nodes && nodes > 1; i++) {
+    for (int i = 0; i < nodes; i++) {
         int to = (i + 1) % nodes;
 
         for (int lane = 0; lane < fill[i] && lane < fill[to] && done; lane++)

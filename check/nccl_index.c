@@ -14,7 +14,7 @@ static uint64_t mix (uint64_t x)
 
 static struct nccl_entry *find (struct nccl_entry *e, size_t room, const uint64_t *key)
 {
-    size_t at = mix (key[0] + mix (key[1] + mix (key[2] + 1))) & (room - 1);
+    size_t at = mix (key[0] + mix (key[1] + mix (key[2]))) & (room - 1);
 
     while (e[at].used && memcmp (e[at].key, key, sizeof e[at].key) != 0)
         at = (at + 1) & (room - 1);

@@ -53,8 +53,6 @@ static bool field (const char *text, const char *key, uint64_t *out)
     if (!at)
         return false;
     at += strlen (key);
-    if (!isxdigit ((unsigned char) *at) && *at != '-')
-        return false;
     *out = strtoull (at, &end, strncmp (at, "0x", 2) == 0 ? 16 : 10);
     return end != at;
 }
@@ -207,7 +205,7 @@ static void read_order (struct nccl_reader *x, const struct nccl_origin *o, int 
         order.n++;
     }
     skip_blanks (&s);
-    if (strncmp (s, "...", 3) == 0 && order.n > 0)
+    if (strncmp (s, "...", 3) == 0)
         order.n--;
     else if (*s) {
         not_understood (x);
@@ -363,13 +361,10 @@ static void read_version (struct nccl_reader *x, const char *s)
     struct check_nccl_lines *l = &x->log->lines;
     size_t n = strspn (s, "0123456789.");
     int major = 0, minor = 0;
-    const char *at = s;
 
     if (n < 3 || n >= sizeof l->version[0])
         return;
-    if (take_int (&at, &major) && *at == '.')
-        at++;
-    take_int (&at, &minor);
+    sscanf (s, "%9d.%9d", &major, &minor);
     l->unknown_version |= major != 2 || minor < 4 || minor > 28;
     for (int i = 0; i < l->versions; i++)
         if (strlen (l->version[i]) == n && memcmp (l->version[i], s, n) == 0)
@@ -404,7 +399,7 @@ static void read_message (struct nccl_reader *x, const struct nccl_origin *o,
         if (thread && *thread >= 0)
             x->log->member[*thread].rings = true;
     } else if (take_int (&number, &channels) && take (&number, "coll channels") &&
-               channels > 0 && (m = nccl_member_of (x, o, -1, -1)))
+               (m = nccl_member_of (x, o, -1, -1)))
         m->channels = channels;
 }
 

@@ -6,53 +6,39 @@ Writes FOLDER/RANK.log for every rank, or with files=1 FOLDER/all.log, the proce
 shuffled but each one's in order.
 
     shape=2.21 | 2.4     how that version prints
-    groups=world,tp,dp   communicators, in this order; also pp, pair (neighbouring stages) and ends
-    nodes=n0,n2,n1       the rings' order of nodes (default: of the group's ranks); with / between
-                         orders, of each group of a kind in turn
+    groups=world,tp,dp   communicators, in this order; also pp
+    nodes=n0,n2,n1       the rings' order of nodes (default: of the group's ranks)
     channels=2           rings, each one entering a node at the next of its GPUs
-    inside=P2P/CUMEM  between=NET/IB/0/GDRDMA   transports
-    job=1                number in pids and commIds
     prefix=srun          what the launcher puts before lines
-    graph=0              without the lines of NCCL_DEBUG_SUBSYS=GRAPH
     moved=1              ranks 0 and the last are on each other's hosts
-    reverse=1            communicators other than the world number their ranks backwards
-    late=1               connections come at the first collective, after Init COMPLETE
-    split=1              communicators but the first are split from it, without an id of their own
 """
 import json, os, random, sys
 
 plan = json.load(open(sys.argv[1]))
 folder = sys.argv[2]
-o = dict(shape="2.21", groups="world,dp", nodes="", channels="2", inside="P2P/CUMEM",
-         between="NET/IB/0/GDRDMA", job="1", prefix="", graph="1", moved="", reverse="", late="",
-         split="", files="")
+o = dict(shape="2.21", groups="world,dp", nodes="", channels="2", prefix="", moved="", files="")
 o.update(a.split("=", 1) for a in sys.argv[3:])
-new, job, channels = o["shape"] == "2.21", int(o["job"]), int(o["channels"])
+new, channels = o["shape"] == "2.21", int(o["channels"])
 rank = plan["ranks"]
 host = [r["node"] for r in rank]
 if o["moved"]:
     host[0], host[-1] = host[-1], host[0]
 lines = [[] for _ in rank]
-random.seed(job)
+random.seed(1)
 
 
 def say(r, text):
     prefix = {"srun": f"{r}: ", "mpirun": f"[1,{r}]<stdout>:"}.get(o["prefix"], "")
-    pid = 1000 * job + r
+    pid = 1000 + r
     lines[r].append(f"{prefix}{host[r]}:{pid}:{pid + 50} [{rank[r]['gpu']}] NCCL INFO {text}")
 
 
 def members(kind):
     """The groups of a kind, as lists of ranks."""
-    fixed = {"world": (), "tp": ("cp", "dp", "pp"), "dp": ("tp", "pp"), "pp": ("tp", "cp", "dp"),
-             "pair": ("tp", "cp", "dp"), "ends": ("tp", "cp", "dp")}[kind]
+    fixed = {"world": (), "tp": ("cp", "dp", "pp"), "dp": ("tp", "pp"), "pp": ("tp", "cp", "dp")}[kind]
     groups = {}
     for r in rank:
         groups.setdefault(tuple(r[k] for k in fixed), []).append(r["rank"])
-    if kind == "pair":
-        return [list(two) for g in groups.values() for two in zip(g, g[1:])]
-    if kind == "ends":
-        return [[g[0], g[-1]] for g in groups.values()]
     return [g for g in groups.values() if len(g) > 1]
 
 
@@ -74,10 +60,10 @@ def connect(group, c, a, b):
     at = f"{c:02d}/0" if new else f"{c:02d}"
     ends = f"{a}[{rank[A]['gpu']}] -> {b}[{rank[B]['gpu']}]" if new else f"{a} -> {b}"
     if rank[A]["node"] == rank[B]["node"]:
-        say(A, f"{word} {at} : {a}[{rank[A]['gpu']}] -> {b}[{rank[B]['gpu']}] via {o['inside']}")
+        say(A, f"{word} {at} : {a}[{rank[A]['gpu']}] -> {b}[{rank[B]['gpu']}] via P2P/CUMEM")
     else:
-        say(B, f"{word} {at} : {ends} [receive] via {o['between']}")
-        say(A, f"{word} {at} : {ends} [send] via {o['between']}")
+        say(B, f"{word} {at} : {ends} [receive] via NET/IB/0/GDRDMA")
+        say(A, f"{word} {at} : {ends} [send] via NET/IB/0/GDRDMA")
 
 
 def cut(prefix, order):
@@ -89,12 +75,10 @@ def cut(prefix, order):
     return line if len(line) < 127 else line[:124] + "..."
 
 
-def communicator(number, group, nodes, split):
+def communicator(number, group):
     n = len(group)
-    rings = [ring(group, c, nodes) for c in range(channels)]
-    ident = f"commId 0x{job * 1000 + number:016x}"
-    if o["split"] and number > 1:
-        ident = f"parent 0x{0x5500010:x} splitCount {split[0]} color {split[1]}"
+    rings = [ring(group, c, o["nodes"]) for c in range(channels)]
+    ident = f"commId 0x{1000 + number:016x}"
     what = [f"comm 0x{0x5500000 + 16 * number:x} rank {i} nranks {n} cudaDev {rank[r]['gpu']} nvmlDev "
             f"{rank[r]['gpu']}" for i, r in enumerate(group)]
     for i, r in enumerate(group):
@@ -111,16 +95,12 @@ def communicator(number, group, nodes, split):
             up = order[at - 1] if at else -1
             down = order[at + 1] if at + 1 < n else -1
             trees.append(f"[{c}] {down}/-1/-1->{i}->{up}" if new else f"[{c}] {up}->{i}->{down}/-1/-1")
-            if new and o["graph"] == "1":
+            if new:
                 say(r, f"Ring {c:02d} : {order[at - 1]} -> {i} -> {order[(at + 1) % n]}")
         say(r, "Trees " + " ".join(trees))
-    def connections():
-        for c in range(channels):
-            for i in range(n):
-                connect(group, c, rings[c][i], rings[c][(i + 1) % n])
-
-    if not o["late"]:
-        connections()
+    for c in range(channels):
+        for i in range(n):
+            connect(group, c, rings[c][i], rings[c][(i + 1) % n])
     for i, r in enumerate(group):
         say(r, "Connected all rings")
         say(r, "Connected all trees")
@@ -130,27 +110,21 @@ def communicator(number, group, nodes, split):
             say(r, f"ncclCommInitRankConfig {what[i]} busId 18000 {ident} - Init COMPLETE")
         else:
             say(r, f"{what[i]} - Init COMPLETE")
-    if o["late"]:
-        connections()
 
 
 version = "2.21.5+cuda12.4" if new else "2.4.8+cuda10.1"
 for r in range(len(rank)):
     say(r, "Bootstrap : Using eth0:10.0.0.1<0>")
 lines[0].append(f"NCCL version {version}")
-count = 0
-for at, kind in enumerate(o["groups"].split(",")):
-    for i, g in enumerate(members(kind)):
-        count += 1
-        nodes = o["nodes"].split("/")
-        communicator(count, g[::-1] if o["reverse"] and kind != "world" else g, nodes[i % len(nodes)],
-                     (at, i))
+groups = [g for kind in o["groups"].split(",") for g in members(kind)]
+for number, g in enumerate(groups, 1):
+    communicator(number, g)
 os.makedirs(folder, exist_ok=True)
 if o["files"]:
     order = [r for r in range(len(rank)) for _ in lines[r]]
     random.shuffle(order)
     at = [0] * len(rank)
-    with open(os.path.join(folder, "all.log"), "a") as f:
+    with open(os.path.join(folder, "all.log"), "w") as f:
         for r in order:
             f.write(lines[r][at[r]] + "\n")
             at[r] += 1

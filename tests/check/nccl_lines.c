@@ -12,7 +12,7 @@
     "comm " #COMM " rank " #RANK " nranks " #N " cudaDev 0 commId 0x77 - Init START\n"
 #define DONE(COMM, RANK, N)                                                     \
     "comm " #COMM " rank " #RANK " nranks " #N " cudaDev 0 commId 0x77 - Init " \
-                                               "COMPLETE\n"
+    "COMPLETE\n"
 
 static struct nccl_log found;
 static struct nccl_reader reader;
@@ -367,6 +367,10 @@ static void channels (void **state)
          "n0:1:0 -1/0 | 3 unread"},
         {A START (0x10, 2, 4) A DONE (0x10, 2, 4) A "Channel 00/02 : 0 1 2 3\n",
          "n0:1:0 2/4 comm 10 id 77 done | 1 unplaced"},
+        {A START (0x10, 0, 4) A DONE (0x10, 0, 4) A START (0x20, 1, 4) A DONE (0x20, 1, 4)
+             A "Channel 00/02 : 1 0\n",
+         "n0:1:0 0/4 comm 10 id 77 done order0:1,0; n0:1:0 1/4 comm 20 id 77 after 0 "
+         "done"},
         /* a rank between its neighbours: what follows it */
         {A START (0x10, 2, 4) A "Ring 00 : 1 -> 2 -> 3\n" A "Ring 63 : 3 -> 2 -> 1\n",
          "n0:1:0 2/4 comm 10 id 77 ring0:2>3 ring63:2>1"},
@@ -406,6 +410,8 @@ static void connections (void **state)
          "Channel 00/0 : 0 -> 1 via P2P\n" A "Channel 00/1 : 0 -> 1 via P2P\n" A
          "Connected all rings\n" A "Channel 00/0 : 0 -> 2 via P2P\n",
          "n0:1:0 0/4 comm 10 id 77 rings ringlink0:0>1,p2p link0:0>1,p2p link0:0>2,p2p"},
+        {A START (0x10, 0, 4) A "Channel 00/0 : 0[0]->1[1] via P2P\n",
+         "n0:1:0 0/4 comm 10 id 77 ringlink0:0>1,p2p"},
         {A START (0x10, 0, 4) A DONE (0x10, 0, 4) A "Channel 00/0 : 0 -> 1 via P2P\n",
          "n0:1:0 0/4 comm 10 id 77 done link0:0>1,p2p"},
         {A START (0x10, 0, 4) A "Channel 00/0 : 0 -> 1\n" A

@@ -98,6 +98,40 @@ static void closed_forms (void **state)
     }
 }
 
+/* All-reduces between shards go by the algorithm that is fastest for what one shard has. */
+static void algorithms (void **state)
+{
+    const struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
+                                     .between_bytes_per_s = 10e9,
+                                     .latency_s = 3 * 2e-3,
+                                     .nodes = 4};
+    int n[8] = {0};
+    (void) state;
+
+    for (int vocab = 1000; vocab < 4000000; vocab += vocab / 8) {
+        struct setting s = setting_of (2, 2);
+        struct workload_stage held = workload_all_layers (&s.model);
+        struct costmodel_volume v, between;
+        enum workload_all_reduce by;
+
+        s.profile.time.all_reduce = ALL_REDUCE_AUTO;
+        topology_cluster_destroy (s.cluster);
+        s.cluster = cluster_of ("4x2 a100-sxm4-80g intra:100 inter:10 inter-us:2000");
+        s.model.vocab = vocab;
+        s.model.hidden = s.model.ffn = 64;
+        held.embedding = held.head = true;
+        costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+        between = costmodel_copy_volume (&v);
+        by = costmodel_sync_by (&s.profile, &r, 4, &between,
+                                workload_stage_params (&s.model, &s.config, &held).dense /
+                                    2);
+        assert_int_equal (estimate_of (&s, in_order).dp_by, by);
+        n[by]++;
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (n[ALL_REDUCE_TREE] > 0 && n[ALL_REDUCE_RING] > 0);
+}
+
 /* Members of a group on two nodes, and those with the same shards on one: what crosses is more. */
 static void across_nodes (void **state)
 {
@@ -137,7 +171,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (over_all_ranks), cmocka_unit_test (closed_forms),
-        cmocka_unit_test (across_nodes), cmocka_unit_test (memory_of_ranks)};
+        cmocka_unit_test (algorithms), cmocka_unit_test (across_nodes),
+        cmocka_unit_test (memory_of_ranks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -157,6 +157,9 @@ static void which_group (void **state)
     assert_int_equal (kind (NCCL_KIND_PP)->planned, 6);
     assert_int_equal (kind (NCCL_KIND_WORLD)->planned, 1);
     assert_int_equal (kind (NCCL_KIND_CP)->planned, 0);
+    say_from ("x0", 0, 50, "comm 0x9 rank 0 nranks 2 commId 0x9 - Init START");
+    check (); /* one of nobody */
+    assert_int_equal (found.other, 1);
     counts (NCCL_KIND_TP, 1, 0, 0, 0, 0);
     is_said ("nccl ranks", CHECK_NOTE, "2 of 12 ranks are known");
 }
@@ -310,11 +313,15 @@ static void two_jobs (void **state)
     is_said ("nccl jobs", CHECK_NOTE, "2 jobs or starts: up to 2 processes");
     /* With the same name they cannot be told apart. */
     comm ((struct comm){.ranks = "0 1 2 3", .name = "commId 0x1"});
+    comm ((struct comm){.ranks = "0 1 2 3", .name = "commId 0x4", .silent = 14});
     check ();
     assert_int_equal (found.ambiguous, 1);
+    comm ((struct comm){.ranks = "0 1 2 3", .name = "commId 0x4", .silent = 14});
+    check ();
+    assert_int_equal (found.ambiguous, 2);
     assert_int_equal (found.other, 0);
     counts (NCCL_KIND_SYNC, 2, 0, 1, 2, 1);
-    is_said ("nccl gaps", CHECK_NOTE, "1 cannot be told apart");
+    is_said ("nccl gaps", CHECK_NOTE, "2 cannot be told apart");
 }
 
 /* One rank of the plan in two places of a communicator. */
@@ -381,6 +388,8 @@ static void splits (void **state)
  * so. */
 static void without_names (void **state)
 {
+    /* of ranks that it does not have */
+    static const char *const stray[] = {"2 -> 0", "0 -> 2", "-1 -> 0", "0 -> -1"};
     static const struct {
         const char *ranks, *inside, *between;
         int tp, dp, ambiguous;
@@ -410,6 +419,8 @@ static void without_names (void **state)
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (2, 1, 2, 1), NULL);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         comm ((struct comm){.ranks = "0 1 2 3"});
+        for (size_t k = 0; k < sizeof stray / sizeof *stray; k++)
+            say (0, "Ring 00 : %s via P2P", stray[k]);
         comm ((struct comm){.ranks = t[i].ranks,
                             .links = "0 1",
                             .inside = t[i].inside,

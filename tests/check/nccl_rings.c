@@ -267,7 +267,7 @@ static void trees (void **state)
         forget ();
     }
     comm ((struct comm){
-        .ranks = ALL6, .name = "commId 0x1", .edges = ALL6, .trees = "1>0 2>1"});
+        .ranks = ALL6, .name = "commId 0x1", .orders = ALL6, .trees = "2>1 1>0"});
     check ();
     assert_int_equal (w->tree_hops, 1);
     link_is (&w->tree, 2, 1, 40);
@@ -314,6 +314,14 @@ static void slow_trees (void **state)
         is_said ("nccl trees", t[i].verdict, t[i].says);
         forget ();
     }
+    end (NULL);
+    make_plan ("2x1 h100-sxm5-80g inter:20", config_of (1, 1, 2, 1), NULL);
+    plan.p.config.zero = 0;
+    plan.profile.time.all_reduce = ALL_REDUCE_TREE;
+    comm ((struct comm){
+        .ranks = "0 1", .name = "commId 0x1", .edges = "0 1", .trees = "1>0"});
+    check ();
+    is_said ("nccl trees", CHECK_OK, "slowest n1 -> n0, 20 GB/s (priced: n0 -> n1, 20");
 }
 
 /* ---- prices ---- */
@@ -362,6 +370,8 @@ static void priced_kinds (void **state)
         comm ((struct comm){.ranks = "0 1", .name = "commId 0x1", .edges = "0 1"});
         comm ((struct comm){
             .ranks = "0 2 4 6", .name = "commId 0x2", .edges = "0 1 2 3/1 0 3 2"});
+        comm ((struct comm){
+            .ranks = "1 3 5 7", .name = "commId 0x5", .edges = "0 1 2 3/1 0 3 2"});
         comm ((struct comm){.ranks = "0 8", .name = "commId 0x3", .edges = "0 1"});
         comm ((struct comm){.ranks = "2 3", .name = "commId 0x4"});
         check ();
@@ -373,7 +383,7 @@ static void priced_kinds (void **state)
         assert_true (isnan (kind (NCCL_KIND_PP)->worst.laid_s));
         counts (NCCL_KIND_PP, 1, 0, 0, 1, 0);
         is_said ("nccl rings", CHECK_NOTE,
-                 "2 groups ring from node to node as priced; 1 could");
+                 "3 groups ring from node to node as priced; 1 could");
         is_said ("nccl cost", CHECK_OK, hybrid ? "tp +0 s, if" : "tp +0 s, dp +0 s, if");
         is_said ("nccl channels", CHECK_OK,
                  "dp, from rank 0: 2 channels, at least 2 lanes");
@@ -435,6 +445,13 @@ static void ways (void **state)
     is_said ("nccl memory", CHECK_NOTE, "inside by shared memory, not P2P: n0, n1");
     is_said ("nccl GPUDirect", CHECK_NOTE, "no GPUDirect on: n0, n1");
     not_said ("nccl network");
+    forget ();
+    comm ((struct comm){
+        .ranks = ALL6, .name = "commId 0x1", .links = ALL6, .between = "NET/Socket/0"});
+    check ();
+    is_said ("nccl sockets", CHECK_NOTE, "n0 to n1, n1 to n2, n2 to n0");
+    for (int i = 0; i < report.n; i++)
+        assert_null (strstr (report.item[i].text, " more"));
 }
 
 /* Each of the findings alone, and whose fault it is. */

@@ -689,7 +689,7 @@ static void stages (void **state)
     CLOSE (t.weight_s, 11.5, 1e-12);
     held.embedding = held.head = true;
     c.recompute = RECOMPUTE_FULL;
-    for (c.recompute_layers = 0; c.recompute_layers <= 6; c.recompute_layers += 2) {
+    for (c.recompute_layers = 0; c.recompute_layers <= 6; c.recompute_layers++) {
         double again = c.recompute_layers == 0 || c.recompute_layers > 5
                            ? 1
                            : c.recompute_layers / 5.0;

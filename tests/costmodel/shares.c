@@ -1,0 +1,169 @@
+/* Links that groups of ranks share, and that what they send takes from what would hide. */
+#include "tests/lib/clusters.h"
+
+static struct setting setting_of (const char *cluster, int layers, int tp, int pp, int dp)
+{
+    struct setting s = small_job_as (cluster_of (cluster), layers, 1024, 16 * dp,
+                                     config_of (tp, pp, dp, 1));
+
+    /* Nothing hidden, nothing in pieces: what the formulas below say. */
+    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
+    s.profile.time.link_out = s.profile.time.send_link = 1;
+    return s;
+}
+
+static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+
+    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
+    return e;
+}
+
+static const int in_order[] = {0, 1, 2, 3, 4, 5, 6, 7};
+
+/* Groups that run through the same nodes share them wherever they stand among others: three of the
+ * four data-parallel groups do, the second does not. */
+static void groups_of_a_kind (void **state)
+{
+    static const int gpu[] = {0, 6, 1, 2, 3, 7, 4, 5};
+    static const char *const line[] = {
+        "2x3 a100-sxm4-80g inter:9 node:9 + 2x1 a100-sxm4-80g inter:9 node:90",
+        "2x3 a100-sxm4-80g inter:3 + 2x1 a100-sxm4-80g inter:9"};
+    double dp_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = setting_of (line[i], 4, 4, 1, 2);
+
+        dp_s[i] = estimate_of (&s, gpu).part.dp_s;
+        topology_cluster_destroy (s.cluster);
+    }
+    CLOSE (dp_s[0], dp_s[1], 1e-9);
+}
+
+/* Tensor-parallel groups of both replicas that leave a node share its way out, however many of
+ * their ranks are on it. */
+static void tensor_groups_share (void **state)
+{
+    static const struct {
+        const char *shared, *alone; /* where links are as fast as the shares */
+        int tp, gpu[8];
+    } t[] = {
+        {"2x2 a100-sxm4-80g intra:100 inter:10 node:10",
+         "2x2 a100-sxm4-80g intra:100 inter:5",
+         2,
+         {0, 2, 1, 3}},
+        {"2x4 a100-sxm4-80g intra:100 inter:10 node:10",
+         "2x4 a100-sxm4-80g intra:100 inter:2.5",
+         4,
+         {0, 1, 4, 5, 2, 3, 6, 7}},
+        {"2x4 a100-sxm4-80g intra:100 inter:10 node:10", /* the other is inside its node */
+         "2x4 a100-sxm4-80g intra:100 inter:10",
+         2,
+         {0, 4, 1, 2}}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        double tp_s[2];
+
+        for (int k = 0; k < 2; k++) {
+            struct setting s =
+                setting_of (k ? t[i].alone : t[i].shared, 4, t[i].tp, 1, 2);
+
+            tp_s[k] = estimate_of (&s, t[i].gpu).part.tp_s;
+            topology_cluster_destroy (s.cluster);
+        }
+        CLOSE (tp_s[0], tp_s[1], 1e-9);
+    }
+}
+
+/* Rings of keys and values of all tensor-parallel ranks leave a node together: four share
+ * what one has alone. */
+static void context_rings_share (void **state)
+{
+    static const char *const line[] = {"2x4 a100-sxm4-80g intra:1000 inter:1",
+                                       "2x4 a100-sxm4-80g intra:1000 inter:1 node:1"};
+    struct costmodel_volume v;
+    double cp_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = setting_of (line[i], 4, 4, 1, 1);
+
+        s.config.deg.cp = 2;
+        cp_s[i] = estimate_of (&s, in_order).part.cp_s;
+        costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+        topology_cluster_destroy (s.cluster);
+    }
+    /* 16 micro-batches, 4 layers, one step forward and twice the bytes back. */
+    CLOSE (cp_s[1] - cp_s[0], 16 * 4 * 3 * v.cp_bytes * (4 / 1e9 - 1 / 1e9), 1e-9);
+}
+
+/* Nothing hides under steps of the context-parallel ring that go over the same links, not even where
+ * these hide under attention. */
+static void context_takes_links (void **state)
+{
+    (void) state;
+
+    for (int same = 0; same < 2; same++) {
+        struct setting s = setting_of (same ? "8x1 a100-sxm4-80g inter:50 inter-us:20"
+                                            : "2x4 a100-sxm4-80g intra:50 inter:10",
+                                       4, 1, 1, 2);
+        struct costmodel_estimate bare, e;
+        struct costmodel_volume v;
+        double busy;
+
+        s.config.deg.cp = 4;
+        costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+        busy = 4 * 3 *
+               (costmodel_cp_hop_s (&s.profile, v.cp_bytes, 50e9, 20e-6) +
+                costmodel_cp_hop_s (&s.profile, v.cp_back_bytes, 50e9, 20e-6));
+        bare = estimate_of (&s, in_order);
+        s.profile.time.dp_overlap = .02;
+        e = estimate_of (&s, in_order);
+        CLOSE (bare.part.dp_s - e.part.dp_s,
+               .02 * ((bare.part.compute_s + bare.part.cp_s) / 16 - same * busy), 1e-9);
+        assert_true (!same || busy > bare.part.cp_s / 16);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* Gradients hide under compute, and under tensor parallelism only where that takes other
+ * links than they do. */
+static void hides_under_other_links (void **state)
+{
+    static const struct {
+        const char *cluster;
+        int gpu[4];
+        bool same; /* both between nodes, or both inside one */
+    } t[] = {{"2x2 a100-sxm4-80g intra:100 inter:10", {0, 1, 2, 3}, false},
+             {"2x2 a100-sxm4-80g intra:100 inter:10", {0, 2, 1, 3}, false},
+             {"4x1 a100-sxm4-80g inter:10", {0, 1, 2, 3}, true},
+             {"1x4 a100-sxm4-80g intra:100", {0, 1, 2, 3}, true}};
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        struct setting s = setting_of (t[i].cluster, 4, 2, 1, 2);
+        struct costmodel_estimate bare = estimate_of (&s, t[i].gpu), e;
+
+        s.profile.time.dp_overlap = .02;
+        e = estimate_of (&s, t[i].gpu);
+        assert_true (bare.part.tp_s > 0 && e.part.dp_s > 0);
+        CLOSE (bare.part.dp_s - e.part.dp_s,
+               .02 * (bare.part.compute_s + (t[i].same ? 0 : bare.part.tp_s)) / 16, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (groups_of_a_kind), cmocka_unit_test (tensor_groups_share),
+        cmocka_unit_test (context_rings_share), cmocka_unit_test (context_takes_links),
+        cmocka_unit_test (hides_under_other_links)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -350,10 +350,11 @@ static void replicas (void **state)
     for (int d = 0; d < 2; d++) {
         struct seen seen = {{0}, {0}};
         struct costmodel_watch watch = {see, &seen};
-        struct costmodel_tail tail[4];
+        struct costmodel_tail tail[5] = {[4] = {.sync_s = -1}};
         struct error err = {""};
 
         ok (costmodel_watch_replica (&p, in_order, d, &watch, tail, &err), &err);
+        assert_true (tail[4].sync_s == -1);
         for (int k = 0; k < 4; k++) {
             assert_int_equal (seen.n[k], 2 * 8);
             step = fmax (step, seen.end_s[k] + tail[k].sync_s + tail[k].optimizer_s);
@@ -430,14 +431,40 @@ static void published (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Of several tensor-parallel ranks' gradients the slowest count, whichever rank's they are. */
+static void published_ranks (void **state)
+{
+    static const int slow[][4] = {{0, 2, 1, 3}, {2, 0, 3, 1}};
+    (void) state;
+
+    for (int k = 0; k < 4; k++) {
+        struct setting s = small_job_as (
+            cluster_of ("2x1 a100-sxm4-80g inter:5 + 2x1 a100-sxm4-80g inter:10"), 8,
+            1024, 16, config_of (2, 1, 2, 1));
+        struct costmodel_problem p = problem_of (&s);
+        struct costmodel_estimate mixed, fast;
+        struct error err = {""};
+
+        p.kind = k < 2 ? COSTMODEL_PIPETTE : COSTMODEL_AMP;
+        ok (costmodel_estimate (&p, slow[k % 2], true, &mixed, &err), &err);
+        topology_cluster_destroy (s.cluster);
+        p.cluster = s.cluster = cluster_of ("4x1 a100-sxm4-80g inter:10");
+        ok (costmodel_estimate (&p, slow[k % 2], true, &fast, &err), &err);
+        assert_true (fast.part.dp_s > 0);
+        CLOSE (mixed.part.dp_s, 2 * fast.part.dp_s, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (binding),         cmocka_unit_test (slow_links),
         cmocka_unit_test (estimated),       cmocka_unit_test (trace),
         cmocka_unit_test (sharing),         cmocka_unit_test (published),
-        cmocka_unit_test (replicas),        cmocka_unit_test (words),
-        cmocka_unit_test (traces_too_long), cmocka_unit_test (document)};
+        cmocka_unit_test (published_ranks), cmocka_unit_test (replicas),
+        cmocka_unit_test (words),           cmocka_unit_test (traces_too_long),
+        cmocka_unit_test (document)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -535,10 +535,12 @@ static void whole_gradients (void **state)
         if (zero == 3)
             CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
     }
-    /* Experts are over as many ranks as hold the same ones. */
-    for (int whole = 0; whole < 2; whole++) {
-        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+    /* Experts are over as many ranks as hold the same ones; a layer has those that its ranks hold. */
+    for (int i = 0; i < 4; i++) {
+        int whole = i & 1, tp = i & 2 ? 2 : 1;
+        struct stage s = stage_with ("mixtral-8x7b", tp, false);
         struct workload_stage_params n;
+        struct memest_stage out;
 
         s.held = (struct workload_stage){.expert = 2};
         s.c.deg.dp = 6;
@@ -546,8 +548,10 @@ static void whole_gradients (void **state)
         s.c.zero = 3;
         s.p.whole_gradients = whole;
         n = workload_stage_params (&s.m, &s.c, &s.held);
-        CLOSE (memory_of (&s).gradients_bytes,
+        out = memory_of (&s);
+        CLOSE (out.gradients_bytes,
                4 * (whole ? n.dense + n.expert : n.dense / 6 + n.expert / 3), 1e-12);
+        CLOSE (out.buffers_bytes, 2 * (2 + 1) * (n.dense + n.expert) / 2, 1e-9);
     }
 }
 

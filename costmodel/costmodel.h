@@ -183,13 +183,14 @@ struct costmodel_volume {
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    double dp_last_bytes; /* of these, what a stage reduces after its last backward alone:
-                           under ZeRO 2 and 3 beside a pipeline */
+    double dp_bare_bytes; /* of these, what has no compute beside it: gradients that a stage
+                           reduces after its last backward alone, weights that are gathered
+                           when the step is done */
     int dp_phases;        /* how many reduce-scatters and all-gathers, or all-reduces */
     bool dp_all_reduce;   /* all-reduces instead */
     /* Of groups that hold the same shards (workload_copy_group), per parameter of a shard: the
      * payload of all all-reduces of a step between them, and how many these are. */
-    double copy_bytes;
+    double copy_bytes, copy_bare_bytes;
     int copy_phases;
     double tied_bytes; /* all-reduce between first and last stage, tied embeddings */
 };
@@ -203,7 +204,10 @@ static inline struct costmodel_volume
 costmodel_copy_volume (const struct costmodel_volume *v)
 {
     return (struct costmodel_volume){
-        .dp_bytes = v->copy_bytes, .dp_phases = v->copy_phases, .dp_all_reduce = true};
+        .dp_bytes = v->copy_bytes,
+        .dp_bare_bytes = v->copy_bare_bytes,
+        .dp_phases = v->copy_phases,
+        .dp_all_reduce = true};
 }
 
 /** Chance that a token visits at least one of `held` consecutive experts, routing being

@@ -290,12 +290,14 @@ void change_flow_shares (const struct terms *t, const int *src, const int *dst,
 int sends_price (const struct terms *t, const int *src, const int *dst, bool tied,
                  const int *share, const int *share_in, double *there, double *back);
 
-/** Seconds of a stage's gradient and weight synchronisation over data parallelism.
- *  INFINITY when a link has no price.
- *
- *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
-double sync_price (const struct terms *t, int stage, const int *slot_node,
-                   int *unmeasured);
+/** Seconds of a stage's gradient and weight synchronisation over data parallelism, and of these
+ *  what nothing hides.  INFINITY when a link has no price. */
+struct sync_time {
+    double s, bare_s;
+};
+/** @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
+struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
+                             int *unmeasured);
 
 /** Fill t->scratch->share with a stage's data-parallel groups of a kind, as sync_price does,
  *  until clear_shares. */
@@ -308,7 +310,7 @@ enum workload_all_reduce sync_by (const struct terms *t, int stage);
 /** What of its synchronisation a stage waits for, beside its slowest slot: it hides under
  *  what the slowest slot does while no slot takes links of the kind that it needs.
  *  @param slot  as stage_price leaves it */
-double exposed_price (const struct terms *t, int stage, double sync_s,
+double exposed_price (const struct terms *t, int stage, struct sync_time sync,
                       const struct slot_time *slot, int apart);
 
 /** Seconds of the optimiser on a stage: its slowest GPU. */

@@ -73,11 +73,11 @@ double costmodel_sync_bare (const struct workload_profile *p,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int layers)
 {
-    if (p->compute_of_type && c->zero == 3 && c->deg.pp == 1)
+    if (p->compute_of_type && workload_gathers_by_layer (c, p) && c->deg.pp == 1)
         return 1.0 / fmax (1.0, layers);
     if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
         return 1.0 / c->deg.vpp;
-    return v->dp_last_bytes > 0.0 ? v->dp_last_bytes / v->dp_bytes : 0.0;
+    return v->dp_bare_bytes > 0.0 ? v->dp_bare_bytes / v->dp_bytes : 0.0;
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

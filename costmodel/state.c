@@ -270,9 +270,10 @@ static void reprice_tail (struct costmodel_state *s, int stage)
     if (is_published (s)) {
         end->sync_s = published_sync_s (t, stage, &unmeasured);
     } else {
-        double sync_s = sync_price (t, stage, s->slot_node + stage * t->dp, &unmeasured);
+        struct sync_time sync =
+            sync_price (t, stage, s->slot_node + stage * t->dp, &unmeasured);
 
-        end->sync_s = exposed_price (t, stage, sync_s, &s->r.slot[stage], t->pp);
+        end->sync_s = exposed_price (t, stage, sync, &s->r.slot[stage], t->pp);
         end->optimizer_s = optimizer_price (t, stage);
     }
     s->unmeasured += unmeasured - end->sync_unmeasured;

@@ -626,8 +626,16 @@ static double ring_price (const struct terms *t, struct members row, int rows,
     return worst;
 }
 
-double sync_price (const struct terms *t, int stage, const int *slot_node,
-                   int *unmeasured)
+/* Of a stage's traffic of that kind, what nothing hides. */
+static double bare_part (const struct terms *t, int stage,
+                         const struct costmodel_volume *v)
+{
+    return costmodel_sync_bare (t->problem.profile, t->problem.config, v,
+                                t->problem.layers[stage]);
+}
+
+struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
+                             int *unmeasured)
 {
     const struct workload_config *c = t->problem.config;
     const int *gpu = slot_gpus (t, stage, 0);
@@ -638,7 +646,7 @@ double sync_price (const struct terms *t, int stage, const int *slot_node,
     const struct workload_stage_params *params = &t->params[stage];
     struct costmodel_volume between = costmodel_copy_volume (&t->volume);
     bool reduced = between.dp_phases > 0, routed = params->expert > 0;
-    double time;
+    double time, copied = 0.0;
 
     *unmeasured = 0;
     dense.node = t->cp == 1 ? slot_node : NULL;
@@ -646,11 +654,13 @@ double sync_price (const struct terms *t, int stage, const int *slot_node,
     if (routed)
         time += ring_price (t, experts, copies.n, &t->volume, params->expert, unmeasured);
     if (reduced)
-        time += ring_price (t, copies, 1, &between, params->dense / dense.n, unmeasured);
+        copied = ring_price (t, copies, 1, &between, params->dense / dense.n, unmeasured);
     if (reduced && routed)
-        time +=
+        copied +=
             ring_price (t, copies, 1, &between, params->expert / experts.n, unmeasured);
-    return time;
+    return (struct sync_time){time + copied,
+                              time * bare_part (t, stage, &t->volume) +
+                                  copied * bare_part (t, stage, &between)};
 }
 
 void share_sync (const struct terms *t, int stage, enum workload_group_kind kind)
@@ -692,7 +702,7 @@ static bool sync_leaves_node (const struct terms *t, int stage)
     return false;
 }
 
-double exposed_price (const struct terms *t, int stage, double sync_s,
+double exposed_price (const struct terms *t, int stage, struct sync_time sync,
                       const struct slot_time *slot, int apart)
 {
     double times =
@@ -705,10 +715,9 @@ double exposed_price (const struct terms *t, int stage, double sync_s,
         under = larger (under, slot->fwd_s + slot->back_s);
         busy = larger (busy, slot->busy_s[leaves]);
     }
-    return fmax (costmodel_exposed_s (t->problem.profile, sync_s,
+    return fmax (costmodel_exposed_s (t->problem.profile, sync.s,
                                       times * fmax (0.0, under - busy)),
-                 sync_s * costmodel_sync_bare (t->problem.profile, t->problem.config,
-                                               &t->volume, t->problem.layers[stage]));
+                 sync.bare_s);
 }
 
 double optimizer_price (const struct terms *t, int stage)

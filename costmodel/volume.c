@@ -84,43 +84,52 @@ double costmodel_gate_operations (const struct workload_model *m,
                : 0;
 }
 
+/* Weights gathered layer by layer: for every forward and backward, or, where they stay between the
+ * two, until gradients are reduced; once beside a pipeline (torchtitan's fsdp.py: not resharded after
+ * forward). */
+static void layers_volume (const struct workload_config *c, int layers, int micro,
+                           int reduces, double gradient, double weight,
+                           struct costmodel_volume *v)
+{
+    int gathers = c->deg.pp > 1 ? 1 : c->zero == 2 ? reduces : 2 * micro;
+
+    v->dp_bytes = reduces * gradient + gathers * weight;
+    v->dp_phases = (reduces + gathers) * layers;
+}
+
 /* @param micro    micro-batches, which gather weights under ZeRO 3
  *  @param reduces  how often gradients are reduced under ZeRO 2 and 3
  *  @param times    that groups with the same shards reduce gradients with each other */
-static void dp_volume (const struct workload_config *c, int layers, int micro,
-                       int reduces, int times, double gradient, double weight,
-                       bool reduced_whole, struct costmodel_volume *v)
+static void dp_volume (const struct workload_config *c, const struct workload_profile *p,
+                       int layers, int micro, int reduces, int times, double gradient,
+                       double weight, struct costmodel_volume *v)
 {
-    switch (c->zero) {
-    case 0:
+    bool reduced_whole = p->time.all_reduced_gradients;
+    bool by_layer = workload_gathers_by_layer (c, p);
+    double late = c->deg.pp > 1 && c->zero >= 2 ? 1.0 : 0.0;
+
+    if (c->zero == 0) {
         v->dp_bytes = gradient;
         v->dp_phases = 1;
         v->dp_all_reduce = true;
         return;
-    case 1: /* an all-reduce is a reduce-scatter and an all-gather */
-        v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
-        v->dp_phases = reduced_whole ? 3 : 2;
-        break;
-    case 2:
+    }
+    if (by_layer) {
+        layers_volume (c, layers, micro, reduces, gradient, weight, v);
+    } else if (c->zero == 2) {
         v->dp_bytes = reduces * gradient + weight;
         v->dp_phases = reduces + 1;
-        break;
-    default: {
-        /* And weights are gathered for every forward and backward, layer by layer; beside a
-         * pipeline they stay gathered (torchtitan's fsdp.py: not resharded after forward). */
-        int gathers = c->deg.pp > 1 ? 1 : 2 * micro;
-
-        v->dp_bytes = reduces * gradient + gathers * weight;
-        v->dp_phases = (reduces + gathers) * layers;
-        break;
+    } else { /* an all-reduce is a reduce-scatter and an all-gather */
+        v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
+        v->dp_phases = reduced_whole ? 3 : 2;
     }
-    }
-    if (c->deg.pp > 1 && c->zero >= 2)
-        v->dp_last_bytes = gradient;
+    v->dp_bare_bytes =
+        late * gradient + (p->gathers_at_step && !by_layer ? weight : 0.0);
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;
     v->copy_bytes = times * gradient;
-    v->copy_phases = times * (c->zero == 3 ? layers : 1);
+    v->copy_bare_bytes = late * v->copy_bytes;
+    v->copy_phases = times * (by_layer ? layers : 1);
 }
 
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
@@ -146,14 +155,13 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;
     bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
 
-    if (!j->lora || c->zero == 3)
-        dp_volume (c, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,
+    if (!j->lora || workload_gathers_by_layer (c, p))
+        dp_volume (c, p, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,
                    p->copies_once ? 1 : reduces,
                    j->lora   ? 0.0
                    : in_fp32 ? 4.0
                              : p->memory.gradient_bytes,
-                   j->lora && j->frozen_bytes > 0.0 ? j->frozen_bytes : element,
-                   p->time.all_reduced_gradients, &v);
+                   j->lora && j->frozen_bytes > 0.0 ? j->frozen_bytes : element, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
         v.tied_bytes = p->memory.gradient_bytes * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;

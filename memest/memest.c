@@ -230,10 +230,13 @@ static double logit_bytes (const struct memest_shape *w)
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
-/* Weights gathered at once under ZeRO 3, and the gradients of the largest unit before they
- * are reduced.  Units are layers, of which the next one is fetched ahead, and what is in
+/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and the
+ * gradients of the largest unit before they are reduced, or summed with those that are whole: that is
+ * another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat parameter
+ * autograd's own sum).  Units are layers, of which the next one is fetched ahead, and what is in
  * none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a pipeline all
- * stay gathered from the first forward to the last backward. */
+ * stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's are the
+ * gathered ones, and their shard is beyond it. */
 static double layer_weights (const void *about, unsigned parts)
 {
     const struct memest_problem *p = about;
@@ -277,17 +280,20 @@ static double gathered_weights (const struct memest_problem *p,
     struct workload_stage_params all = workload_stage_params (p->model, p->config, held);
     double root = workload_stage_params (p->model, p->config, &ends).dense;
     double layer, dense, packed = is_packed (p) ? p->job->frozen_bytes / 2.0 : 1.0;
-    double layers = all.dense + all.expert - root;
+    double layers = all.dense + all.expert - root, unit;
 
     /* Those with experts are the larger ones, unless kinds differ in more. */
     workload_class_sum (p->model, held, true, layer_weights, p, &layer);
     workload_class_sum (p->model, held, false, layer_weights, p, &dense);
     if (held->expert == 0 || workload_kinds_told (held))
         layer = fmax (layer, dense);
+    unit = p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root);
+    if (p->config->zero == 2)
+        return all.dense / workload_dense_shards (p->config) +
+               all.expert / workload_expert_shards (p->config) + unit;
     if (p->config->deg.pp == 1)
         layers = 2.0 * layer;
-    return packed * layers + root +
-           (p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root));
+    return packed * layers + root + unit;
 }
 
 static double buffer_bytes (const struct memest_shape *w,
@@ -303,7 +309,7 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    if (c->zero == 3)
+    if (workload_gathers_by_layer (c, w->p->profile))
         bytes += weight_bytes * gathered_weights (w->p, held);
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);

@@ -144,6 +144,8 @@ static const struct {
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"zero_always", offsetof (struct workload_profile, zero_always)},
+    {"gathers_by_layer", offsetof (struct workload_profile, gathers_by_layer)},
+    {"gathers_at_step", offsetof (struct workload_profile, gathers_at_step)},
     {"copies_reduced_once", offsetof (struct workload_profile, copies_once)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},

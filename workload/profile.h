@@ -121,6 +121,10 @@ struct workload_profile {
     bool
         copies_once; /* such groups reduce gradients with each other once a step, not after
                          every micro-batch that is reduced inside them */
+    bool gathers_by_layer; /* under ZeRO 2 as under 3: in every forward pass, until gradients are
+                              reduced (FSDP) */
+    bool gathers_at_step; /* under ZeRO 1 and 2 weights are gathered when the step is done, before
+                             anything else runs */
     unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
@@ -262,6 +266,13 @@ double workload_expert_capacity (const struct workload_profile *p);
  *  for it (workload_schedule_rules.joined). */
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
+
+/** Are weights gathered layer by layer? */
+static inline bool workload_gathers_by_layer (const struct workload_config *c,
+                                              const struct workload_profile *p)
+{
+    return c->zero == 3 || (c->zero == 2 && p->gathers_by_layer);
+}
 
 /** Are gradients under ZeRO 2 and 3 summed whole, and reduced after the last micro-batch?
  *

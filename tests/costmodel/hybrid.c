@@ -36,6 +36,7 @@ static struct setting setting_of (int zero, int shard)
         1024, 16, config_of (1, 1, 8, 1));
 
     s.profile = profile_of ("fsdp");
+    s.profile.gathers_by_layer = false;
     s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
     s.profile.time.link_out = s.profile.time.send_link = 1;
     s.profile.time.all_reduce = ALL_REDUCE_RING;
@@ -132,6 +133,33 @@ static void algorithms (void **state)
     assert_true (n[ALL_REDUCE_TREE] > 0 && n[ALL_REDUCE_RING] > 0);
 }
 
+/* Beside a pipeline nothing hides gradients, neither in shards nor between groups with the same ones;
+ * gathered weights hide. */
+static void bare_beside_pipeline (void **state)
+{
+    (void) state;
+
+    for (int hides = 0; hides < 2; hides++) {
+        struct setting s = setting_of (3, 2);
+        double gradient = s.profile.memory.gradient_bytes, link = s.profile.time.link,
+               start = s.profile.time.collective_s, params, inside, between;
+        struct workload_stage held;
+
+        s.config.deg.dp = 4;
+        s.config.deg.pp = 2;
+        workload_layers_even (4, 2, s.layers);
+        s.profile.time.dp_overlap = hides ? 1e6 : 0;
+        s.profile.time.overlap_slowdown = 0;
+        held = workload_stage_of (&s.model, &s.config, s.layers, 0);
+        params = workload_stage_params (&s.model, &s.config, &held).dense;
+        inside = 2 * 2 * (start + 8e-6) + (2 + gradient) * params / 2 / (100e9 * link);
+        between = 2 * (start + 2 * 12e-6) + gradient * params / 2 / (10e9 * link);
+        CLOSE (estimate_of (&s, in_order).part.dp_s,
+               inside * (hides ? gradient / (gradient + 2) : 1) + between, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Members of a group on two nodes, and those with the same shards on one: what crosses is more. */
 static void across_nodes (void **state)
 {
@@ -171,8 +199,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (over_all_ranks), cmocka_unit_test (closed_forms),
-        cmocka_unit_test (algorithms), cmocka_unit_test (across_nodes),
-        cmocka_unit_test (memory_of_ranks)};
+        cmocka_unit_test (algorithms),     cmocka_unit_test (bare_beside_pipeline),
+        cmocka_unit_test (across_nodes),   cmocka_unit_test (memory_of_ranks)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

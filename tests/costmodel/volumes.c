@@ -88,13 +88,23 @@ static void gradients (void **state)
         s.profile.time.all_reduced_gradients = t[i].whole;
         v = volume_of (&s);
         CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
-        assert_true (v.dp_last_bytes == (t[i].zero >= 2 && t[i].pp > 1 ? 4 : 0));
+        assert_true (v.dp_bare_bytes == (t[i].zero >= 2 && t[i].pp > 1 ? 4 : 0));
         assert_int_equal (v.dp_all_reduce, t[i].zero == 0);
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
         assert_true (v.copy_phases == 0);
     }
+    s.config.zero = 2; /* weights at the step, or for every sum of gradients */
     s.config.deg.pp = 1;
+    s.profile.gathers_at_step = true;
+    assert_true (volume_of (&s).dp_bare_bytes == 2);
+    s.profile.gathers_by_layer = true;
+    CLOSE (volume_of (&s).dp_bytes, 8 * (4 + 2), 1e-12);
+    assert_int_equal (volume_of (&s).dp_phases, 2 * 8 * 32);
+    assert_true (volume_of (&s).dp_bare_bytes == 0);
     s.profile.whole_gradients = true;
+    CLOSE (volume_of (&s).dp_bytes, 4 + 2, 1e-12);
+    assert_int_equal (volume_of (&s).dp_phases, 2 * 32);
+    s.config.zero = 3;
     CLOSE (volume_of (&s).dp_bytes, 4 + 8 * 4, 1e-12);
     assert_int_equal (volume_of (&s).dp_phases, (1 + 2 * 8) * 32);
     s.profile.whole_gradients = false;
@@ -111,7 +121,7 @@ static void gradients (void **state)
     s.job.lora = true;
     s.config.deg.pp = 5;
     CLOSE (volume_of (&s).dp_bytes, 2, 1e-12);
-    assert_true (volume_of (&s).dp_last_bytes == 0);
+    assert_true (volume_of (&s).dp_bare_bytes == 0);
     s.config.deg.pp = 1;
     CLOSE (volume_of (&s).dp_bytes, 8 * 4, 1e-12);
     s.job.frozen_bytes = .5625; /* as they are */
@@ -333,16 +343,18 @@ static void sends (void **state)
     p.memory.gradient_bytes = 4;
     for (c.zero = 2; c.zero <= 3; c.zero++) { /* beside a pipeline once a step */
         c.deg.pp = 4;
-        v = (struct costmodel_volume){.dp_bytes = 6, .dp_last_bytes = 4};
+        v = (struct costmodel_volume){.dp_bytes = 6, .dp_bare_bytes = 4};
         CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
         CLOSE (costmodel_sync_bare (&p, &c, &v, 12), 4.0 / 6, 1e-12);
         c.deg.pp = 1;
-        v.dp_last_bytes = 0;
+        v.dp_bare_bytes = 0;
         CLOSE (costmodel_sync_window (&p, &c, 8), 8, 1e-12);
         CLOSE (costmodel_sync_bare (&p, &c, &v, 12), c.zero == 3 ? 1.0 / 12 : 0, 1e-12);
     }
-    p.whole_gradients = true;
     c.zero = 2;
+    p.gathers_by_layer = true;
+    CLOSE (costmodel_sync_bare (&p, &c, &v, 12), 1.0 / 12, 1e-12);
+    p.whole_gradients = true;
     CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
 }
 

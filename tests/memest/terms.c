@@ -484,8 +484,8 @@ static void stays_beside_pipeline (void **state)
 {
     (void) state;
 
-    for (int i = 0; i < 8; i++) {
-        bool many = i & 1;
+    for (int i = 0; i < 16; i++) {
+        bool many = i & 1, by_layer = i & 8;
         int zero = i & 2 ? 3 : 2, pp = i & 4 ? 2 : 1;
         struct stage s = stage_with ("llama-3-8b", 1, false);
         double n = 3 * workload_layer_params (&s.m, 1), received;
@@ -496,12 +496,17 @@ static void stays_beside_pipeline (void **state)
         s.c.zero = zero;
         s.j.global_batch = many ? 16 : 8; /* two sequences at once */
         s.p.memory.bucket_bytes = 0;
+        s.p.gathers_by_layer = by_layer; /* the shard and a layer's gradients beside it */
         out = memory_of (&s);
         CLOSE (out.weights_bytes, 2 * n / (zero == 3 ? 4 : 1), 1e-9);
         CLOSE (out.gradients_bytes, 4 * n / (pp == 2 ? 1 : 4), 1e-9);
         received = pp == 2 ? 2 * 2.0 * 2 * s.j.seq * s.m.hidden : 0;
         CLOSE (out.buffers_bytes,
-               received + (zero == 2 ? 0 : 2 * n / 3 * (pp == 2 ? 3 + 1 : 2 + 1)), 1e-9);
+               received + 2 * n / 3 *
+                              (zero == 3  ? pp == 2 ? 3 + 1 : 2 + 1
+                               : by_layer ? 3.0 / 4 + 1
+                                          : 0),
+               1e-9);
         if (zero == 3) {
             s.c.offload = OFFLOAD_ALL;
             CLOSE (memory_of (&s).gradients_bytes, pp == 2 ? 4 * n : 0, 1e-9);

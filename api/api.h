@@ -90,6 +90,10 @@ enum status api_plan_gpus (const struct linkwise_plan *p,
  *  @param[in] p  after mapper_choose_nodes */
 void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *notes);
 
+/** How far off step times are on the nodes that may be used (calibrate_step_spread).
+ *  @param[in] p  after mapper_choose_nodes */
+double api_step_error (const struct mapper_problem *p);
+
 /** What the plan's placement is priced with, on a cluster. */
 static inline struct costmodel_problem api_plan_priced (const struct linkwise_plan *p,
                                                         const struct topology_cluster *c)

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "calibrate/calibrate.h"
 #include "check/check.h"
 #include "launch/launch.h"
 
@@ -273,6 +274,17 @@ void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *no
         n += p->node_allowed[i];
     if (asked > n)
         notes_add (notes, "%d nodes are asked for, but only %d can be used", asked, n);
+}
+
+double api_step_error (const struct mapper_problem *p)
+{
+    struct calibrate_step_types types = {NULL, false, false, 0.0};
+
+    for (int i = 0; i < p->cluster->n_nodes; i++)
+        if (mapper_node_allowed (p, i))
+            calibrate_step_types_add (&types, p->profile, p->model,
+                                      p->cluster->node[i].type);
+    return calibrate_step_spread (&types, p->profile, p->model);
 }
 
 static const struct topology_cluster *cluster_for (const struct linkwise_plan *p,

@@ -214,6 +214,7 @@ enum linkwise_status linkwise_search (
         st = take_settings (settings, false, &r, api_error (err));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
+        r.p.step_error = api_step_error (&r.p);
         costmodel_note_types (cluster->c, trained.precision, api_notes (notes));
         st = mapper_search_prudent (&r.p, &r.s, &r.result, &r.info, api_error (err));
         say_miss (&r.p, &r.info, api_error (err));
@@ -280,6 +281,7 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
     st = take_settings (settings, true, &r, api_error (err));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
+        r.p.step_error = api_step_error (&r.p);
         costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
         moves.tie = r.in.tie;
         if (how) {

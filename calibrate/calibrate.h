@@ -490,6 +490,24 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu);
  *  memory, and nothing of it was measured; else 0. */
 double calibrate_type_spread (const struct topology_gpu_type *t);
 
+/** The types of GPU that a step waits for, taken in one after the other.  Starts as {NULL}. */
+struct calibrate_step_types {
+    const struct topology_gpu_type *last;
+    bool mixed, unfitted;
+    double most; /* calibrate_type_spread of those that the profile was not fitted on */
+};
+void calibrate_step_types_add (struct calibrate_step_types *t,
+                               const struct workload_profile *p,
+                               const struct workload_model *m,
+                               const struct topology_gpu_type *type);
+
+/** Standard deviation of log (measured / estimate) of a step on all of these: workload_step_spread,
+ *  and what the type that least is known of adds.  Every interval, and what a plan says of its
+ *  error, is of this. */
+double calibrate_step_spread (const struct calibrate_step_types *t,
+                              const struct workload_profile *p,
+                              const struct workload_model *m);
+
 /** Out-of-memory labels beside what `by` says: a run is said to run out when its need
  *  reaches `threshold` times the GPU's memory (1: probability .5; Fujii's rule: .8). */
 enum status calibrate_memory_labels (const struct calibrate_runs *runs,

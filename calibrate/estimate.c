@@ -246,16 +246,16 @@ static const int *layers_of (const struct calibrate_run *run,
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open)
 {
-    bool fitted = workload_is_fitted (p, &run->model, slowest_type (run)->name);
-    double spread = workload_step_spread (p, &run->model, fitted, run->n_parts > 1);
+    struct calibrate_step_types types = {NULL, false, false, 0.0};
     bool silent = run->part[0].inter_bytes_per_s <= 0 && run->gpus > run->gpus_per_node;
+    double spread;
 
     if (calibrate_names_source (p, run->source) && !p->compute_of_type)
         return p->time.residual;
-    if (!fitted)
-        spread = hypot (spread, calibrate_type_spread (slowest_type (run)));
-    return hypot (hypot (hypot (spread, open), silent ? SPREAD_NETWORK : 0.0),
-                  run->assumed);
+    for (int i = 0; i < run->n_parts; i++)
+        calibrate_step_types_add (&types, p, &run->model, run->part[i].type);
+    spread = hypot (calibrate_step_spread (&types, p, &run->model), open);
+    return hypot (hypot (spread, silent ? SPREAD_NETWORK : 0.0), run->assumed);
 }
 
 /* An assumed shape moves memory twice as far as time, which goes with parameters. */

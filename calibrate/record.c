@@ -102,3 +102,25 @@ double calibrate_type_spread (const struct topology_gpu_type *t)
     json_decref (doc);
     return seen ? 0.0 : SPREAD_TYPE;
 }
+
+void calibrate_step_types_add (struct calibrate_step_types *t,
+                               const struct workload_profile *p,
+                               const struct workload_model *m,
+                               const struct topology_gpu_type *type)
+{
+    if (type == t->last)
+        return;
+    t->mixed = t->mixed || t->last;
+    t->last = type;
+    if (workload_is_fitted (p, m, type->name))
+        return;
+    t->unfitted = true;
+    t->most = fmax (t->most, calibrate_type_spread (type));
+}
+
+double calibrate_step_spread (const struct calibrate_step_types *t,
+                              const struct workload_profile *p,
+                              const struct workload_model *m)
+{
+    return hypot (workload_step_spread (p, m, !t->unfitted, t->mixed), t->most);
+}

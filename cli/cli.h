@@ -163,7 +163,7 @@ void cli_print_record (const struct workload_profile *p,
 const char *cli_seconds (double s, char buf[32]);
 
 /** The 90 % interval of a step on these GPUs, as a factor either way (docs/outputs.md), by
- *  workload_step_spread and calibrate_type_spread.  NAN where a published model prices: nobody
+ *  calibrate_step_spread.  NAN where a published model prices: nobody
  *  fitted its error.
  *  @param[in] gpu  [n] cluster-wide: types that no rank is on widen nothing */
 double cli_step_interval (enum costmodel_kind by, const struct workload_profile *p,

@@ -170,22 +170,13 @@ double cli_step_interval (enum costmodel_kind by, const struct workload_profile 
                           const struct workload_model *m,
                           const struct topology_cluster *c, const int *gpu, int n)
 {
-    bool mixed = false, fitted = true;
-    double of_type = 0.0;
+    struct calibrate_step_types types = {NULL, false, false, 0.0};
 
-    for (int i = 0; i < n; i++) {
-        const struct topology_gpu_type *type = topology_gpu_type_of (c, gpu[i]);
-
-        if (i > 0 && type == topology_gpu_type_of (c, gpu[i - 1]))
-            continue;
-        mixed = mixed || i > 0;
-        fitted = fitted && workload_is_fitted (p, m, type->name);
-        of_type = fmax (of_type, calibrate_type_spread (type));
-    }
     if (by != COSTMODEL_CRITICAL_PATH)
         return NAN;
-    return workload_interval (
-        hypot (workload_step_spread (p, m, fitted, mixed), fitted ? 0.0 : of_type));
+    for (int i = 0; i < n; i++)
+        calibrate_step_types_add (&types, p, m, topology_gpu_type_of (c, gpu[i]));
+    return workload_interval (calibrate_step_spread (&types, p, m));
 }
 
 double cli_peak_interval (enum memest_model by, const struct workload_profile *p)

@@ -80,6 +80,8 @@ struct mapper_problem {
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     bool
         limit_free; /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
+    double step_error; /* of log (measured / estimate) of steps on these GPUs; 0: the profile's
+                          residual */
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;
@@ -98,6 +100,12 @@ static inline bool mapper_limit_free (double memory_limit_pct, double oom_risk)
 static inline bool mapper_node_allowed (const struct mapper_problem *p, int node)
 {
     return p->node_allowed ? p->node_allowed[node] : !p->cluster->node[node].drained;
+}
+
+/** How far off its estimates are: plans as near to each other cannot be told apart. */
+static inline double mapper_step_error (const struct mapper_problem *p)
+{
+    return p->step_error > 0.0 ? p->step_error : p->profile->time.residual;
 }
 
 /** The most bytes that a stage may take on a GPU that reports so many. */

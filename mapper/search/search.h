@@ -84,7 +84,7 @@ struct mapper_result {
     int n_top;
     double
         given_up; /* share of the objective above the best found, for simplicity or memory to spare */
-    double model_error; /* of step times: the profile's residual */
+    double model_error; /* of step times: mapper_step_error */
     int ties;           /* configurations placed within it of the best, which included */
     struct mapper_riskier riskier; /* of mapper_search_prudent */
 };

@@ -124,7 +124,7 @@ static bool is_tie (const struct search *x, long i)
     struct costmodel_price v = search_value (x, i), best = search_value (x, x->best);
 
     return v.unmeasured == best.unmeasured &&
-           v.step_s <= best.step_s * (1.0 + x->p->profile->time.residual);
+           v.step_s <= best.step_s * (1.0 + mapper_step_error (x->p));
 }
 
 static enum status list_top (const struct search *x, struct mapper_result *r,
@@ -189,7 +189,7 @@ enum status search_finish (struct search *x, struct mapper_result *out, struct e
     const struct workload_config *c = &x->config[x->placed[pick].index];
     double w = search_weight (x, c);
     struct mapper_result r = {.lower_bound_s = search_least_bound (x) / w,
-                              .model_error = x->p->profile->time.residual};
+                              .model_error = mapper_step_error (x->p)};
     enum status st;
 
     for (long i = 0; i < x->n_placed; i++)

@@ -86,6 +86,30 @@ static void types_on_record (void **state)
     json_decref (by);
 }
 
+/* A step waits for all of its GPUs: of those that nobody fitted the one that least is known of. */
+static void types_together (void **state)
+{
+    const struct topology_gpu_type *a = topology_gpu_type_builtin ("a100-sxm4-80g"),
+                                   *h = topology_gpu_type_builtin ("h100-sxm5-80g"),
+                                   *new = topology_gpu_type_builtin ("rtx-5090");
+    struct workload_profile p = profile_of ("megatron-core-composed");
+    struct workload_model m = model_of ("llama-3-8b");
+    struct calibrate_step_types types = {NULL, false, false, 0.0}, one = types;
+    double alone = workload_step_spread (&p, &m, false, false),
+           mixed = workload_step_spread (&p, &m, false, true);
+    (void) state;
+
+    calibrate_step_types_add (&types, &p, &m, a);
+    calibrate_step_types_add (&types, &p, &m, a);
+    CLOSE (calibrate_step_spread (&types, &p, &m), alone, 1e-12);
+    calibrate_step_types_add (&types, &p, &m, h);
+    CLOSE (calibrate_step_spread (&types, &p, &m), mixed, 1e-12);
+    calibrate_step_types_add (&types, &p, &m, new);
+    CLOSE (calibrate_step_spread (&types, &p, &m), hypot (mixed, .12), 1e-12);
+    calibrate_step_types_add (&one, &p, &m, new);
+    CLOSE (calibrate_step_spread (&one, &p, &m), hypot (alone, .12), 1e-12);
+}
+
 /* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may have
  * run; Megatron's forks are not its recipes.  Megatron-Core is what plans are for, with their
  * spread. */
@@ -594,6 +618,7 @@ int main (void)
         cmocka_unit_test (steps),
         cmocka_unit_test (unknown),
         cmocka_unit_test (types_on_record),
+        cmocka_unit_test (types_together),
         cmocka_unit_test (unnamed),
         cmocka_unit_test (rounds),
         cmocka_unit_test (releases),

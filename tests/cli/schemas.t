@@ -94,7 +94,9 @@ factor = math.exp(1.645 * json.load(open("workload/profiles/torchtitan.json"))["
 assert abs(own["step_high_s"] / own["step_s"] - factor) < 1e-9
 assert abs(own["step_s"] / own["step_low_s"] - factor) < 1e-9
 estimate = printed["estimate"]
-assert estimate.pop("step_low_s") < estimate["step_s"] < estimate.pop("step_high_s")
+low, high = estimate.pop("step_low_s"), estimate.pop("step_high_s")
+assert low < estimate["step_s"] < high
+assert abs(math.exp(1.645 * printed["search"]["model_error"]) - high / estimate["step_s"]) < 1e-9, "two errors"
 factor = math.exp(1.645 * 0.05)
 assert abs(mem["peak_high_bytes"] / mem["peak_bytes"] - factor) < 1e-9
 assert abs(mem["peak_bytes"] / mem["peak_low_bytes"] - factor) < 1e-9

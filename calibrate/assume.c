@@ -25,14 +25,22 @@ static bool has_fp8 (const struct calibrate_run *run)
     return has;
 }
 
+/* What a framework recomputes goes by its ZeRO stage; a profile that serves a source only by its GPU
+ * type says nothing of it. */
+static void take_recompute (struct calibrate_run *run, const struct workload_profile *p)
+{
+    if (!run->recompute_said && calibrate_serves (p, run))
+        run->config.recompute =
+            run->config.zero == 3 ? p->recompute_sharded : p->recompute;
+}
+
 /* The ZeRO stage, recomputation, precision and attention of the framework; never flash attention on
  * GPUs without bf16, which its kernels do not serve, unless PyTorch chooses among its own, of which
- * the memory-efficient one does: transformers leaves it the choice for Llama and later families.  A
- * profile that serves a source only by its GPU type says nothing of how it recomputes. */
+ * the memory-efficient one does: transformers leaves it the choice for Llama and later families. */
 static void take_defaults (struct calibrate_run *run, const struct workload_profile *p)
 {
     bool flash = true, chosen = p->flash2 && run->model.norm == NORM_RMS;
-    bool served = calibrate_serves (p, run), able = served;
+    bool able = calibrate_serves (p, run);
 
     for (int i = 0; i < run->n_parts; i++) {
         flash = flash && (chosen || run->part[i].type->bf16_flop_per_s > 0);
@@ -50,9 +58,7 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         run->config.sequence_parallel = run->config.deg.tp > 1;
     if (!run->precision_said && able)
         run->job.precision = p->precision;
-    if (!run->recompute_said && served)
-        run->config.recompute =
-            run->config.zero == 3 ? p->recompute_sharded : p->recompute;
+    take_recompute (run, p);
     if (!run->attention_said)
         run->job.attention = flash || !workload_attention_is_flash (p->attention)
                                  ? p->attention
@@ -176,6 +182,7 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
     while (++*zero <= most)
         if (p->zero_stages >> *zero & 1 && filled (&one, p, true) <= 1.0) {
             run->config.zero = *zero;
+            take_recompute (run, p);
             return;
         }
 }

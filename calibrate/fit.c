@@ -270,6 +270,13 @@ static enum status room_for (int n, struct fitting_room *r, struct error *err)
     return r->weight && r->estimate && r->first ? ST_OK : err_nomem (err);
 }
 
+static enum status weigh_room (struct fitting *f, const struct fitting_room *r,
+                               const char *none, struct error *err)
+{
+    TRY (weigh (f, r->estimate, r->first, err));
+    return f->fit->used > 0 ? ST_OK : err_set (err, ST_INVALID, "no run has %s", none);
+}
+
 static void room_release (struct fitting_room *r)
 {
     free (r->weight);
@@ -294,10 +301,7 @@ enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use
         room.estimate[i] = used ? calibrate_need (run, p, MEMEST_LINKWISE) : NAN;
     }
     if (st == ST_OK)
-        st = weigh (&f, room.estimate, room.first, err);
-    if (st == ST_OK && result.used == 0)
-        st = err_set (err, ST_INVALID,
-                      "no run has a measured peak or an out-of-memory label");
+        st = weigh_room (&f, &room, "a measured peak or an out-of-memory label", err);
     if (st == ST_OK)
         st = fit (&f, p, out, err);
     room_release (&room);
@@ -393,9 +397,7 @@ enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
         st =
             f.cluster ? estimate_steps (&f, use, p, room.estimate, err) : err_nomem (err);
     if (st == ST_OK)
-        st = weigh (&f, room.estimate, room.first, err);
-    if (st == ST_OK && result.used == 0)
-        st = err_set (err, ST_INVALID, "no run has a step time that can be estimated");
+        st = weigh_room (&f, &room, "a step time that can be estimated", err);
     if (st == ST_OK && result.configurations <= CALIBRATE_FEW_MOST)
         st = fit_few (&f, &room, p, out, err);
     else if (st == ST_OK)

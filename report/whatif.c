@@ -174,11 +174,16 @@ enum status report_what_run (const struct report_whatif_plan *plan,
     struct mapper_problem there = *plan->p;
     struct mapper_nodes nodes = *plan->nodes;
     struct mapper_result in_place = {.gpu = NULL};
+    struct workload_profile serving;
     bool *marks = NULL;
     enum status st;
 
-    if (what->changed.c)
+    if (what->changed.c) {
         there.cluster = what->changed.c;
+        TRY (workload_profile_on (plan->p->profile, costmodel_pace (there.cluster)->name,
+                                  &serving, NULL, err));
+        there.profile = &serving;
+    }
     if (what->changed.max_nodes > 0 &&
         (nodes.nodes == 0 || what->changed.max_nodes < nodes.nodes))
         nodes.nodes = what->changed.max_nodes;

@@ -61,6 +61,7 @@ struct workload_profile {
     bool fitted_experts; /* models with experts were among them */
     char elsewhere[64];  /* the shipped profile that serves on others; "": itself */
     char why[192];       /* it serves, if nobody named it; never in a file */
+    char meant[64];      /* the shipped one in whose place it serves; "": itself */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank; /* and of which pipeline stage */
     bool splits_sequences;                /* over tp, too, unless a run says otherwise */
@@ -358,7 +359,7 @@ int workload_release_of (const struct workload_profile *p, const char *release);
 const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
 
 /** A profile that was read, or what serves in the place of a shipped one on the GPU type that sets
- *  the job's pace.  A file, or a release, is itself everywhere. */
+ *  the job's pace; of one that serves so already, on another type.  A file, or a release, is itself everywhere. */
 enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err);

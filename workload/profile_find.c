@@ -278,13 +278,20 @@ enum status workload_profile_on (const struct workload_profile *named, const cha
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err)
 {
-    const char *serving = workload_profile_serving (named, gpu);
+    const char *serving;
+    struct workload_profile meant;
 
+    if (named->meant[0]) {
+        TRY (workload_profile_read (named->meant, &meant, notes, err));
+        named = &meant;
+    }
+    serving = workload_profile_serving (named, gpu);
     if (strcmp (named->from, named->name) != 0 || strcmp (serving, named->name) == 0) {
         *out = *named;
         return ST_OK;
     }
     TRY (workload_profile_read (serving, out, notes, err));
+    snprintf (out->meant, sizeof out->meant, "%s", named->name);
     snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
               named->name, gpu);
     return ST_OK;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "calibrate/calibrate_private.h"
 
 static double seconds_of (const struct calibrate_runs *r, double *open)
 {
@@ -317,6 +318,26 @@ static void stage_found (void **state)
     calibrate_runs_release (&r);
 }
 
+/* What is recomputed goes by the stage that was found. */
+static void recomputed_by_stage (void **state)
+{
+    struct calibrate_runs r = ONE ("framework=internevo", "tp=1", "pp=1",
+                                   "zero=", "gpus=64", "layers=100", "recompute=");
+    struct workload_profile p = profile_of ("internevo");
+    (void) state;
+
+    p.n_sources = 0;
+    p.zero_stages = 1u << 3;
+    p.recompute_sharded = RECOMPUTE_FULL;
+    calibrate_assume (&r.run[0], &p);
+    assert_int_equal (r.run[0].config.zero, 3);
+    assert_int_equal (r.run[0].config.recompute, RECOMPUTE_FULL);
+    p.recompute_sharded = RECOMPUTE_NONE;
+    calibrate_assume (&r.run[0], &p);
+    assert_int_equal (r.run[0].config.recompute, RECOMPUTE_NONE);
+    calibrate_runs_release (&r);
+}
+
 /* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */
 static void summed_whole (void **state)
 {
@@ -487,6 +508,7 @@ int main (void)
                                        cmocka_unit_test (dated),
                                        cmocka_unit_test (losses),
                                        cmocka_unit_test (stage_found),
+                                       cmocka_unit_test (recomputed_by_stage),
                                        cmocka_unit_test (summed_whole),
                                        cmocka_unit_test (kernels_of_old),
                                        cmocka_unit_test (recomputed_where_sharded),

@@ -63,6 +63,11 @@ same "a slow GPU" "gpu n2:1 speed 0.5" 'node[2]["speed"] = [1, 0.5]'
 same "a slow node" "node n2 speed 0.5" 'node[2]["speed"] = [0.5, 0.5]'
 same "all of another type" "type h100-sxm5-80g" 'for n in node: n["gpu_type"] = "h100-sxm5-80g"'
 same "one of another type" "type n[1-2] = h100-sxm5-80g" 'for n in node[1:3]: n["gpu_type"] = "h100-sxm5-80g"'
+file=$job job=${job/workload\/profiles\/megatron-core.json/megatron-core}
+$L plan "$T/c.json" $job -o "$T/plan.json" >/dev/null 2>&1
+same "another type, which another profile serves" "type h100-sxm5-80g" 'for n in node: n["gpu_type"] = "h100-sxm5-80g"'
+job=$file
+$L plan "$T/c.json" $job -o "$T/plan.json" >/dev/null 2>&1
 same "NICs" "nics x 2" 'inter["node_gb_per_s"] = [36, 38, 40, 42]'
 same "memory" "memory x 2" 'd["gpu_types"] = {"a100-sxm4-40g": {"like": "a100-sxm4-40g", "memory_gb": 2 * 42.5}}'
 same "a node less" "drain n3" 'node[3]["state"] = "drained"'

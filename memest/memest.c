@@ -309,7 +309,9 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    if (workload_gathers_by_layer (c, w->p->profile))
+    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle). */
+    if (workload_gathers_by_layer (c, w->p->profile) &&
+        workload_dense_shards (c) * workload_expert_shards (c) > 1)
         bytes += weight_bytes * gathered_weights (w->p, held);
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);

@@ -514,6 +514,19 @@ static void stays_beside_pipeline (void **state)
     }
 }
 
+/* One rank gathers nothing. */
+static void alone (void **state)
+{
+    struct stage s = stage_with ("llama-3-8b", 1, false);
+    (void) state;
+
+    s.p.gathers_by_layer = true;
+    s.p.memory.bucket_bytes = 0;
+    s.j.global_batch = 8;
+    for (s.c.zero = 2; s.c.zero <= 3; s.c.zero++)
+        assert_true (memory_of (&s).buffers_bytes == 0);
+}
+
 /* FSDP that does not reduce before the last micro-batch holds whole gradients; frozen weights have
  * gradients where they share a flat parameter with adapters, and the gathered unit's as well. */
 static void whole_gradients (void **state)
@@ -682,7 +695,7 @@ int main (void)
         cmocka_unit_test (two_peaks),
         cmocka_unit_test (least_of_stages),
         cmocka_unit_test (flat_step),
-        cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (alone), cmocka_unit_test (whole_gradients),
         cmocka_unit_test (stays_beside_pipeline),
         cmocka_unit_test (offload),
         cmocka_unit_test (checkpoints_away),

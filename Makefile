@@ -68,11 +68,8 @@ OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd hwloc expat)
-PROBE_LIBS := $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
-              $(or $(call pkg,--libs,libmd),-lmd) -lm -ldl -lpthread
-LIBS := -lglpk -lcsv $(or $(call pkg,--libs,jansson hwloc expat),-ljansson -lhwloc -lexpat) \
-        $(or $(call pkg,--libs,libmd),-lmd) $(or $(call pkg,--libs,nlopt),-lnlopt) \
-        $(or $(call pkg,--libs,yaml-0.1),-lyaml) -lm
+PROBE_LIBS := $(or $(call pkg,--libs,jansson hwloc expat libmd),-ljansson -lhwloc -lexpat -lmd) -lm -ldl -lpthread
+LIBS := -lglpk -lcsv $(or $(call pkg,--libs,jansson hwloc expat libmd nlopt yaml-0.1),-ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
@@ -314,10 +311,10 @@ uninstall: $B/pages/table
 	rm -f "$(DESTDIR)$(bindir)/linkwise" "$(DESTDIR)$(bindir)/bwprobe" "$(DESTDIR)$(includedir)/linkwise.h" \
 	    "$(DESTDIR)$(libdir)/liblinkwise.a" "$(DESTDIR)$(libdir)/liblinkwise.so" "$(DESTDIR)$(libdir)/$(SONAME)" \
 	    "$(DESTDIR)$(libdir)/pkgconfig/linkwise.pc"
-	for f in $(notdir $(SCHEMAS)); do rm -f "$(DESTDIR)$(datadir)/linkwise/schema/$$f"; done
-	for f in $(PAGES); do rm -f "$(DESTDIR)$(docdir)/$$f"; done
+	cd "$(DESTDIR)$(datadir)/linkwise/schema" 2>/dev/null && rm -f $(notdir $(SCHEMAS)) || :
+	cd "$(DESTDIR)$(docdir)" 2>/dev/null && rm -f $(PAGES) || :
 	rm -rf "$(DESTDIR)$(pythondir)/linkwise" "$(DESTDIR)$(docdir)/docs/schema"
-	$(foreach k,$(MADE),for f in $B/pages/$k/*; do rm -f "$(DESTDIR)$($(k)dir)/$${f##*/}"; done;)
+	$(foreach k,$(MADE),ls $B/pages/$k | (cd "$(DESTDIR)$($(k)dir)" 2>/dev/null && xargs rm -f);) :
 	for d in "$(docdir)/docs/notes" "$(docdir)/docs/pictures" "$(docdir)/docs" "$(docdir)/bench" "$(docdir)/LICENSES" "$(docdir)/examples" \
 	    "$(docdir)/tests/install" "$(docdir)/tests" "$(docdir)" \
 	    "$(datadir)/linkwise/schema" "$(datadir)/linkwise"; do \

@@ -52,10 +52,10 @@ assert d['search']['proven'] is False
 assert 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" >"$T/why" 2>&1
 result $? "... not proven, with a bound" "$T/why"
 expect 0 "... that checks" "step time +ok" $L check "$T/plan.json"
-timeout 90 python3 "$T/onterm.py" xterm $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --time-limit 1.5 -q >"$T/out" 2>&1
+timeout 90 python3 "$T/onterm.py" xterm $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --time-limit 1.3 -q >"$T/out" 2>&1
 grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out" && ! grep -q " settled\|warning" "$T/out"
 result $? "--quiet: no progress line" "$T/out"
-timeout 90 python3 "$T/onterm.py" dumb $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --time-limit 1.5 >"$T/out" 2>&1
+timeout 90 python3 "$T/onterm.py" dumb $L plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --time-limit 1.3 >"$T/out" 2>&1
 grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out" && ! grep -q " settled"$'\\|\e' "$T/out"
 result $? "a terminal that cannot clear a line: none, and no escapes" "$T/out"
 done_testing

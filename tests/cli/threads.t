@@ -10,8 +10,9 @@ plan() { # THREADS OPTIONS...
     $L plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 96 --zero 1 --threads "$n" --json "$@" |
         sed 's/"seconds": [0-9.e+-]*//'
 }
-several="2 16"
-for options in "" "--granularity gpu --tp 2" "--cost-model pipette --tp 4"; do
+several=16
+[ -z "$LINKWISE_LONG" ] || several="2 16"
+for options in "--tp 2" "--granularity gpu --tp 4" "--cost-model pipette --tp 4"; do
     for n in 1 $several; do
         plan $n $options >"$T/$n.json"
     done
@@ -21,7 +22,5 @@ for options in "" "--granularity gpu --tp 2" "--cost-model pipette --tp 4"; do
         cmp "$T/1.json" "$T/$n.json" >"$T/why"
         result $? "the same on $n threads" "$T/why"
     done
-    # The first options tell two threads from many.
-    [ -n "$LINKWISE_LONG" ] || several=16
 done
 done_testing

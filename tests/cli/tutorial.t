@@ -43,9 +43,11 @@ cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4
 for i in 1 2 3 4; do
+    links=()
     for j in 1 2 3 4; do
-        [ $i = $j ] || hosts_shape h$i h$j $((i + j == 3 ? 300 : 1000))
+        [ $i = $j ] || links+=(h$j $((i + j == 3 ? 300 : 1000)))
     done
+    hosts_shape h$i "${links[@]}"
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=$HOSTS_RSH
 export OMPI_MCA_btl_tcp_if_include=10.77.0.0/24 OMPI_MCA_oob_tcp_if_include=10.77.0.0/24

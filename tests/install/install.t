@@ -61,7 +61,6 @@ static="-Wl,-Bstatic -llinkwise -Wl,-Bdynamic ${all#*-llinkwise}"
     try "C, shared" "${CC:-cc}" tests/install/plan_job.c -std=c11 $cflags $libs
     try "C, static" "${CC:-cc}" tests/install/plan_job.c -std=c11 $cflags -L"$P/lib" $static
     try "C++, shared" g++ tests/install/plan_job.cc -std=c++17 $cflags $libs
-    try "C++, static" g++ tests/install/plan_job.cc -std=c++17 $cflags -L"$P/lib" $static
 }
 [ "$(grep -c . tests/install/plan_job.c)" -le 45 ]
 result $? "the example has about 40 lines"

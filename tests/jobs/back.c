@@ -7,7 +7,7 @@
 #include "calibrate/calibrate.h"
 #include "jobs/jobs.h"
 
-#define PLANS 800
+#define PLANS 400
 #define COUNT_OF(ARRAY) ((int) (sizeof (ARRAY) / sizeof *(ARRAY)))
 
 /* ---- random plans ---- */
@@ -157,13 +157,13 @@ static const struct framework {
     int least; /* of PLANS: written */
 } frameworks[] = {
     {"args", jobs_megatron_write, false, false, true, true, MEGATRON_FACTS,
-     "megatron-core", 150},
+     "megatron-core", 75},
     {"overrides.yaml", jobs_nemo_write, true, true, true, false, BRIDGE_FACTS,
-     "megatron-bridge", 100},
+     "megatron-bridge", 50},
     {"job.toml", jobs_torchtitan_write, true, true, true, true, TITAN_FACTS, "torchtitan",
-     15},
+     7},
     {"ds_config.json", jobs_deepspeed_write, false, false, false, true, DEEPSPEED_FACTS,
-     "deepspeed", 10},
+     "deepspeed", 5},
 };
 
 /* ---- the same? ---- */

@@ -6,7 +6,7 @@
 $CC -shared -fPIC -D_GNU_SOURCE -o "$T/faults.so" tests/lib/faults.c -ldl 2>/dev/null ||
     skip_all "no compiler, or another C library"
 L=$LINKWISE
-: "${FAULTS:=3}"
+: "${FAULTS:=2}"
 
 # with_fault FOLDER FAULT AT COMMAND: in a fresh copy of $T/before.
 with_fault() {

@@ -19,25 +19,29 @@ link set br0 up
 I
     hostname head
     printf '127.0.0.1 localhost\n10.77.0.254 head\n' >"$hosts_dir/hosts"
-    local i=0 h
+    local i=0 h ends=''
     for h in "$@"; do
         i=$((i + 1))
         hosts_at[$h]=10.77.0.$i
         echo "10.77.0.$i $h" >>"$hosts_dir/hosts"
-        ip -batch - <<I
-netns add $h
+        : >"$hosts_dir/uts.$h"
+        unshare --uts="$hosts_dir/uts.$h" hostname "$h"
+        ends+="netns add $h
 link add v$i type veth peer name eth0 netns $h
 link set v$i master br0 up
-I
+"
+    done
+    ip -batch - <<<"$ends"
+    for h in "$@"; do
         ip -n "$h" -batch - <<I
-addr add 10.77.0.$i/24 dev eth0
+addr add ${hosts_at[$h]}/24 dev eth0
 link set eth0 up
 link set lo up
 I
     done
     mount --bind "$hosts_dir/hosts" /etc/hosts
     cat >"$HOSTS_RSH" <<'R'
-#!/bin/bash
+#!/bin/sh
 # rsh-like: skip options, then HOST COMMAND...
 while [ "${1#-}" != "$1" ]; do
     case $1 in -l | -o | -p) shift ;; esac
@@ -46,8 +50,7 @@ done
 host=$1
 shift
 [ "${1:-}" = -n ] && shift
-nsenter --net=/run/netns/"$host" unshare --uts \
-    sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
+nsenter --net=/run/netns/"$host" --uts="${0%/*}/uts.$host" sh -c "$*"
 rc=$?
 # A host that lost its power does not end an ssh to it.
 [ $rc != 137 ] || sleep 1000
@@ -56,36 +59,40 @@ R
     chmod +x "$HOSTS_RSH"
 }
 
-# hosts_shape SRC DST MBIT: limit the directed link SRC -> DST.  Short packets (TCP's answers)
-# pass by the limit, so that traffic the other way is not held up by them.  A one-way stream
+# hosts_shape SRC DST MBIT [DST MBIT]...: limit directed links SRC -> DST.  Short packets (TCP's
+# answers) pass by the limit, so that traffic the other way is not held up by them.  A one-way stream
 # reaches 1448 / 1514 of the rate.  The first shape of a host must come before its others.
 declare -A hosts_shaped
 hosts_shape() {
-    local src=$1 dst=$2 mbit=$3 k
+    local src=$1 k words=''
     if [ -z "${hosts_shaped[$src]:-}" ]; then
-        tc -n "$src" -batch - <<'C'
-qdisc add dev eth0 root handle 1: htb default 999
+        words='qdisc add dev eth0 root handle 1: htb default 999
 class add dev eth0 parent 1: classid 1:999 htb rate 10gbit quantum 60000
 filter add dev eth0 protocol ip parent 1: prio 2 u32 match ip protocol 6 0xff match u16 0x0000 0xff80 at 2 flowid 1:999
-C
+'
         hosts_shaped[$src]=0
     fi
-    k=$((hosts_shaped[$src] += 1))
-    tc -n "$src" -batch - <<C
-class add dev eth0 parent 1: classid 1:$k htb rate ${mbit}mbit ceil ${mbit}mbit burst 16kb cburst 16kb quantum 60000
+    while shift && [ $# -gt 1 ]; do
+        k=$((hosts_shaped[$src] += 1))
+        words+="class add dev eth0 parent 1: classid 1:$k htb rate $2mbit ceil $2mbit burst 16kb cburst 16kb quantum 60000
 qdisc add dev eth0 parent 1:$k handle $((100 + k)): bfifo limit 200000
-filter add dev eth0 protocol ip parent 1: prio 3 u32 match ip dst ${hosts_at[$dst]}/32 flowid 1:$k
-C
+filter add dev eth0 protocol ip parent 1: prio 3 u32 match ip dst ${hosts_at[$1]}/32 flowid 1:$k
+"
+        shift
+    done
+    tc -n "$src" -batch - <<<"$words"
 }
 
 # hosts_shape_all MBIT HOST...: the same of every link among hosts.
 hosts_shape_all() {
-    local mbit=$1 src dst
+    local mbit=$1 src dst links
     shift
     for src; do
+        links=()
         for dst; do
-            [ "$src" = "$dst" ] || hosts_shape "$src" "$dst" "$mbit"
+            [ "$src" = "$dst" ] || links+=("$dst" "$mbit")
         done
+        hosts_shape "$src" "${links[@]}"
     done
 }
 

@@ -4,7 +4,7 @@
  * schedules, experts, what a profile fixes, what nobody else's draws have. */
 #include "tests/lib/bounds.h"
 
-#define ROUNDS 300
+#define ROUNDS 150
 #define ROUNDS_LONG 600
 #define PRICES 3000 /* of one configuration at most */
 #define PRICES_LONG 40000
@@ -374,7 +374,7 @@ static void check_rings (struct setting *s, const struct pool *pool, int each, i
 static void no_ring_is_faster (void **state)
 {
     struct rng r = seeded (89);
-    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 100, met[2] = {0};
+    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 50, met[2] = {0};
     (void) state;
 
     for (int round = 0; round < rounds; round++) {

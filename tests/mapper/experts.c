@@ -169,7 +169,7 @@ static void check_models (bool patterns, int seed, int rounds)
 static void below_everything (void **state)
 {
     (void) state;
-    check_models (false, 31, getenv ("LINKWISE_LONG") ? 3000 : 120);
+    check_models (false, 31, getenv ("LINKWISE_LONG") ? 3000 : 60);
 }
 
 static void below_patterns (void **state)

@@ -80,7 +80,7 @@ static void next_day (void **state)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 2, 0, 6};
     double gain[SEEDS_MOST];
-    int seeds = getenv ("LINKWISE_LONG") ? SEEDS_MOST : 3, wins = 0;
+    int seeds = getenv ("LINKWISE_LONG") ? SEEDS_MOST : 2, wins = 0;
     (void) state;
 
     for (int k = 0; k < seeds; k++) {
@@ -106,9 +106,10 @@ static void late_faults (void **state)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 0, 2, 0};
     double step_s[2][2];
+    int seeds = getenv ("LINKWISE_LONG") ? 2 : 1;
     (void) state;
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < seeds; k++) {
         struct days d = days_begin (weather, DAYS, seeded ((uint64_t) k + 1).state);
         struct topology_cluster *truth;
 

@@ -69,7 +69,7 @@ static void bound_holds (void **state)
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
     struct rng r = seeded (71);
-    int rounds = getenv ("LINKWISE_LONG") ? 4000 : 120, tried[SCHEDULES] = {0};
+    int rounds = getenv ("LINKWISE_LONG") ? 4000 : 60, tried[SCHEDULES] = {0};
     (void) state;
 
     for (int round = 0; round < rounds; round++) {
@@ -127,7 +127,7 @@ static bool lists (const struct mapper_info *info, const char *axis, json_t *val
 static void whole_space (void **state)
 {
     struct rng r = seeded (72);
-    int rounds = getenv ("LINKWISE_LONG") ? 300 : 16, chunked = 0, experts = 0;
+    int rounds = getenv ("LINKWISE_LONG") ? 300 : 8, chunked = 0, experts = 0;
     (void) state;
 
     for (int round = 0; round < rounds || (round < 8 * rounds && chunked * experts == 0);

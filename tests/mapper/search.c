@@ -94,7 +94,7 @@ static void small_clusters (void **state)
                  {3, 2, 2, 1, 3}, {3, 2, 1, 3, 2}, {2, 3, 1, 2, 2}, {1, 6, 2, 1, 3},
                  {2, 3, 1, 5, 1}, {3, 2, 1, 1, 6}, {1, 5, 2, 2, 1}, {7, 1, 1, 2, 2}};
     struct rng r = seeded (31);
-    int long_run = getenv ("LINKWISE_LONG") ? 20 : 2;
+    int long_run = getenv ("LINKWISE_LONG") ? 20 : 1;
     (void) state;
 
     for (int round = 0; round < 2 * long_run; round++)
@@ -159,7 +159,7 @@ static void small_experts (void **state)
         {5, 1, 2, 2, 1, 1, 2, 2}, {6, 1, 1, 2, 1, 2, 2, 1}, {1, 6, 2, 1, 1, 3, 3, 1},
         {6, 1, 1, 2, 1, 3, 1, 1}, {6, 1, 2, 1, 1, 3, 3, 2}, {6, 1, 4, 1, 1, 1, 2, 2}};
     struct rng r = seeded (23);
-    int rounds = getenv ("LINKWISE_LONG") ? 40 : 4;
+    int rounds = getenv ("LINKWISE_LONG") ? 40 : 2;
     (void) state;
 
     for (int i = 0; i < rounds * (int) (sizeof cases / sizeof *cases); i++) {
@@ -261,7 +261,7 @@ static void retype (struct setting *s, const char *type)
 static void bound_holds (void **state)
 {
     struct rng r = seeded (43);
-    int rounds = getenv ("LINKWISE_LONG") ? 40 : 10;
+    int rounds = getenv ("LINKWISE_LONG") ? 40 : 5;
     (void) state;
 
     for (int round = 0; round < rounds; round++) {
@@ -575,7 +575,7 @@ static void outcomes (void **state)
 static void small_and_proven (void **state)
 {
     struct rng r = seeded (43);
-    int rounds = getenv ("LINKWISE_LONG") ? 500 : 10;
+    int rounds = getenv ("LINKWISE_LONG") ? 500 : 6;
     (void) state;
 
     for (int round = 0; round < rounds; round++) {

@@ -86,12 +86,13 @@ static void near_the_best_of_all (void **state)
 {
     static const int degrees[][2] = {{3, 1}, {2, 2}, {4, 1}};
     struct rng r = seeded (231);
-    int rounds = getenv ("LINKWISE_LONG") ? 60 : 3, best = 0;
+    bool long_run = getenv ("LINKWISE_LONG");
+    int rounds = long_run ? 60 : 3, nodes = long_run ? 9 : 7, best = 0;
     (void) state;
 
     for (int i = 0; i < rounds; i++) {
         const int *d = degrees[i % 3];
-        struct setting s = small_job_as (odd_cluster (&r, 9, 1), LAYERS, 512, 16,
+        struct setting s = small_job_as (odd_cluster (&r, nodes, 1), LAYERS, 512, 16,
                                          config_of (1, d[0], d[1], 1));
         struct mapper_problem p = search_config (&s);
         struct mapper_settings settings = mapper_settings_default ();
@@ -148,7 +149,9 @@ static void limits_hold (void **state)
 static void luck_does_not_matter (void **state)
 {
     struct rng r = seeded (4329);
-    int rounds = getenv ("LINKWISE_LONG") ? 30 : 1;
+    bool long_run = getenv ("LINKWISE_LONG");
+    uint64_t seeds = long_run ? 3 : 2;
+    int rounds = long_run ? 30 : 1;
     (void) state;
 
     for (int i = 0; i < rounds; i++) {
@@ -160,7 +163,7 @@ static void luck_does_not_matter (void **state)
 
         p.axes.pp = 4;
         settings.granularity = MAPPER_GPU;
-        for (settings.seed = 1; settings.seed <= 3; settings.seed++) {
+        for (settings.seed = 1; settings.seed <= seeds; settings.seed++) {
             struct found o = search (&p, &settings);
 
             least = fmin (least, o.r.estimate.step_s);
@@ -176,11 +179,12 @@ static void luck_does_not_matter (void **state)
 static void idle_nodes_do_not_matter (void **state)
 {
     struct rng r = seeded (231);
-    int rounds = getenv ("LINKWISE_LONG") ? 30 : 1;
+    bool long_run = getenv ("LINKWISE_LONG");
+    int rounds = long_run ? 30 : 1, gpus = long_run ? 3 : 2;
     (void) state;
 
     for (int i = 0; i < rounds; i++) {
-        struct setting s = small_job_as (odd_cluster (&r, 5, 3), LAYERS, 512, 16,
+        struct setting s = small_job_as (odd_cluster (&r, 5, gpus), LAYERS, 512, 16,
                                          config_of (1, 3, 2, 1));
         struct topology_changed more = {0}, slow = {0};
         struct mapper_settings settings = mapper_settings_default ();

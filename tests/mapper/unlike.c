@@ -192,7 +192,7 @@ static void check_fixed (struct rng *r, struct trial *t, long *placed)
 static void equal_to_exhaustive (void **state)
 {
     struct rng r = seeded (77);
-    int rounds = getenv ("LINKWISE_LONG") ? 20000 : 75;
+    int rounds = getenv ("LINKWISE_LONG") ? 20000 : 40;
     long placed = 0;
     (void) state;
 
@@ -241,7 +241,7 @@ static void long_split_by_node (void **state)
 static void larger_pools (void **state)
 {
     struct rng r = seeded (78);
-    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 6;
+    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 4;
     long placed = 0;
     (void) state;
 

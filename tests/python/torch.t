@@ -3,5 +3,5 @@
 # the plan's groups over gloo, and RANK from megatron_ranks the plan's order.
 . tests/lib/tap.sh
 . tests/python/python.sh
-ready_python torch.distributed python3-torch
+ready_python torch python3-torch
 cd "$T" && "$PY" "$OLDPWD/tests/python/job.py"

@@ -12,7 +12,7 @@ done
 wheel=$(echo "$T"/one/linkwise-"$version"-py3-none-*.whl)
 cmp "$wheel" "$T/two/${wheel##*/}" >>"$T/out" 2>&1
 result $? "the same inputs give the same wheel" "$T/out"
-if $PY -m pip --version >/dev/null 2>&1; then
+if has_python pip; then
     $PY -m pip install -q --no-index --no-deps --target "$T/site" "$wheel" >"$T/out" 2>&1
 else
     $PY -m zipfile -e "$wheel" "$T/site" >"$T/out" 2>&1

@@ -42,13 +42,13 @@ mpirun=$!
 # moment does not move.
 for ((i = 0; i < 1000; i++)); do
     [ "$(grep -cE '^\[[0-9]+,[0-9]+,0,3,' "$1/links.json.part" 2>/dev/null)" -ge 6 ] && break
-    pause 0.3
+    pause 1
 done
 hosts_kill h8
 # All ranks must end by themselves; mpirun does not where a host is lost.
 for ((i = 0; i < 300; i++)); do
     [ "$(cat "$1"/rc.* 2>/dev/null | wc -l)" -ge 7 ] && break
-    pause 0.3
+    pause 1
 done
 echo "$start $(date +%s.%N)" | awk '{ print $2 - $1 }' >"$1/seconds"
 ls "$1"/rc.* >"$1/left"

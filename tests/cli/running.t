@@ -147,7 +147,7 @@ C
 mkdir "$T/lib"
 ${CC:-cc} -shared -fPIC -o "$T/lib/libcuda.so.1" "$T/cuda.c" 2>"$T/why"
 result $? "a driver to ask" "$T/why"
-uuid() { printf 'GPU-%08x-0000-0000-0000-000000000000' "$1"; }
+placed "$T" 2 2 nodes || exit 1
 python3 - "$T/plan.json" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -173,12 +173,12 @@ expect 0 "LINKWISE_VISIBLE=one: the same GPUs" "running GPUs +ok" $L check "$T/p
 collect "$T/launch/exec.sh" env LOCAL_RANK=0 "$T/launch/where.sh" >"$T/reports" 2>&1
 fails "a program that takes device 0 on every rank" reports "are on the same GPU"
 collect "$T/launch/exec.sh" sh -c 'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES#*,},${CUDA_VISIBLE_DEVICES%,*} exec "$@"' sh "$T/launch/where.sh" >"$T/reports" 2>&1
-fails "the node's list in another order" reports "8 ranks are on the planned host, but not on the planned GPU"
+fails "the node's list in another order" reports "4 ranks are on the planned host, but not on the planned GPU"
 # An entry that the driver does not know hides those after it.
 collect "$T/launch/exec.sh" sh -c 'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*},GPU-dead,$CUDA_VISIBLE_DEVICES exec "$@"' sh "$T/launch/where.sh" >"$T/reports" 2>&1
-fails "a mask that hides the second GPU of every host" reports "4 ranks see no device LOCAL_RANK"
+fails "a mask that hides the second GPU of every host" reports "2 ranks see no device LOCAL_RANK"
 LINKWISE_RUNNING=$T/running collect "$T/launch/exec.sh" "$T/launch/where.sh" sh -c 'echo "$1 $RANK"' sh "a  b" >"$T/out"
-cat "$T"/running/* | $L check "$T/plan.json" --running - >/dev/null && [ "$(sort -u "$T/out" | wc -l)" = 8 ] && grep -q "^a  b 7$" "$T/out"
+cat "$T"/running/* | $L check "$T/plan.json" --running - >/dev/null && [ "$(sort -u "$T/out" | wc -l)" = 4 ] && grep -q "^a  b 3$" "$T/out"
 result $? "where.sh PROGRAM reports to a folder and becomes the program" "$T/out"
 mkdir "$T/bin"
 printf '#!/bin/sh\nprintf "0, GPU-zero\\n1, GPU-one\\n10, GPU-ten\\n"\n' >"$T/bin/nvidia-smi"

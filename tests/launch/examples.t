@@ -17,11 +17,10 @@ examples/place-ranks examples/clusters/h100-17.json llama-2-13b "$T/placed" >"$T
 result $? "place-ranks" "$T/out"
 
 no_driver
-hosts_cluster 8 2 >"$T/cluster.json"
-inside() { # NAME COMMAND...: in a sandbox with eight hosts
+inside() { # NAME HOSTS <COMMANDS: in a sandbox with so many hosts
     local name=$1
-    shift
-    { echo '. tests/lib/hosts.sh; . tests/lib/slurm.sh; hosts_up h1 h2 h3 h4 h5 h6 h7 h8'; cat; } >"$T/$name.sh"
+    hosts_cluster "$2" 2 >"$T/cluster.json"
+    { echo ". tests/lib/hosts.sh; . tests/lib/slurm.sh; hosts='$(seq -s " " -f h%.0f "$2")'; hosts_up \$hosts"; cat; } >"$T/$name.sh"
     in_sandbox "$T/$name.sh" "$T" >"$T/$name.out" 2>&1
     [ $? = 0 ] && [ "$(grep -c "^rank [0-9]* of [0-9]* on h[1-8]" "$T/$name.out")" = "$(wc -l <"$T/$name/map.txt")" ] &&
         grep -Eq "running hosts +ok" "$T/$name.out" && grep -Eq "running GPUs +ok" "$T/$name.out" && grep -q "+0.00 %" "$T/$name.out"
@@ -34,7 +33,7 @@ for command in slurmctld slurmd:slurmd sbatch:slurm-client; do
     [ -n "$cannot" ] || command -v "${command%:*}" >/dev/null || no_slurm="package ${command#*:} is not installed"
 done
 if [ -z "$cannot$no_mpirun" ]; then
-    inside launch-with-mpirun <<S2
+    inside launch-with-mpirun 4 <<S2
 export MPIRUN="mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent \$HOSTS_RSH --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24"
 examples/launch-with-mpirun "\$1/cluster.json" llama-2-7b "\$1/launch-with-mpirun" $program
 S2
@@ -42,8 +41,8 @@ else
     skip launch-with-mpirun "$cannot$no_mpirun"
 fi
 if [ -z "$cannot$no_slurm" ]; then
-    inside launch-with-slurm <<S2
-slurm_up 2 h1 h2 h3 h4 h5 h6 h7 h8 || exit 1
+    inside launch-with-slurm 7 <<S2
+slurm_up 2 \$hosts || exit 1
 examples/launch-with-slurm "\$1/cluster.json" llama-2-7b "\$1/launch-with-slurm" $program
 S2
 else

@@ -18,6 +18,8 @@ printf '0 n1 0\n1 n1 1\n2 n2 0\n' >"$T/mig/map.txt"
 printf 'n1 0 MIG-a\nn1 1 MIG-b\nn2 0 GPU-c\n' >"$T/mig/gpu-uuid.txt"
 third='SLURM_NODEID=3 SLURM_STEP_NUM_NODES=6 SLURM_GTIDS=6,7'
 
+# bash does what sh does: it takes every fifth.
+runs=0
 for shell in sh bash; do
     run() { # WANT VARIABLES... -- COMMAND...: standard output and error
         local want=$1 name=$2 vars=()
@@ -27,6 +29,7 @@ for shell in sh bash; do
             shift
         done
         shift
+        [ $shell = sh ] || [ -n "$LINKWISE_LONG" ] || ((runs++ % 5 == 0)) || return 0
         env -i PATH="$PATH" "${vars[@]}" $shell "$T/${run_in:-d}/exec.sh" "$@" >"$T/out" 2>&1
         matches "^($want)\$" "$T/out"
         result $? "$shell: $name" "$T/out"

@@ -49,7 +49,7 @@ static void tell (void *context, const char *file, double share)
 static void large (void **state)
 {
     const char *path = in_folder ("large.json");
-    enum { ENTRIES = 500000 };
+    enum { ENTRIES = 350000 }; /* just more than what is told at once */
     const char long_name[] = "\"0123456789012345678901234567890123456789012345678901\",";
     struct error err = {""};
     (void) state;
@@ -72,7 +72,7 @@ static void large (void **state)
         for (int k = 1; k < told.n; k++)
             assert_true (told.share[k] > told.share[k - 1]);
         if (faulty) {
-            assert_non_null (strstr (err.text, "line 50002"));
+            assert_non_null (strstr (err.text, "line 35002"));
         } else {
             assert_int_equal (json_array_size (root), ENTRIES + 1);
             assert_int_equal (json_integer_value (json_array_get (root, ENTRIES)), 8);

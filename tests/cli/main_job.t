@@ -6,7 +6,7 @@ L=$LINKWISE
 C=examples/clusters/h100-17.json M=examples/models/llama-2-13b.json
 job="--seq 4096 --global-batch 1024"
 needs python3 python3
-json_up
+python_up
 
 expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -o "$T/plan.json" -v
 prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations: [0-9]+ refused" \

@@ -4,6 +4,7 @@
 # characters.
 . tests/lib/tap.sh
 needs python3 python3
+python_up
 L=$LINKWISE
 synth() { $L cluster synth calm --nodes 257 --gpus 1 --gpu-type h100-sxm5-80g --seed 1 -o "$1"; }
 kind() { stat -c %F "$1"; }
@@ -56,14 +57,16 @@ profile.update({"name": evil, "source": evil})
 write("profile.json", profile)
 P
 job="--seq 1024 --global-batch 8 --tp 2 --micro-batch 1 --profile $T/profile.json"
+cat >"$T/clean.py" <<'P'
+import sys
+text = open(sys.argv[1], "rb").read().decode("utf-8")
+sys.exit(not text or any(c < " " and c != "\n" or "\x7f" <= c < "\xa0" for c in text))
+P
 clean() { # NAME CODE COMMAND...: prints something, and no control character but the line feed
     local name=$1 code=$2
     shift 2
     "$@" >"$T/both" 2>&1
-    [ $? = "$code" ] && python3 -c "
-import sys
-text = open(sys.argv[1], 'rb').read().decode('utf-8')
-sys.exit(not text or any(c < ' ' and c != '\n' or '\x7f' <= c < '\xa0' for c in text))" "$T/both"
+    [ $? = "$code" ] && py "$T/clean.py" "$T/both"
     result $? "control characters in names: $name" "$T/both"
 }
 strange=$(ls "$T"/ma*.json)

@@ -3,6 +3,7 @@
 # a bad link asks for, takes other degrees where the old ones cannot run; refuses another job.
 . tests/lib/tap.sh
 needs python3 python3
+python_up
 L=$LINKWISE
 C=examples/clusters/h100-10.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"

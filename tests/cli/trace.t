@@ -66,7 +66,7 @@ reads() {
     shift 3
     rm -f "$T/trace.json"
     "$LINKWISE" time "$T/c.json" gpt2-xl --seq 1024 "$@" --trace "$T/trace.json" >"$T/why" 2>&1 &&
-        python3 "$T/read.py" "$T/trace.json" "$replicas" "$stages" >>"$T/why" 2>&1
+        py "$T/read.py" "$T/trace.json" "$replicas" "$stages" >>"$T/why" 2>&1
     result $? "$name" "$T/why"
 }
 # Names as long as they may be, a name of the cluster that wants to be more than a name, one link at
@@ -91,6 +91,6 @@ done
 reads "no pipeline" 16 1 --global-batch 32
 "$LINKWISE" plan "$T/c.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 --dp 4 --schedule 1f1b -o "$T/plan.json" >"$T/why" 2>&1
 "$LINKWISE" eval "$T/plan.json" --trace "$T/trace.json" >>"$T/why" 2>&1 &&
-    python3 "$T/read.py" "$T/trace.json" 4 4 >>"$T/why" 2>&1
+    py "$T/read.py" "$T/trace.json" 4 4 >>"$T/why" 2>&1
 result $? "eval's, of a plan" "$T/why"
 done_testing

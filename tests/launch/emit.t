@@ -5,17 +5,20 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs python3 python3
+python_up
 L=$LINKWISE
 
 placed "$T/a" 4 2 || exit 1
 edit() { # FILE CODE: change a JSON file, `d`
-    python3 -c "
+    cat >"$T/edit.py" <<P
 import json
 d = json.load(open('$1'))
 $2
-json.dump(d, open('$1', 'w'))"
+json.dump(d, open('$1', 'w'))
+P
+    py "$T/edit.py"
 }
-map() { python3 -c "import json; [print(r['rank'], r['node'], r['gpu']) for r in json.load(open('$1'))['ranks']]"; }
+map() { json "$1" "'\n'.join('%(rank)d %(node)s %(gpu)d' % r for r in d['ranks'])"; }
 
 # ---- every target's files are the plan ----
 expect 0 "all targets" "8 ranks written" $L emit "$T/a/plan.json" -d "$T/a/launch"
@@ -30,9 +33,7 @@ check_files() { # FOLDER: everything that orders ranks, against map.txt
         awk '{ print $2 }' "$d/map.txt" | cmp - "$d/slurm/hostfile" &&
         sed -E 's/^([0-9]+) env .* RANK=([0-9]+) WORLD_SIZE='"$n"' .* LINKWISE_HOST=(\S+) LINKWISE_GPU=([0-9]+) .*/\1 \3 \4 \2/' "$d/slurm/multi-prog" |
             awk '$1 == $4 { print $1, $2, $3 }' | cmp - "$d/map.txt" &&
-        python3 -c "
-import json
-print(json.load(open('$d/kubernetes/configmap.json'))['data']['map.txt'], end='')" | cmp - "$d/map.txt"
+        json "$d/kubernetes/configmap.json" "d['data']['map.txt'][:-1]" | cmp - "$d/map.txt"
 }
 map "$T/a/plan.json" | cmp - "$T/a/launch/map.txt" && check_files "$T/a/launch" >"$T/why" 2>&1
 result $? "every file that orders ranks is the plan" "$T/why"

@@ -1,6 +1,7 @@
 # Tests of import-job source this file behind tap.sh: what a job's files read as.
 L=$LINKWISE
 F=tests/jobs/files
+[ -z "$PYTHON" ] || python_up
 
 # row FILE...: the document of an estimate alone, in $T/doc.json.
 row() {
@@ -9,10 +10,10 @@ row() {
 }
 # has COLUMN=VALUE...: of the row in $T/doc.json.
 has() {
-    local pair
-    sed -n '/^  "row": {/,/^  }/p' "$T/doc.json" >"$T/row"
+    local pair row
+    row=$(sed -n '/^  "row": {/,/^  }/p' "$T/doc.json")
     for pair in "$@"; do
-        grep -Fq "\"${pair%%=*}\": \"${pair#*=}\"" "$T/row" || { echo "no $pair in:"; cat "$T/row"; }
+        [[ $row == *"\"${pair%%=*}\": \"${pair#*=}\""* ]] || echo "no $pair in: $row"
     done >"$T/why"
     [ ! -s "$T/why" ]
     result $? "row has $*" "$T/why"
@@ -24,6 +25,6 @@ model_of() {
 # is EXPRESSION: of d, the document, in Python.
 is() {
     in_python "$1" || return 0
-    python3 -c "import json, sys; d = json.load(open(sys.argv[1])); assert $1, d" "$T/doc.json" 2>"$T/why"
-    result $? "$1" "$T/why"
+    [ "$(json "$T/doc.json" "bool($1)")" = True ]
+    result $? "$1" "$T/doc.json"
 }

@@ -117,20 +117,24 @@ valid() {
 in_python() {
     [ -n "$PYTHON" ] || { skip "$1" "package python3 is not installed" && false; }
 }
-# json FILE EXPRESSION: of d, the file's document, in Python.  After json_up one Python says all that
-# a test asks; subshells have its pipes.
-json_up() {
-    mkfifo "$T/.json"
-    exec {json_out}<>"$T/.json" {json_in}> >(exec python3 tests/lib/documents.py >"$T/.json")
+# One Python for all scripts of a test, whose pipes subshells have too.  Where a script of the test is
+# first run in one, python_up stands before.
+#     py SCRIPT ARGUMENT...   what `python3 SCRIPT ARGUMENT...` prints, errors too, and its status;
+#                             without standard input
+#     json FILE EXPRESSION    of d, the file's document, in Python
+python_up() {
+    mkfifo "$T/.python-said"
+    exec {py_out}<>"$T/.python-said" {py_in}> >(exec python3 tests/lib/scripts.py >"$T/.python-said")
 }
-json() {
+py() {
     local said
-    [ -n "${json_in:-}" ] || json_up
-    printf '%s\0%s\0' "$1" "$2" >&"$json_in"
-    IFS= read -r -d '' said <&"$json_out"
-    printf %s "${said:1}"
-    [ "${said:0:1}" = 0 ]
+    [ -n "${py_in:-}" ] || python_up
+    printf '%s\0' $# "$@" >&"$py_in"
+    IFS= read -r -d '' said <&"$py_out"
+    printf %s "${said#*$'\n'}"
+    return "${said%%$'\n'*}"
 }
+json() { py json "$@"; }
 
 # Hosts are namespaces (tests/lib/hosts.sh): why there can be none, or nothing.
 why_no_hosts() {

@@ -44,8 +44,9 @@ static void found (void **state)
     (void) state;
 
     for (int k = 0; topology_preset_at (k); k++) {
-        find_planted (topology_preset_at (k)->name, 16, 4);
+        find_planted (topology_preset_at (k)->name, 12, 4);
         if (getenv ("LINKWISE_LONG")) {
+            find_planted (topology_preset_at (k)->name, 16, 4);
             find_planted (topology_preset_at (k)->name, 32, 4);
             find_planted (topology_preset_at (k)->name, 128, 8);
         }

@@ -180,12 +180,12 @@ static void idle_nodes_do_not_matter (void **state)
 {
     struct rng r = seeded (231);
     bool long_run = getenv ("LINKWISE_LONG");
-    int rounds = long_run ? 30 : 1, gpus = long_run ? 3 : 2;
+    int rounds = long_run ? 30 : 1, gpus = long_run ? 3 : 2, dp = long_run ? 2 : 1;
     (void) state;
 
     for (int i = 0; i < rounds; i++) {
         struct setting s = small_job_as (odd_cluster (&r, 5, gpus), LAYERS, 512, 16,
-                                         config_of (1, 3, 2, 1));
+                                         config_of (1, 3, dp, 1));
         struct topology_changed more = {0}, slow = {0};
         struct mapper_settings settings = mapper_settings_default ();
         struct mapper_problem p = search_config (&s);

@@ -241,7 +241,7 @@ static void long_split_by_node (void **state)
 static void larger_pools (void **state)
 {
     struct rng r = seeded (78);
-    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 4;
+    int rounds = getenv ("LINKWISE_LONG") ? 2000 : 3;
     long placed = 0;
     (void) state;
 

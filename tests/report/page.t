@@ -64,7 +64,7 @@ PY
 looks() {
     local name=$1 page=$2 most=$3
     shift 3
-    python3 "$T/look.py" "$page" "$@" >"$T/faults" 2>&1
+    py "$T/look.py" "$page" "$@" >"$T/faults" 2>&1
     [ "$(wc -c <"$page")" -le "$most" ] || wc -c "$page" >>"$T/faults"
     [ ! -s "$T/faults" ]
     result $? "$name" "$T/faults"

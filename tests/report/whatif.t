@@ -3,6 +3,7 @@
 # statements name the place and what was expected.
 . tests/lib/tap.sh
 needs python3 python3
+python_up
 L=$LINKWISE
 # Few configurations: searches on unlike nodes take long.  A file is the profile of all GPU types.
 job="gpt2-xl --profile workload/profiles/megatron-core.json --seq 1024 --global-batch 24 --tp 1 --pp 1 --micro-batch 1 --zero 1 --recompute none --schedule 1f1b --granularity node"
@@ -20,11 +21,7 @@ python3 "$T/make.py" "$T"
 $L plan "$T/c.json" $job -o "$T/plan.json" >"$T/why" 2>&1
 result $? "a plan" "$T/why"
 
-# same NAME STATEMENT EDIT [OPTION...]: the edit in Python of d, the cluster's document.
-same() {
-    local name=$1 statement=$2 edit=$3
-    shift 3
-    python3 - "$T" "$edit" <<'P'
+cat >"$T/edit.py" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1] + "/c.json"))
 node, links = d["nodes"], d["links"]
@@ -33,10 +30,7 @@ rate = inter["bandwidth_gb_per_s"]
 exec(sys.argv[2])
 json.dump(d, open(sys.argv[1] + "/edited.json", "w"))
 P
-    $L plan "$T/c.json" $job --what-if "$statement" --json >"$T/what.json" 2>"$T/err"
-    $L plan "$T/edited.json" $job "$@" --json >"$T/anew.json" 2>>"$T/err"
-    $L eval "$T/plan.json" "$T/edited.json" --json >"$T/stay.json" 2>>"$T/err"
-    python3 - "$T" "$#" >"$T/why" 2>&1 <<'P'
+cat >"$T/compare.py" <<'P'
 import json, os, sys
 of = lambda f: json.load(open(sys.argv[1] + "/" + f)) if os.path.getsize(sys.argv[1] + "/" + f) else None
 near = lambda a, b: abs(a - b) < 1e-9 * b
@@ -54,6 +48,15 @@ if near(w["replanned"]["step_s"], best):
     assert w["replanned"]["degrees"] == anew["degrees"]
     assert near(w["replanned"]["lower_bound_s"], anew["estimate"]["lower_bound_s"])
 P
+# same NAME STATEMENT EDIT [OPTION...]: the edit in Python of d, the cluster's document.
+same() {
+    local name=$1 statement=$2 edit=$3
+    shift 3
+    py "$T/edit.py" "$T" "$edit"
+    $L plan "$T/c.json" $job --what-if "$statement" --json >"$T/what.json" 2>"$T/err"
+    $L plan "$T/edited.json" $job "$@" --json >"$T/anew.json" 2>>"$T/err"
+    $L eval "$T/plan.json" "$T/edited.json" --json >"$T/stay.json" 2>>"$T/err"
+    py "$T/compare.py" "$T" "$#" >"$T/why" 2>&1
     result $? "$name" "$T/why"
 }
 same "a link" "link n0->n1=2.5" 'rate[0][1] = 2.5'

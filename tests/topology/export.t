@@ -144,7 +144,7 @@ else: # a tree for Slurm, of the given leaves
     assert sorted(map(sorted, leaves)) == sorted(map(sorted, eval(what))), leaves
 P
 reads() { # WHAT CLUSTER FILE NAME
-    python3 "$T/read.py" "$1" "$T/$2.json" "$3" >"$T/why" 2>&1
+    py "$T/read.py" "$1" "$T/$2.json" "$3" >"$T/why" 2>&1
     result $? "$4" "$T/why"
 }
 tree() { # CLUSTER LEAVES

@@ -1,0 +1,52 @@
+"""py and json of tap.sh: runs script after script, since Python takes long to start.  Reads how many words follow, then
+these, each with a NUL behind it: a script and its arguments; or json, a file, and an expression of its document, d.
+Writes the exit status and a line feed, what was printed, and a NUL."""
+import contextlib
+import io
+import json
+import os
+import sys
+import traceback
+
+
+def words():
+    text = b""
+    while True:
+        parts = text.split(b"\0")
+        if len(parts) > 1 and len(parts) > int(parts[0]) + 1:
+            n = int(parts[0]) + 1
+            yield [w.decode() for w in parts[1:n]]
+            text = b"\0".join(parts[n:])
+            continue
+        more = os.read(0, 65536)
+        if not more:
+            return
+        text += more
+
+
+def run(script, *arguments):
+    if script == "json":
+        print(eval(arguments[1], {"json": json, "d": json.load(open(arguments[0]))}))
+        return
+    sys.argv = [script, *arguments]
+    exec(compile(open(script).read(), script, "exec"), {"__name__": "__main__"})
+
+
+def status(request):
+    try:
+        run(*request)
+    except SystemExit as e:
+        if isinstance(e.code, str):
+            print(e.code)
+        return e.code if isinstance(e.code, int) else int(bool(e.code))
+    except BaseException:
+        print(traceback.format_exc())
+        return 1
+    return 0
+
+
+for request in words():
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = status(request)
+    os.write(1, b"%d\n%s\0" % (code, said.getvalue().encode(errors="replace").replace(b"\0", b"")))

@@ -20,6 +20,7 @@
 #define WORK 2000000L  /* operations played out in a round, about */
 #define NODE_WORK 200L /* what choosing one stage's layers takes, in these */
 #define ROUNDING 1e-9  /* of sums in another order */
+#define MOST_CUTS 8    /* of the stages into nodes; more are not told apart */
 #define NO_ROOM (LONG_MIN / 2)
 
 /* The splits so far: stages k to p-1 of one. */
@@ -34,6 +35,10 @@ struct tree {
     double step_s; /* the least so far, or what is reached for */
     struct rows_times then;
     long left;
+    /* Ways to cut the ring of stages into runs that nodes hold: bit k is set where the boundary
+     * after stage k crosses.  None: no crossing is told. */
+    unsigned cut[MOST_CUTS];
+    int n_cuts;
 };
 
 static void add_layers (const struct bound_slot *s, const struct workload_model *m,
@@ -106,19 +111,15 @@ static double send_of (const struct tree *t, int k)
                                                                    : mixed;
 }
 
-/* The split in hand, played out. */
-static double played (struct tree *t)
+/* The split in hand, played out with crossings in those places. */
+static double played_cut (struct tree *t, unsigned cut)
 {
     const struct bound_pipeline *x = t->pc->x;
     int below = x->model->layers;
     double least = 0.0;
 
-    put_stages (t);
-    for (int k = 0; k < x->p; k++) {
-        for (int c = 0; c < x->v; c++)
-            set_chunk (t, c, k);
-        t->send_s[k] = send_of (t, k);
-    }
+    for (int k = 0; k < x->p; k++)
+        t->send_s[k] = fmax (send_of (t, k), cut >> k & 1 ? x->cross_s : 0.0);
     costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
     t->left -= 2L * x->m * x->p * x->v;
     for (int k = 0; k < x->p; k++) {
@@ -127,6 +128,55 @@ static double played (struct tree *t)
             least, rows_step_s (t->pc, k, t->kind[k], t->layers[k], below, t->end_s[k]));
     }
     return least;
+}
+
+/* The split in hand, played out. */
+static double played (struct tree *t)
+{
+    const struct bound_pipeline *x = t->pc->x;
+    double least;
+
+    put_stages (t);
+    for (int k = 0; k < x->p; k++)
+        for (int c = 0; c < x->v; c++)
+            set_chunk (t, c, k);
+    least = played_cut (t, t->n_cuts > 0 ? t->cut[0] : 0);
+    for (int i = 1; i < t->n_cuts; i++)
+        least = fmin (least, played_cut (t, t->cut[i]));
+    return least;
+}
+
+/* Cut off the next runs, of `left` stages from stage `at` on, in all ways of which no two runs that
+ * follow each other fit one node: else there were a crossing less. */
+static void add_cuts (struct tree *t, int at, int left, int first, int before,
+                      unsigned cut)
+{
+    int p = t->pc->x->p, most = t->pc->x->per_node;
+
+    if (left == 0 && before + first > most) {
+        if (t->n_cuts < MOST_CUTS)
+            t->cut[t->n_cuts] = cut;
+        t->n_cuts++;
+    }
+    for (int n = 1; n <= most && n <= left && t->n_cuts <= MOST_CUTS; n++)
+        if (n + before > most)
+            add_cuts (t, at + n, left - n, first, n, cut | 1u << (at + n - 1) % p);
+}
+
+/* Where TP groups cannot span nodes, a node holds a run of its stages at most: stages that it holds
+ * beside these are a run of their own. */
+static void find_cuts (struct tree *t)
+{
+    const struct bound_pipeline *x = t->pc->x;
+    bool whole = !x->span[SPAN_ONE] && !x->span[SPAN_ALL];
+
+    if (!whole || x->per_node == 0 || x->per_node >= x->p || x->p > 32)
+        return;
+    for (int n = 1; n <= x->per_node; n++) /* stage 0 is in a run of n, k of them before it */
+        for (int k = 0; k < n; k++)
+            add_cuts (t, n - k, x->p - n, n, n, 1u << (n - k - 1));
+    if (t->n_cuts > MOST_CUTS)
+        t->n_cuts = 0;
 }
 
 /* Stage 0 gets what it was to have. */
@@ -264,6 +314,7 @@ static bool tree_init (struct tree *t, const struct pipeline_case *pc)
                                     .send_s = t->send_s,
                                     .return_s = t->send_s,
                                     .blocking = x->profile->time.blocking_sends};
+    find_cuts (t);
     return true;
 }
 

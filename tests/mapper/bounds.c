@@ -340,6 +340,18 @@ static void knows_nodes_of_one_stage (void **state)
     check_gap (nodes_of_four (6, 1, 10, 1), config, NULL, 72, .001);
 }
 
+/* Two stages share a node, so that every other send crosses wherever layers and stages are. */
+static void knows_crossings_of_chunks (void **state)
+{
+    struct workload_config config = config_of (1, 4, 4, 1);
+    (void) state;
+
+    config.schedule = SCHEDULE_INTERLEAVED;
+    config.deg.vpp = 2;
+    check_gap (cluster_of ("2x8 a100-sxm4-80g intra:200 inter:1 inter-us:10"), config,
+               NULL, 64, .001);
+}
+
 /* Half of every stage on each node: no send crosses. */
 static void knows_what_need_not_cross (void **state)
 {
@@ -407,6 +419,7 @@ int main (void)
                                        cmocka_unit_test (knows_needed_nodes),
                                        cmocka_unit_test (knows_what_must_cross),
                                        cmocka_unit_test (knows_nodes_of_one_stage),
+                                       cmocka_unit_test (knows_crossings_of_chunks),
                                        cmocka_unit_test (knows_what_need_not_cross),
                                        cmocka_unit_test (knows_where_no_group_can_be),
                                        cmocka_unit_test (knows_where_twins_can_be)};

@@ -91,14 +91,6 @@ static enum status read_source (struct merge *m, const char *file, int order)
     return st == ST_OK ? read_measured (m, s) : st;
 }
 
-int merge_by_time (const void *a, const void *b)
-{
-    const struct merge_source *x = a, *y = b;
-
-    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
-                              : x->order - y->order;
-}
-
 /* The newer the later, where all files say when they were made. */
 static void sort_sources (struct merge *m)
 {

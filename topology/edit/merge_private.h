@@ -44,7 +44,13 @@ struct merge {
 };
 
 /** Of two struct merge_source, for qsort: the older first; of one time, as they were named. */
-int merge_by_time (const void *a, const void *b);
+static inline int merge_by_time (const void *a, const void *b)
+{
+    const struct merge_source *x = a, *y = b;
+
+    return x->when != y->when ? (x->when > y->when) - (x->when < y->when)
+                              : x->order - y->order;
+}
 
 /** Merged node number i: its document, its name, its GPUs. */
 static inline const json_t *merge_node_at (const struct merge *m, int i)

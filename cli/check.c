@@ -116,8 +116,9 @@ static enum status compare (const struct check_input *in, const struct linkwise_
 
     TRY (file_read (in->running, &text, &len, err));
     run->place = calloc ((size_t) x->plan.n_ranks, sizeof *run->place);
-    st = run->place ? check_running_parse (cli_input_name (in->running), text,
-                                           x->plan.n_ranks, run->place, err)
+    st = run->place ? check_running_parse (cli_input_name (in->running),
+                                           text + file_mark (text, len), x->plan.n_ranks,
+                                           run->place, err)
                     : err_nomem (err);
     free (text);
     TRY (st);

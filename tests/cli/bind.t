@@ -95,8 +95,8 @@ same_ranks() {
     result $? "$2" "$T/why"
 }
 same_ranks "$T/from-file.json" "... are the same as in a list"
-expect 0 "nodes from standard input, with others" "standard input: 1 of 17 names are no nodes of the cluster h100-17, the first \"login\"" \
-    bash -c "{ echo login; cat '$T/hosts'; } | $L bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
+expect 0 "nodes from standard input, behind a byte-order mark and with others" "standard input: 1 of 17 names are no nodes of the cluster h100-17, the first \"login\"" \
+    bash -c "{ printf '\\357\\273\\277'; echo login; cat '$T/hosts'; } | $L bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
 same_ranks "$T/from-stdin.json" "... are these"
 printf 'cnode2-003\ncnode2-007\n' >"$T/pinned"
 expect 0 "nodes that must hold ranks, from a file" "plan written" $L plan examples/clusters/h100-17.json llama-2-13b --nodes 2 --pin "@$T/pinned" -o "$T/pinned.json"

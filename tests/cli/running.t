@@ -19,7 +19,7 @@ fails() { # NAME TABLE PATTERN: exit 1, the report on standard output
 expect 0 "as planned" "running GPUs +ok" $L check "$T/plan.json" --running "$T/right"
 grep -q "+0.00 %" "$T/out" && ! grep -q "planned host" "$T/out"
 result $? "... the step is the planned one" "$T/out"
-sort -R "$T/right" | sed '1i # rank host gpu' | $L check "$T/plan.json" --running - >"$T/out" 2>&1
+{ printf '\xef\xbb\xbf# rank host gpu\n'; sort -R "$T/right"; } | $L check "$T/plan.json" --running - >"$T/out" 2>&1
 result $? "in any order, with a comment, through standard input" "$T/out"
 table lower '{ print $1, $2 ".cluster.local", tolower($3) }'
 expect 0 "full host names, UUIDs in small letters" "running hosts +ok" $L check "$T/plan.json" --running "$T/lower"

@@ -103,6 +103,38 @@ static void slow_links (void **state)
     }
 }
 
+/* Of more links than are told the slowest are, whatever the order in which they are met. */
+static void slowest_links (void **state)
+{
+    enum { NODES = 16, MOST = COSTMODEL_SLOW_LINKS };
+    (void) state;
+
+    for (int down = 0; down < 2; down++) {
+        struct costmodel_binding slow[MOST + 1] = {[MOST] = {.src_gpu = -7}};
+        struct text line = {0};
+        struct setting s;
+        struct costmodel_problem p;
+        struct error err = {""};
+        int gpu[NODES], n;
+
+        for (int i = 0; i < NODES; i++) {
+            text_add (&line, "%s1x1 a100-sxm4-80g inter:%d", i ? " + " : "",
+                      down ? NODES - i : 1 + i);
+            gpu[i] = i;
+        }
+        s = small_job_as (cluster_of (line.s), NODES, 1024, 16,
+                          config_of (1, NODES, 1, 1));
+        p = problem_of (&s);
+        ok (costmodel_slow_links (&p, gpu, COSTMODEL_BETWEEN, slow, &n, &err), &err);
+        assert_int_equal (n, MOST);
+        for (int i = 0; i < MOST; i++) /* there and back */
+            CLOSE (slow[i].bytes_per_s, (1 + i / 2) * 1e9, 1e-12);
+        assert_int_equal (slow[MOST].src_gpu, -7);
+        text_free (&line);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Estimated links that a placement uses are counted once each, with the worst of their errors. */
 static void estimated (void **state)
 {
@@ -460,11 +492,11 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (binding),         cmocka_unit_test (slow_links),
-        cmocka_unit_test (estimated),       cmocka_unit_test (trace),
-        cmocka_unit_test (sharing),         cmocka_unit_test (published),
-        cmocka_unit_test (published_ranks), cmocka_unit_test (replicas),
-        cmocka_unit_test (words),           cmocka_unit_test (traces_too_long),
-        cmocka_unit_test (document)};
+        cmocka_unit_test (slowest_links),   cmocka_unit_test (estimated),
+        cmocka_unit_test (trace),           cmocka_unit_test (sharing),
+        cmocka_unit_test (published),       cmocka_unit_test (published_ranks),
+        cmocka_unit_test (replicas),        cmocka_unit_test (words),
+        cmocka_unit_test (traces_too_long), cmocka_unit_test (document)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -451,9 +451,8 @@ static bool compare_rings (struct nccl_compare *x, const struct known *k)
     struct rings r;
     bool done = read_rings (x, k, &r) && read_trees (x, k, &one);
 
-    if (done && r.n_whole > 0)
-        done = lay_hops (x, k, &laid) && choose_hops (x, &r, &chosen);
-    if (done && r.n_whole > 0) {
+    if (done && r.n_whole > 0 &&
+        (done = lay_hops (x, k, &laid) && choose_hops (x, &r, &chosen))) {
         one.channels = r.n_whole;
         one.unread = r.channels - r.n_whole;
         settle (&laid);

@@ -86,7 +86,7 @@ static bool back_int (const char *from, const char **end, int *out)
     while (s > from && isdigit ((unsigned char) s[-1]))
         s--;
     digits = s;
-    if (s == *end || *end - s > 9 || !take_int (&digits, out))
+    if (!take_int (&digits, out))
         return false;
     *end = s;
     return true;

@@ -58,7 +58,7 @@ static bool fill (const struct terms *t, const struct replicas *r, int chunks,
         const struct costmodel_stage_time *a = &s->embedding, *b = &s->head;
 
         for (int c = 0; c < chunks; c++) {
-            double share = v == 1 ? 1.0 : chunk_share (t, i, c);
+            double share = chunk_share (t, i, c);
             int first = c == 0, last = c == v - 1;
 
             fwd[c * pp + i] = share * (s->fwd_s - a->fwd_s - b->fwd_s) +

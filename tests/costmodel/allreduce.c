@@ -205,12 +205,30 @@ static void gpu_totals (void **state)
     }
 }
 
+/* What no link carries has no price, not even of nothing; one rank alone pays none. */
+static void no_price (void **state)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct costmodel_ring r = {.inside_bytes_per_s = INFINITY, .nodes = 2};
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        struct costmodel_volume v = {
+            .dp_bytes = 4, .dp_phases = 2, .dp_all_reduce = i & 1};
+        double params = i & 2 ? 1e6 : 0;
+
+        assert_true (costmodel_sync_s (&p, &r, 2, &v, params) == INFINITY);
+        assert_true (costmodel_sync_s (&p, &r, 1, &v, params) == 0);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (closed_forms), cmocka_unit_test (not_offered),
         cmocka_unit_test (chosen),       cmocka_unit_test (published_h100),
-        cmocka_unit_test (of_a_plan),    cmocka_unit_test (gpu_totals)};
+        cmocka_unit_test (of_a_plan),    cmocka_unit_test (gpu_totals),
+        cmocka_unit_test (no_price)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

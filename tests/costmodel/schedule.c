@@ -125,6 +125,36 @@ static void random_pipelines (void **state)
     }
 }
 
+/* Times are of no unit: a power of two of all is in every digit that of the ends. */
+static void no_unit (void **state)
+{
+    static const double factor[] = {0x1p-40, 0x1p30};
+    (void) state;
+
+    for (int i = 0; i < 2 * (SCHEDULE_DUALPIPEV + 1); i++) {
+        enum workload_schedule s = (enum workload_schedule) (i / 2);
+        struct rng r = {37};
+        double time[2][4][8], end[2][4]; /* forward, backward, of weights; sends */
+
+        for (int j = 0; j < 8; j++) {
+            for (int k = 0; k < 4; k++)
+                time[0][k][j] = 1 + rng_unit (&r);
+            time[0][1][j] += time[0][2][j];
+            for (int k = 0; k < 4; k++)
+                time[1][k][j] = factor[i % 2] * time[0][k][j];
+        }
+        for (int x = 0; x < 2; x++) {
+            double *t[] = {time[x][0], time[x][1], time[x][2], time[x][3]};
+            struct costmodel_pipeline q = {
+                4, 16, workload_default_vpp (s), t[0], t[1], t[2], t[3], t[3] + 4, false};
+
+            assert_true (costmodel_play (s, &q, false, end[x], NULL));
+        }
+        for (int j = 0; j < 4; j++)
+            assert_true (end[1][j] == factor[i % 2] * end[0][j]);
+    }
+}
+
 /* Two pipelines side by side end when each alone does. */
 static void two_at_once (void **state)
 {
@@ -471,7 +501,8 @@ int main (void)
         cmocka_unit_test (patterns),         cmocka_unit_test (two_at_once),
         cmocka_unit_test (closed_form),      cmocka_unit_test (blocking_period),
         cmocka_unit_test (other_schedules),  cmocka_unit_test (period_of_equal_stages),
-        cmocka_unit_test (orders_by_time),   cmocka_unit_test (known_at_least)};
+        cmocka_unit_test (orders_by_time),   cmocka_unit_test (known_at_least),
+        cmocka_unit_test (no_unit)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -52,6 +52,17 @@ static void tensor_groups_share (void **state)
         const char *shared, *alone; /* where links are as fast as the shares */
         int tp, gpu[8];
     } t[] = {
+        {"1x2 a100-sxm4-80g intra:100 inter:10 node:10 + 1x2 a100-sxm4-80g intra:100 "
+         "inter:10 node:90", /* either way out may be the narrow one */
+         "2x2 a100-sxm4-80g intra:100 inter:5",
+         2,
+         {0, 2, 1, 3}},
+        {"1x2 a100-sxm4-80g intra:100 inter:10 node:90 + 1x2 a100-sxm4-80g intra:100 "
+         "inter:10 node:10",
+         "2x2 a100-sxm4-80g intra:100 inter:5",
+         2,
+         {0, 2, 1, 3}},
+
         {"2x2 a100-sxm4-80g intra:100 inter:10 node:10",
          "2x2 a100-sxm4-80g intra:100 inter:5",
          2,

@@ -748,6 +748,28 @@ static void takes_blocks (void **state)
     }
 }
 
+/* A node without ranks is in no list of hosts. */
+static void leaves_out_idle_nodes (void **state)
+{
+    static const struct {
+        const struct launcher *l;
+        const char *path, *all;
+    } t[] = {{&launch_openmpi, "openmpi/hostfile", "n1 slots=2\n"},
+             {&launch_deepspeed, "deepspeed/hostfile", "n1 slots=2\n"},
+             {&launch_mpich, "mpich/machinefile", "n1:1\nn1:1\n"}};
+    struct text said = {0};
+    struct made m;
+    (void) state;
+
+    make (&m, SAME, 2, (const int[]){2, 3});
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        says (t[i].l, &m, t[i].path, &said);
+        assert_string_equal (text_str (&said), t[i].all);
+    }
+    text_free (&said);
+    topology_cluster_destroy (m.cluster);
+}
+
 /* Which groups are of several types; GPUs by UUID and their NUMA nodes, where these are known. */
 static void tells_types_and_gpus (void **state)
 {
@@ -890,6 +912,7 @@ int main (void)
                                        cmocka_unit_test (takes_names),
                                        cmocka_unit_test (takes_no_twins),
                                        cmocka_unit_test (takes_blocks),
+                                       cmocka_unit_test (leaves_out_idle_nodes),
                                        cmocka_unit_test (tells_types_and_gpus),
                                        cmocka_unit_test (keeps_what_is_of_the_plan)};
 

@@ -496,10 +496,10 @@ static void versions (void **state)
     }
     begin (NULL);
     read_lines (
-        "NCCL version 2.10\nNCCL version 2.10.1\nNCCL version 2.10\nNCCL version 2.11\n"
+        "NCCL version 2.10.1\nNCCL version 2.10\nNCCL version 2.10\nNCCL version 2.11\n"
         "NCCL version 2.12\nNCCL version 2.13\nNCCL version 2.12\n");
     assert_int_equal (found.lines.versions, 4);
-    assert_string_equal (found.lines.version[1], "2.10.1");
+    assert_string_equal (found.lines.version[1], "2.10");
     assert_string_equal (found.lines.version[3], "2.12");
     assert_false (found.lines.unknown_version);
 }

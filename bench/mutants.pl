@@ -10,6 +10,8 @@
 # five times as long as usual has noticed.  Tests link a shared library, so that a change is one
 # file compiled.  Times are of the CPU, so that a busy machine changes nothing.  Which lines a test
 # reaches is what gcov says of one run of it, and is kept until a source changes; gcc compiles that.
+# What survives runs once more with its file under AddressSanitizer, as in `SAN=1 make check`: what
+# is noticed only then is marked.
 use strict;
 use warnings;
 use Cwd 'getcwd';
@@ -214,12 +216,13 @@ build map { "build/" . s/\.c$//r } grep { /\.c$/ } sort keys %all
 my %usual; # seconds of a test
 my %left;  # why it is left out
 
+# What is before a program is `env NAME=VALUE` or nothing.
 # @return seconds, and whether it passed with none of its processes above `limit` of them, or else
 # whether that was why it ended
 sub run_test {
-    my ($test, $limit) = @_;
+    my ($test, $limit, $before) = (@_, '');
     my $program = $test =~ s/\.c$//r;
-    my $command = $test =~ /\.c$/ ? "build/$program" : "bash $test";
+    my $command = $test =~ /\.c$/ ? "$before build/$program" : "bash $test";
     my ($most, $wait) = (ceil($limit), ceil($IDLE_S + $WAIT * $limit));
     my (undef, undef, @from) = times;
     my $limited = "ulimit -t $most; timeout --foreground -k 1 $wait $command";
@@ -318,20 +321,41 @@ sub restore {
 }
 END { restore }
 
-# Who noticed; undef if it does not compile or is the same.
-sub noticed_by {
-    my $site = shift;
-    my @tests = tests_of $site;
-    my $object = object_of $site->{file};
+# The place's file with its change, as an object of its own.
+sub compile_changed {
+    my ($site, $cc, $flags) = @_;
     $file = $site->{file};
     $text = slurp $file;
     @times = (stat $file)[8, 9];
     my $changed = $text;
     substr($changed, $site->{at}, length $site->{was}) = $CHANGE{$site->{was}};
     spew $file, $changed;
-    my $compiles = compile($ENV{CC}, '-O1', $file, "$log.o") && slurp($object) ne slurp "$log.o";
+    my $compiles = compile($cc, $flags, $site->{file}, "$log.o");
     restore;
-    return undef unless $compiles;
+    return $compiles;
+}
+
+# The first of these programs that is seen to read or write where it may not.
+sub sanitized_by {
+    my ($site, @programs) = @_;
+    chomp(my $asan = `gcc -print-file-name=libasan.so`);
+    my $flags = '-fsanitize=address';
+    compile_changed($site, 'gcc', "-O1 $flags") or return undef;
+    link_library $flags, object_of($site->{file}) => "$log.o" or return undef;
+    for my $t (@programs) {
+        run_test $t, $LEAST_S + 10 * $usual{$t}, "env ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD=$asan";
+        return $t if slurp($log) =~ /ERROR: AddressSanitizer/;
+    }
+    return undef;
+}
+
+# Who noticed; undef if it does not compile or is the same.
+sub noticed_by {
+    my $site = shift;
+    my @tests = tests_of $site;
+    my $object = object_of $site->{file};
+    return undef
+        unless compile_changed($site, $ENV{CC}, '-O1') && slurp($object) ne slurp "$log.o";
     return 'unreached' unless @tests;
     link_library '', $object => "$log.o" or return undef;
     for my $t (@tests) {
@@ -339,7 +363,8 @@ sub noticed_by {
         my (undef, $passed, $long) = run_test $t, $limit;
         return $t . ($long ? ' (time)' : '') unless $passed;
     }
-    return sprintf 'survived %d', scalar @tests;
+    my $by = sanitized_by $site, grep { /\.c$/ } @tests;
+    return $by ? "$by (sanitizer)" : sprintf 'survived %d', scalar @tests;
 }
 
 # The line of a place, with what it becomes in braces.

@@ -113,8 +113,8 @@ static void context_rings_share (void **state)
     CLOSE (cp_s[1] - cp_s[0], 16 * 4 * 3 * v.cp_bytes * (4 / 1e9 - 1 / 1e9), 1e-9);
 }
 
-/* Nothing hides under steps of the context-parallel ring that go over the same links, not even where
- * these hide under attention. */
+/* Nothing hides under steps of the context-parallel ring that go over the same links, not even
+ * where these hide under attention. */
 static void context_takes_links (void **state)
 {
     (void) state;

@@ -90,6 +90,9 @@ static void fujii (void **state)
     e = fujii_stage (&m, &j, &c, 0);
     CLOSE (e.weights_bytes + e.gradients_bytes + e.optimizer_bytes,
            (6 + 12 / 64.0) * 6738415616, 1e-12);
+    c.zero = 0;
+    e = fujii_stage (&m, &j, &c, 0);
+    CLOSE (e.optimizer_bytes, 12.0 * 6738415616, 1e-12);
 
     /* 70B, tp 8, pp 4, micro-batch 2: stage 0 holds 4 micro-batches of 20 layers, each
      * 2 x 4096 x 8192 x (12 + 4/8 + 28) / 8 bytes; stage 3 holds one. */
@@ -108,6 +111,8 @@ static void fujii (void **state)
     m = model_of ("deepseek-v3");
     c = config_of (1, 1, 1, 1);
     e = fujii_stage (&m, &j, &c, 0);
+    CLOSE (e.weights_bytes + e.gradients_bytes + e.optimizer_bytes,
+           18.0 * workload_model_params (&m), 1e-12);
     CLOSE (e.activations_bytes,
            61 * 4096.0 * m.hidden *
                (12 + 4.0 * m.kv_heads / m.heads + 8.0 * m.ffn / m.hidden),

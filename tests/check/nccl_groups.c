@@ -231,8 +231,13 @@ static void hosts (void **state)
                   "comm 0x1 rank %d nranks 4 cudaDev 0 - Init COMPLETE", r);
         say_from (r < 3 ? "elsewhere" : "n1", r < 3 ? 0 : 1, r, text);
     }
+    say_from ("elsewhere", 0, 2, "Channel 00/1 : 2 -> 3 via P2P");
+    say_from ("elsewhere", 0, 2, "Channel 00/1 : 2 -> 0 via NET/IB/0");
     check ();
     assert_int_equal (found.ranks_known, 4);
+    assert_int_equal (found.n_ways, 2);
+    assert_true (found.way[0].a == 1 && found.way[0].b == 0);
+    assert_true (found.way[1].a == 1 && found.way[1].b == 1);
     is_said ("nccl ranks", CHECK_NOTE,
              "4 of 4 ranks are known; 3 on hosts that the cluster");
     forget ();

@@ -41,6 +41,7 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
 {
     bool flash = true, chosen = p->flash2 && run->model.norm == NORM_RMS;
     bool able = calibrate_serves (p, run);
+    int most = workload_zero_most (p, &run->config.deg);
 
     for (int i = 0; i < run->n_parts; i++) {
         flash = flash && (chosen || run->part[i].type->bf16_flop_per_s > 0);
@@ -48,9 +49,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
     }
     if (!run->zero_said)
         run->config.zero = workload_dense_shards (&run->config) == 1 ? 0
-                           : run->config.deg.pp > 1 && p->zero > p->zero_with_pipeline
-                               ? p->zero_with_pipeline
-                               : p->zero;
+                           : p->zero > most                          ? most
+                                                                     : p->zero;
     if (run->config.zero == 0)
         run->config.shard = 0;
     /* Recipes that hide tensor-parallel communication need it. */
@@ -171,11 +171,8 @@ static void open_degrees (struct calibrate_run *run, const struct workload_profi
 static void open_zero (struct calibrate_run *run, const struct workload_profile *p)
 {
     struct calibrate_run one = *run;
-    const struct workload_degrees *d = &run->config.deg;
-    int *zero = &one.config.zero, most = d->pp > 1 ? p->zero_with_pipeline : 3;
+    int *zero = &one.config.zero, most = workload_zero_most (p, &run->config.deg);
 
-    if (d->tp > 1 && p->zero_with_tensor < most)
-        most = p->zero_with_tensor;
     if (run->zero_said || workload_dense_shards (&run->config) == 1 ||
         filled (&one, p, true) <= 1.0)
         return;

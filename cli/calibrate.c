@@ -398,6 +398,8 @@ static void take_splits (const struct calibrate_runs *runs, struct workload_prof
             at_least (&p->zero_with_pipeline, c->zero);
         if (d->tp > 1)
             at_least (&p->zero_with_tensor, c->zero);
+        if (d->ep > 1)
+            at_least (&p->zero_with_experts, c->zero);
     }
 }
 

@@ -189,10 +189,8 @@ void mapper_axes_usual (const struct mapper_axes *a, const struct workload_profi
     c->zero = p->zero > 1 ? p->zero : 1;
     if (c->offload == OFFLOAD_ALL) /* no other stage has weights to spare */
         c->zero = 3;
-    if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
-        c->zero = p->zero_with_pipeline;
-    if (c->deg.tp > 1 && c->zero > p->zero_with_tensor)
-        c->zero = p->zero_with_tensor;
+    if (c->zero > workload_zero_most (p, &c->deg))
+        c->zero = workload_zero_most (p, &c->deg);
     while (c->zero > 0 && !(p->zero_stages >> c->zero & 1))
         c->zero--;
 }

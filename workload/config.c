@@ -404,6 +404,12 @@ enum status workload_config_offered (const struct workload_config *c,
             "zero %d with tp %d: profile %s supports at most zero %d with tensor "
             "parallelism",
             c->zero, c->deg.tp, p->name, p->zero_with_tensor);
+    if (c->deg.ep > 1 && c->zero > p->zero_with_experts)
+        return err_set (
+            err, ST_INVALID,
+            "zero %d with ep %d: profile %s supports at most zero %d with expert "
+            "parallelism",
+            c->zero, c->deg.ep, p->name, p->zero_with_experts);
     return ST_OK;
 }
 

@@ -493,7 +493,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
 {
     struct json_at zero = json_key (root, "zero"),
                    with_pipeline = json_key (root, "zero_with_pipeline"),
-                   with_tensor = json_key (root, "zero_with_tensor");
+                   with_tensor = json_key (root, "zero_with_tensor"),
+                   with_experts = json_key (root, "zero_with_experts");
 
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
     if (zero.v)
@@ -507,6 +508,9 @@ static enum status read_framework (const struct json_at *root, struct workload_p
     p->zero_with_tensor = 3;
     if (with_tensor.v)
         TRY (json_get_int (root, "zero_with_tensor", 0, 3, &p->zero_with_tensor, err));
+    p->zero_with_experts = 3;
+    if (with_experts.v)
+        TRY (json_get_int (root, "zero_with_experts", 0, 3, &p->zero_with_experts, err));
     TRY (read_zero_stages (root, p, err));
     p->parallelism = ~0u;
     TRY (read_words (root, "parallelism", parallel_bit, "tp, sp, pp, cp or ep",
@@ -543,7 +547,7 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
         "attention "
         "recompute recompute_sharded selective_recompute all_reduce partition "
         "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_with_tensor zero_stages shard_stages parallelism "
+        "zero_with_pipeline zero_with_tensor zero_with_experts zero_stages shard_stages parallelism "
         "schedules "
         "schedules_on_request recompute_modules "
         "recompute_searched optimizer_bytes_offered offload memory time "
@@ -715,6 +719,7 @@ static void put_options (const struct workload_profile *p, json_t *doc)
             json_array_append_new (parallel, json_string (workload_parallel_names[i]));
     json_object_set_new (doc, "parallelism", parallel);
     json_object_set_new (doc, "zero_with_tensor", json_integer (p->zero_with_tensor));
+    json_object_set_new (doc, "zero_with_experts", json_integer (p->zero_with_experts));
     json_object_set_new (doc, "offload", offloads);
     json_object_set_new (doc, "recompute_modules", modules);
     json_object_set_new (doc, "recompute_searched", searched);

@@ -115,6 +115,7 @@ struct workload_profile {
     enum workload_partition partition;         /* of layers, unless told otherwise */
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     int zero_with_tensor;   /* the same with tensor parallelism */
+    int zero_with_experts;  /* the same with expert parallelism */
     unsigned zero_stages;   /* bits 1 << stage: those that it offers */
     bool zero_always;       /* 0 is among them only where it is listed */
     unsigned shard_stages;  /* bits 1 << stage: those that can shard over groups of
@@ -267,6 +268,17 @@ double workload_expert_capacity (const struct workload_profile *p);
  *  for it (workload_schedule_rules.joined). */
 bool workload_exchanges_overlap (const struct workload_profile *p,
                                  const struct workload_config *c);
+
+/** The highest ZeRO stage that the framework offers with such degrees. */
+static inline int workload_zero_most (const struct workload_profile *p,
+                                      const struct workload_degrees *d)
+{
+    int most = d->pp > 1 ? p->zero_with_pipeline : 3;
+
+    if (d->tp > 1 && p->zero_with_tensor < most)
+        most = p->zero_with_tensor;
+    return d->ep > 1 && p->zero_with_experts < most ? p->zero_with_experts : most;
+}
 
 /** Are weights gathered layer by layer? */
 static inline bool workload_gathers_by_layer (const struct workload_config *c,

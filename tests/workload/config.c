@@ -441,6 +441,8 @@ static void parallelism (void **state)
         {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 2, false, NULL},
         {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 3, false, "zero 3 with tp 4: profile"},
         {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 2, true, "sequence parallelism on: prof"},
+        {"deepspeed", {1, 1, 8, 1, 4, 1, 1}, 2, false, NULL},
+        {"deepspeed", {1, 1, 8, 1, 4, 1, 1}, 3, false, "zero 3 with ep 4: profile"},
         {"deepspeed", {1, 1, 8, 1, 1, 1, 1}, 3, false, NULL}};
     struct mapper_axes tp4 = mapper_axes_free ();
     struct workload_profile deepspeed = profile_of ("deepspeed");

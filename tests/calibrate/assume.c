@@ -210,20 +210,23 @@ static void experts_spread (void **state)
     calibrate_runs_release (&r);
 }
 
-/* ZeRO 3 by default is not what runs beside a pipeline that cannot have it. */
+/* ZeRO 3 by default is not what runs beside what cannot have it. */
 static void sharding (void **state)
 {
     struct calibrate_runs piped = ONE ("framework=deepspeed", "zero="),
-                          whole = ONE ("framework=deepspeed", "zero=", "pp=1"),
+                          split = ONE ("framework=deepspeed", "zero=", "pp=1"),
+                          whole = ONE ("framework=deepspeed", "zero=", "pp=1", "tp=1"),
                           alone = ONE ("framework=deepspeed", "zero=", "pp=1", "tp=1",
                                        "dp=1", "gpus=1");
     (void) state;
 
     assert_int_equal (piped.run[0].config.zero, 1);
+    assert_int_equal (split.run[0].config.zero, 2);
     assert_int_equal (whole.run[0].config.zero, 3);
     assert_int_equal (alone.run[0].config.zero, 0); /* nobody to share with */
     calibrate_runs_release (&alone);
     calibrate_runs_release (&piped);
+    calibrate_runs_release (&split);
     calibrate_runs_release (&whole);
 }
 

@@ -209,7 +209,8 @@ d['cluster']['gpu_types'] = {'mine': {'like': 'a100-sxm4-80g'}}"
 $L emit "$T/clean.json" -d "$T/clean" >/dev/null
 python3 - "$T/clean.json" "$T/inject" <<'P'
 # One plan for every text of the plan and for some keys that readers do not know, each with
-# commands in every form that sh, awk, YAML and JSON would run or break on.
+# commands in every form that sh, awk, YAML and JSON would run or break on; one for all of what the
+# search and the estimate said, which emit does not read.
 import copy, json, os, sys
 clean, out = json.load(open(sys.argv[1])), sys.argv[2]
 os.makedirs(out)
@@ -224,13 +225,14 @@ def walk(v, path):
     elif isinstance(v, (str, int, float)):
         ways.append((path, "value"))
 walk(clean, [])
+said = copy.deepcopy(clean)
 for n, (path, what) in enumerate(ways):
-    d = copy.deepcopy(clean)
-    at = d
+    own = not path or path[0] not in ("estimate", "memory", "search")
+    at = d = copy.deepcopy(clean) if own else said
     for k in path[:-1] if what == "value" else path: at = at[k]
     at[path[-1] if what == "value" else evil] = evil
-    json.dump(d, open("%s/%04d.json" % (out, n), "w"))
-json.dump([["/".join(map(str, p)), w] for p, w in ways], open(out + "/ways", "w"))
+    if own: json.dump(d, open("%s/%04d.json" % (out, n), "w"))
+json.dump(said, open(out + "/said.json", "w"))
 P
 mkdir "$T/evil"
 (cd "$T" && for f in inject/*.json; do
@@ -258,7 +260,7 @@ for line in open(top + "/ends"):
         print(name, end)
 print("%d accepted, %d refused" % (accepted, refused))
 P
-[ "$(wc -l <"$T/why")" = 1 ] && read -r accepted _ refused _ <"$T/why" && [ "$accepted" -gt 20 ] && [ "$refused" -gt 40 ]
+[ "$(wc -l <"$T/why")" = 1 ] && read -r accepted _ refused _ <"$T/why" && [ "$accepted" -gt 15 ] && [ "$refused" -gt 40 ] && grep -qx "said.json 0" "$T/ends"
 result $? "commands in $((accepted + refused)) fields: refused, or in no emitted file but plan.json ($accepted)" "$T/why"
 
 # UUIDs and the program's own path do reach scripts.

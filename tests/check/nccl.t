@@ -8,12 +8,15 @@ $L plan '1x4 h100-sxm5-80g intra:370 inter:48 + 1x4 h100-sxm5-80g intra:370 inte
     llama-3.2-1b --seq 2048 --global-batch 40 --tp 1 --pp 1 --dp 10 --threads 1 -o "$P" >/dev/null || exit 1
 $L plan '4x4 h100-sxm5-80g intra:370 inter:48' llama-3.2-1b --seq 2048 --global-batch 32 --tp 2 --pp 2 --dp 4 \
     --threads 1 -o "$T/tp.json" >/dev/null || exit 1
-logs() { python3 tests/lib/nccl_logs.py "$@" || echo "Bail out!  the generator failed"; }
+logs() { py tests/lib/nccl_logs.py "$@" || echo "Bail out!  the generator failed"; }
 says() { expect 0 "$1" "$2" $L check "${plan:-$P}" --nccl-log "$3"; }
 # holds NAME LOG EXPRESSION: of the document n, its groups g by name
 holds() {
     $L check "${plan:-$P}" --nccl-log "$2" --json >"$T/json" 2>"$T/err"
-    python3 - "$T/json" "$3" <<'E' >"$T/why" 2>&1
+    py "$T/holds.py" "$T/json" "$3" >"$T/why" 2>&1
+    result $? "$1" "$T/why"
+}
+cat >"$T/holds.py" <<'E'
 import json, sys
 d = json.load(open(sys.argv[1]))
 n = d["nccl"]
@@ -23,8 +26,6 @@ w = g.get("dp", {}).get("worst")
 print(json.dumps(n, indent=1))
 assert eval(" ".join(sys.argv[2].split())), sys.argv[2]
 E
-    result $? "$1" "$T/why"
-}
 
 for shape in 2.21 2.4; do
     logs "$P" "$T/same-$shape" shape=$shape channels=4

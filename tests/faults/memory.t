@@ -19,7 +19,7 @@ holds() { # RC
     case $1 in
     0) same ;;
     134) ;;
-    *) [ "$1" -lt 128 ] && grep . "$T/faulty/err" >/dev/null || echo "a signal, or no message" ;;
+    *) [ "$1" -lt 128 ] && [ -s "$T/faulty/err" ] || echo "a signal, or no message" ;;
     esac
 }
 same() { diff -r -x err -I '"seconds": ' -I '"when": ' "$T/after" "$T/faulty"; } # but for times

@@ -27,7 +27,7 @@ cat >"$T/inside.sh" <<'S2'
 hosts_up h1 h2 h3 h4
 slurm_up 4 h1 h2:2 h3 h4:2 || exit 1
 cd "$1/launch"
-for nodes in h1,h2 h3,h4 h1,h4; do
+for nodes in $2; do
     sbatch -Q -W -w $nodes -o ../$nodes.out -e ../$nodes.err slurm/job.sbatch ./program
     echo $? >../$nodes.rc
     cp "$(ls -d bound-* 2>/dev/null | tail -n 1 | grep . || echo .)/map.txt" ../$nodes.map
@@ -46,9 +46,11 @@ sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }
 $LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --exclude "@$1/taken" -o ../free2.json >>../free.out 2>&1
 scontrol show node >../nodes
 S2
-in_sandbox "$T/inside.sh" "$T" >"$T/sandbox.out" 2>&1
+sets="h1,h2 h1,h4"
+[ -z "$LINKWISE_LONG" ] || sets="$sets h3,h4"
+in_sandbox "$T/inside.sh" "$T" "$sets" >"$T/sandbox.out" 2>&1
 
-for nodes in h1,h2 h3,h4 h1,h4; do
+for nodes in $sets; do
     cat "$T/sandbox.out" "$T/$nodes.err" "$T/$nodes.out" "$T/$nodes.map" >"$T/why" 2>&1
     [ "$(cat "$T/$nodes.rc")" = 0 ] && grep -q "starting the job on the placement of" "$T/$nodes.err"
     result $? "$nodes: the job runs on a placement" "$T/why"
@@ -66,7 +68,7 @@ sort -n "$T/order.out" >"$T/order"
 { for r in 0 1; do echo "$r h2 $r 0,1 0,1 $r 2 0 $r"; done; for r in 0 1 2 3; do echo "$((r + 2)) h3 $r 0,1,2,3 0,1,2,3 $r 4 1 $r"; done; } | cmp -s - "$T/order" &&
     grep -q "in the scheduler's order" "$T/order.err"
 result $? "the scheduler's order: no more ranks on a node than it has GPUs" "$T/why"
-grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h3,h4.err"
+grep -q "placing as planned" "$T/h1,h2.err" && ! grep -q "placing as planned" "$T/h1,h4.err"
 result $? "the plan's own nodes are known by their short names"
 on_free() {
     python3 -c '

@@ -64,8 +64,8 @@ draws() { # NAME PLAN-OPTIONS...
         python3 "$T/look.py" "$T/plan.json" "$T/plan.svg" >>"$T/why" 2>&1
     result $? "$name" "$T/why"
 }
-draws "two stages of eight nodes" $C llama-2-13b --seq 4096 --global-batch 1024
-draws "a grid of stages and replicas" $C llama-2-70b --seq 4096 --global-batch 256 --tp 8 --pp 4 --dp 4
+draws "two stages of eight nodes" $C llama-2-13b --seq 4096 --global-batch 1024 --tp 8 --pp 2 --schedule 1f1b
+draws "a grid of stages and replicas" $C llama-2-70b --seq 4096 --global-batch 256 --tp 8 --pp 4 --dp 4 --schedule 1f1b
 draws "a chain of stages, links of single GPUs" examples/clusters/h100-10.json llama-2-70b --seq 4096 --global-batch 64 --tp 8 --pp 10 --dp 1
 
 python3 - "$T" <<'P'

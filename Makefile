@@ -202,9 +202,9 @@ TEST_ENV = TMPDIR="$$(sh tests/lib/tmpdir.sh)" OMP_WAIT_POLICY=passive LINKWISE=
 PROVE = prove --timer --exec ''
 # What takes longest starts first; since launchers and probers wait much, two tests more than there
 # are cores are at work.
-FIRST := $(patsubst %,tests/%.t,launch/torch launch/slurm_bind launch/emit bwprobe/hosts launch/slurm_preflight faults/files bwprobe/faults \
-         bwprobe/rogue cli/readme cli/tutorial launch/examples report/explain tree/shape launch/wrapper launch/env faults/memory \
-         cli/running cli/compare install/install cli/main_job bwprobe/nccl bwprobe/preflight launch/slurm_het launch/batch report/browser)
+FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind launch/slurm_preflight cli/tutorial launch/emit bwprobe/rogue launch/examples \
+         launch/slurm_het bwprobe/preflight bwprobe/faults bwprobe/trunk launch/slurm_unlike launch/slurm_prolog tree/shape cli/main_job report/explain \
+         launch/slurm cli/cluster bwprobe/nccl launch/kubernetes tree/make launch/batch report/browser cli/running faults/memory bwprobe/launchers)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \

@@ -3,6 +3,7 @@
 # it says with the contract's exit codes.
 . tests/lib/tap.sh
 needs python3 python3
+python_up
 L=$LINKWISE
 C=examples/clusters/h100-17.json
 $L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 12 --tp 8 --pp 4 --dp 3 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1 ||
@@ -60,7 +61,7 @@ for name, chunks in ("said", [[4, 5], [4, 4], [4, 4], [3, 4]]), ("odd", [[2, 7],
     d["layers_per_chunk"] = chunks
     json.dump(d, open(sys.argv[2] + "/" + name + ".json", "w"))
 P
-step() { $L eval "$1" --json | python3 -c "import json, sys; print(json.load(sys.stdin)['step_s'])"; }
+step() { $L eval "$1" --json >"$T/eval.json"; json "$T/eval.json" "d['step_s']"; }
 [ "$(step "$T/said.json")" = "$(step "$T/unsaid.json")" ] && [ "$(step "$T/said.json")" != "$(step "$T/odd.json")" ]
 result $? "chunks that a file does not spell out"
 expect 0 "chunks split by hand" "placed anew" $L bind "$T/odd.json" --only 'n[0-1]' -o "$T/odd-bound.json"

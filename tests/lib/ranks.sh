@@ -40,12 +40,13 @@ ended() {
 }
 # says NAME PYTHON: m is what the links file measured.
 says() {
-    python3 - "$T/links.json" >"$T/why" 2>&1 <<P
+    cat >"$T/says.py" <<P
 import json, sys
 d = json.load (open (sys.argv[1]))
 m = d["measured"]
 $2
 P
+    py "$T/says.py" "$T/links.json" >"$T/why"
     result $? "$1" "$T/why"
 }
 # lines N: the journal holds that many measurements.

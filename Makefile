@@ -204,7 +204,7 @@ PROVE = prove --timer --exec ''
 # are cores are at work.
 FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind launch/slurm_preflight cli/tutorial launch/emit bwprobe/rogue launch/examples \
          launch/slurm_het bwprobe/preflight bwprobe/faults bwprobe/trunk launch/slurm_unlike launch/slurm_prolog tree/shape cli/main_job report/explain \
-         launch/slurm cli/cluster bwprobe/nccl launch/kubernetes tree/make launch/batch report/browser cli/running faults/memory bwprobe/launchers)
+         launch/slurm cli/cluster bwprobe/nccl launch/kubernetes launch/batch report/browser cli/running faults/memory bwprobe/launchers)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \

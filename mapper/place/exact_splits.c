@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPLITS_MAX 20000 /* splits of one configuration that are looked at */
+#define SPLITS_MAX 20000 /* of one configuration that are looked at */
+#define TRIES_MANY \
+    60000 /* where there are more, which proves nothing but may find a plan */
 #define STATE_PRICE 20   /* placements that cost as much as making a state */
 #define BOUND_PRICE 2000 /* and as much as a split's bound */
 #define CHUNKS_EACH \
@@ -26,6 +28,7 @@ struct splits {
     struct costmodel_compute compute[CLASSES_MAX]; /* by class */
     long looked, priced, placements; /* in the time of a price that plays nothing */
     long each;                       /* of a placement */
+    long tries;                      /* at most */
     const struct effort *effort;
     double skipped_s; /* the least that a split left out for that may take */
     bool all;
@@ -135,21 +138,25 @@ static bool is_bounded_out (struct splits *s)
     return is_hopeless (s, bound_of_split (x->pool, x->c, s->caps, s->layers));
 }
 
+/* May another split be tried?  If not, not all were. */
+static bool may_try (struct splits *s)
+{
+    s->all = s->all && s->priced + s->placements <= s->tries &&
+             !deadline_passed (s->x->deadline);
+    return s->all;
+}
+
 static enum status try_split (struct splits *s)
 {
     const struct placer *x = s->x;
-    enum status st = ST_OK;
 
     if (memcmp (s->layers, s->given, (size_t) x->c->deg.pp * sizeof (int)) == 0 ||
-        is_hopeless (s, least_step (s)) || is_bounded_out (s))
+        is_hopeless (s, least_step (s)) || !may_try (s) || is_bounded_out (s) ||
+        !may_try (s))
         return ST_OK;
-    s->all = s->all && s->priced + s->placements <= s->effort->tries &&
-             !deadline_passed (s->x->deadline);
-    if (s->all)
-        st = placer_new_layers (s->x, s->layers, s->err);
-    if (s->all && st == ST_OK)
-        price_all (s);
-    return st;
+    TRY (placer_new_layers (s->x, s->layers, s->err));
+    price_all (s);
+    return ST_OK;
 }
 
 /* Stages from k on share `left` layers: in every way. */
@@ -162,8 +169,10 @@ static enum status split_rest (struct splits *s, int k, int left)
 
     if (k == pp - 1) {
         s->layers[k] = left;
+        if (left > s->cap[k])
+            return ST_OK;
         s->all = s->all && ++s->looked <= SPLITS_MAX;
-        return left <= s->cap[k] && s->all ? try_split (s) : ST_OK;
+        return s->all ? try_split (s) : ST_OK;
     }
     for (int n = least;
          n <= s->cap[k] && n + (pp - 1 - k) * least <= left && s->all && st == ST_OK;
@@ -172,6 +181,27 @@ static enum status split_rest (struct splits *s, int k, int left)
         st = split_rest (s, k + 1, left - n);
     }
     return st;
+}
+
+/* Are there so few splits that all can be tried?
+ * @param ways  [layers + 1] scratch: of the first stages, by the layers that they share */
+static bool are_few (const struct splits *s, double *ways)
+{
+    const struct mapper_problem *p = s->x->pool->problem;
+    int all = p->model->layers, unit = workload_layers_unit (s->x->c, p->profile),
+        least = workload_layers_least (p->model, s->x->c);
+
+    for (int n = 0; n <= all; n++)
+        ways[n] = n == 0;
+    for (int k = 0; k < s->x->c->deg.pp; k++)
+        for (int n = all; n >= 0; n--) {
+            double sum = 0;
+
+            for (int own = least; own <= s->cap[k] && own <= n; own += unit)
+                sum += ways[n - own];
+            ways[n] = sum;
+        }
+    return ways[all] <= SPLITS_MAX;
 }
 
 /* Most layers of each stage on any GPU. */
@@ -206,7 +236,8 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
                        .skipped_s = INFINITY,
                        .all = true,
                        .err = err};
-    enum status st = s.layers ? ST_OK : err_nomem (err);
+    double *ways = malloc (((size_t) p->model->layers + 1) * sizeof *ways);
+    enum status st = s.layers && ways ? ST_OK : err_nomem (err);
 
     if (st == ST_OK) {
         s.cap = s.layers + pp;
@@ -223,10 +254,13 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
     if (st == ST_OK) {
         price_all (&s);
         s.fewest = all_allowed (x);
+        s.tries =
+            are_few (&s, ways) || effort->tries < TRIES_MANY ? effort->tries : TRIES_MANY;
         st = split_rest (&s, 0, p->model->layers);
     }
     free (s.layers);
     free (s.caps);
+    free (ways);
     out->exact = s.all;
     out->skipped_s = s.skipped_s;
     out->tried = s.priced;

@@ -15,7 +15,8 @@
 #define PLACED_LEAST 4    /* however large */
 #define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
 #define TRIED_ALL 8000000 /* of all together, after which the search ends */
-#define TRIED_LEAST 20000 /* of each of the last ones */
+#define TRIED_AFTER 2     /* so many times fewer where annealed sketches gave the plan */
+#define TRIED_LEAST 20000 /* of each of the last ones, and in a part of the cluster */
 
 /* ---- a heap of bounds ---- */
 
@@ -209,18 +210,27 @@ static bool leave (const struct search *x, const struct entry *e, int i)
            (x->best >= 0 || (e->level > BOUND_FRACTIONS && i > 0));
 }
 
-/* How many placements each of n configurations in a small pool may try: the first ones all
- * that there are, mostly, but a search must end. */
+/* How many placements all configurations of a small pool may try: for the plan and its proof, or
+ * for the proof. */
+static long tries_of_all (const struct search *x)
+{
+    return TRIED_ALL / (x->annealed ? TRIED_AFTER : 1) * x->s->effort;
+}
+
+/* How many each of n of them may try: the first ones all that there are, mostly, but a search must
+ * end.  A part of the cluster has nothing to prove. */
 static long tries_for (const struct search *x, int n)
 {
-    long each = (TRIED_ALL * x->s->effort - x->tried) / (n > 1 ? n : 1);
+    long each = (tries_of_all (x) - x->tried) / (n > 1 ? n : 1);
 
-    return each > TRIED_MAX ? TRIED_MAX : each < TRIED_LEAST ? TRIED_LEAST : each;
+    if (x->part > 0 || each < TRIED_LEAST)
+        return TRIED_LEAST;
+    return each > TRIED_MAX ? TRIED_MAX : each;
 }
 
 bool search_is_tried (const struct search *x)
 {
-    return x->best >= 0 && x->tried >= TRIED_ALL * x->s->effort;
+    return x->best >= 0 && x->tried >= tries_of_all (x);
 }
 
 bool search_is_bounded (const struct search *x, const struct entry *e)

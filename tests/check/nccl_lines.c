@@ -136,8 +136,8 @@ static void expect (const struct lines *t, size_t n)
 
 /* ---- whose a line is ---- */
 
-#define N50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-#define N253 N50 N50 N50 N50 N50 "xxx"
+#define N50 "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
+#define N253 N50 N50 N50 N50 N50 "yyy"
 
 static void origins (void **state)
 {

@@ -43,6 +43,7 @@ import json, sys
 d = json.load(open(sys.argv[1]))
 n = d["layers_per_stage"]
 d["layers_per_stage"] = [n[0] - 1] + n[1:-1] + [n[-1] + 1]
+d.pop ("layers_per_chunk", None)
 json.dump(d, open(sys.argv[2], "w"))
 P
 expect 0 "layers split by hand" "placed anew" $L bind "$T/layers.json" --only 'cnode2-[001-016]' -o "$T/kept.json"
@@ -74,6 +75,7 @@ python3 - "$T/plan.json" "$T/heavy.json" <<'P'
 import json, sys
 d = json.load(open(sys.argv[1]))
 d["layers_per_stage"] = [d["model"]["num_hidden_layers"] - 3, 1, 1, 1]
+d.pop ("layers_per_chunk", None)
 json.dump(d, open(sys.argv[2], "w"))
 P
 expect 3 "layers that fit nowhere" "stage 0 with its 77 layers needs .* GiB, the limit is .* GiB on the GPUs it got" \

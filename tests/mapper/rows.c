@@ -16,8 +16,9 @@ struct drawn {
     struct workload_profile profile; /* nothing hides */
     struct workload_model model;
     struct bound_pipeline x;
-    struct config_times times;            /* the same for 1F1B and GPipe */
-    double tail_layer_s, tail_fixed_s[2]; /* stage 0's, others' */
+    struct config_times times; /* the same for 1F1B and GPipe */
+    double tail_layer_s,
+        tail_fixed_s[3]; /* stage 0's, others', the last one's with a head */
     int cap[2 * STAGES];
 };
 
@@ -50,10 +51,17 @@ static void draw (struct rng *r, enum workload_schedule schedule, struct drawn *
 {
     struct bound_pipeline *x = &d->x;
     struct bound_slot s = {0};
-    double *const drawn[] = {
-        &s.micro_s,          &s.tp_s,         &s.embed_fwd_s,   &s.embed_back_s,
-        &s.head_fwd_s,       &s.head_input_s, &d->tail_layer_s, &d->tail_fixed_s[0],
-        &d->tail_fixed_s[1], &x->any_s};
+    double *const drawn[] = {&s.micro_s,
+                             &s.tp_s,
+                             &s.embed_fwd_s,
+                             &s.embed_back_s,
+                             &s.head_fwd_s,
+                             &s.head_input_s,
+                             &d->tail_layer_s,
+                             &d->tail_fixed_s[0],
+                             &d->tail_fixed_s[1],
+                             &d->tail_fixed_s[2],
+                             &x->any_s};
     double fwd_s = LEAST_S + draw_s (r), input_s = fwd_s * (1.0 + rng_unit (r)),
            weight_s = input_s * rng_unit (r);
 
@@ -86,9 +94,13 @@ static void draw (struct rng *r, enum workload_schedule schedule, struct drawn *
     s.head_back_s = s.head_input_s + (rng_below (r, 2) ? s.head_input_s : 0.0);
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
         s.layer[kind] = (struct bound_layer){fwd_s, input_s + weight_s, input_s};
-    s.first.layer_s = s.other.layer_s = d->tail_layer_s;
+    if (schedule == SCHEDULE_ZBV)
+        d->tail_fixed_s[2] = 0;
+    d->tail_fixed_s[2] += d->tail_fixed_s[1];
+    s.first.layer_s = s.last.layer_s = s.other.layer_s = d->tail_layer_s;
     s.first.fixed_s = d->tail_fixed_s[0];
     s.other.fixed_s = d->tail_fixed_s[1];
+    s.last.fixed_s = d->tail_fixed_s[2];
     x->slot[0] = s;
     x->slot[1] = slower (&s, 1.0 + rng_unit (r));
     x->slow = rng_below (r, 2);
@@ -174,8 +186,10 @@ static double played_s (const struct drawn *d, const int *layers, int slow)
     }
     costmodel_schedule (x->schedule, &p, false, end_s, work);
     for (int k = 0; k < x->p; k++)
-        step =
-            fmax (step, end_s[k] + layers[k] * d->tail_layer_s + d->tail_fixed_s[k > 0]);
+        step = fmax (step, end_s[k] + layers[k] * d->tail_layer_s +
+                               d->tail_fixed_s[k == 0          ? 0
+                                               : k == x->p - 1 ? 2
+                                                               : 1]);
     return step;
 }
 
@@ -216,12 +230,12 @@ static const struct {
     enum workload_schedule schedule;
     int share[LEVELS];
 } known[] = {
-    {SCHEDULE_1F1B, {907480, 979325, 980492}},
-    {SCHEDULE_GPIPE, {896211, 933099, 933099}},
-    {SCHEDULE_INTERLEAVED, {742465, 919782, 973186}},
-    {SCHEDULE_ZB1P, {777027, 902815, 902815}},
-    {SCHEDULE_ZB2P, {817300, 942673, 942673}},
-    {SCHEDULE_ZBV, {771776, 909397, 909397}},
+    {SCHEDULE_1F1B, {901273, 972928, 974115}},
+    {SCHEDULE_GPIPE, {892821, 929167, 929167}},
+    {SCHEDULE_INTERLEAVED, {742784, 917940, 972427}},
+    {SCHEDULE_ZB1P, {773989, 908689, 908689}},
+    {SCHEDULE_ZB2P, {812244, 947146, 947146}},
+    {SCHEDULE_ZBV, {768702, 906349, 906349}},
 };
 
 static void below_and_close (void **state)

@@ -33,7 +33,8 @@ def main(device):
     from torch.nn.functional import scaled_dot_product_attention as attend
 
     torch.cuda.set_device(device)
-    qkv = [torch.randn(1, HEADS, TOKENS, WIDTH, dtype=torch.bfloat16, device="cuda") for _ in range(3)]
+    shape = (1, HEADS, TOKENS, WIDTH)
+    qkv = [torch.randn(*shape, dtype=torch.bfloat16, device="cuda") for _ in range(3)]
     flop = 2.0 * HEADS * TOKENS * TOKENS * WIDTH  # of two products, the half under the diagonal
     for name, backend in KINDS:
         try:

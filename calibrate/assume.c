@@ -25,8 +25,8 @@ static bool has_fp8 (const struct calibrate_run *run)
     return has;
 }
 
-/* What a framework recomputes goes by its ZeRO stage; a profile that serves a source only by its GPU
- * type says nothing of it. */
+/* What a framework recomputes goes by its ZeRO stage; a profile that serves a source only by its
+ * GPU type says nothing of it. */
 static void take_recompute (struct calibrate_run *run, const struct workload_profile *p)
 {
     if (!run->recompute_said && calibrate_serves (p, run))

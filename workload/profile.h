@@ -371,7 +371,8 @@ int workload_release_of (const struct workload_profile *p, const char *release);
 const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
 
 /** A profile that was read, or what serves in the place of a shipped one on the GPU type that sets
- *  the job's pace; of one that serves so already, on another type.  A file, or a release, is itself everywhere. */
+ *  the job's pace; of one that serves so already, on another type.  A file, or a release, is
+ *  itself everywhere. */
 enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err);

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #define SPLITS_MAX 20000 /* of one configuration that are looked at */
-#define TRIES_MANY \
-    60000 /* where there are more, which proves nothing but may find a plan */
+#define TRIES_MANY 60000 /* where there are more: no proof, but it may find a plan */
 #define STATE_PRICE 20   /* placements that cost as much as making a state */
 #define BOUND_PRICE 2000 /* and as much as a split's bound */
 #define CHUNKS_EACH \

@@ -68,8 +68,11 @@ OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
 OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
               $(call pkg,--cflags,jansson libmd hwloc expat)
-PROBE_LIBS := $(or $(call pkg,--libs,jansson hwloc expat libmd),-ljansson -lhwloc -lexpat -lmd) -lm -ldl -lpthread
-LIBS := -lglpk -lcsv $(or $(call pkg,--libs,jansson hwloc expat libmd nlopt yaml-0.1),-ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
+# All at once, or where one of them is not known each by itself: package, and its usual option.
+pkgs = $(or $(call pkg,--libs,$(filter-out -l%,$1)),$(foreach x,$(join $(filter-out -l%,$1),$(filter -l%,$1)), \
+         $(or $(call pkg,--libs,$(firstword $(subst -l, ,$x))),-l$(lastword $(subst -l, ,$x)))))
+PROBE_LIBS := $(call pkgs,jansson hwloc expat libmd -ljansson -lhwloc -lexpat -lmd) -lm -ldl -lpthread
+LIBS := -lglpk -lcsv $(call pkgs,jansson hwloc expat libmd nlopt yaml-0.1 -ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
 OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)

@@ -13,12 +13,13 @@
 
 /* To load PyTorch from a slow disk, and to measure. */
 #define GIVE_UP_S 60.0
-/* Of what the script says; its lines are short, and the last ones of a long error are of no use. */
-#define SAID 4096
+#define END_S 1.0 /* for a killed Python; one that waits for a disk or a driver is left */
+#define SAID 4096 /* of what the script says, a few short lines */
+#define LEAST 1e9 /* FLOP/s of a GPU */
 
 extern char **environ;
 
-/* Start the script with `out` as its output.  @return 0, or an errno */
+/* Start the script with `out` as its output; warnings go nowhere.  @return 0, or an errno */
 static int start (int device, int out, pid_t *child)
 {
     char number[16];
@@ -31,8 +32,10 @@ static int start (int device, int out, pid_t *child)
     if ((failed = posix_spawn_file_actions_init (&files)) != 0)
         return failed;
     failed = posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
-    for (int fd = 1; fd <= 2 && failed == 0; fd++)
-        failed = posix_spawn_file_actions_adddup2 (&files, out, fd);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_addopen (&files, 2, "/dev/null", O_WRONLY, 0);
+    if (failed == 0)
+        failed = posix_spawn_file_actions_adddup2 (&files, out, 1);
     if (failed == 0)
         failed = posix_spawnp (child, argv[0], &files, NULL, argv, environ);
     posix_spawn_file_actions_destroy (&files);
@@ -73,21 +76,30 @@ static bool read_line (const char *line, struct msg_attention *a)
 
     return sscanf (line, "%7s %u %u %u %lf %c", a->kernels, &a->tokens, &a->heads,
                    &a->width, &a->flop_per_s, &more) == 5 &&
-           a->flop_per_s > 0 && a->flop_per_s < 1e18;
+           (strcmp (a->kernels, "cudnn") == 0 || strcmp (a->kernels, "flash2") == 0) &&
+           a->tokens > 0 && a->flop_per_s > LEAST && a->flop_per_s < 1e18;
 }
 
+/* Whole lines; the first reason is kept. */
 static void read_lines (char *said, struct msg_computed *out, struct error *err)
 {
-    char *save;
-
-    for (char *line = strtok_r (said, "\n", &save); line;
-         line = strtok_r (NULL, "\n", &save)) {
+    for (char *line = said, *end; (end = strchr (line, '\n')); line = end + 1) {
+        *end = '\0';
         if (out->n_attention < MESSAGES_ATTENTION &&
             read_line (line, &out->attention[out->n_attention]))
             out->n_attention++;
-        else
-            err_set (err, ST_IO, "python3: %.100s", line);
+        else if (strncmp (line, "no ", 3) == 0 && !err->text[0])
+            err_set (err, ST_IO, "%.200s", line);
     }
+}
+
+/* Wait for the child, which has closed its output or was killed. */
+static void leave (pid_t child)
+{
+    double deadline = clock_s () + END_S;
+
+    while (waitpid (child, NULL, WNOHANG) == 0 && clock_s () < deadline)
+        usleep (1000);
 }
 
 enum status attention_measure (int device, struct msg_computed *out, struct error *err)
@@ -108,10 +120,12 @@ enum status attention_measure (int device, struct msg_computed *out, struct erro
         return err_set (err, ST_IO, "python3 does not start: %s", strerror (failed));
     if (!ended)
         kill (child, SIGKILL);
-    waitpid (child, NULL, 0);
-    err_set (err, ST_IO,
-             ended ? "PyTorch has no fast kernels for this GPU"
-                   : "python3 did not end in time");
+    leave (child);
+    err->text[0] = '\0';
     read_lines (said, out, err);
+    if (!ended)
+        err_set (err, ST_IO, "python3 did not end in %g s", GIVE_UP_S);
+    else if (!err->text[0])
+        err_set (err, ST_IO, "python3 ended without a word");
     return out->n_attention > 0 ? ST_OK : ST_IO;
 }

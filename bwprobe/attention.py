@@ -1,6 +1,7 @@
 """bwprobe --compute: how fast PyTorch's attention kernels are on one GPU, forward, causal.
 
-Prints for each kind of kernels that runs here: its name, tokens, heads, their width, FLOP/s."""
+Prints a line for each kind of kernels that runs here: its name, tokens, heads, their width, FLOP/s;
+and why others do not: "no", and the reason."""
 import sys
 import time
 
@@ -26,6 +27,11 @@ def seconds(cuda, work):
     return sorted(taken)[TIMES // 2]
 
 
+def say_no(what, why):
+    """Why something was not measured, on one line."""
+    print("no", what, *str(why).split("\n")[:1], flush=True)
+
+
 def main(device):
     """Measure the kinds that this PyTorch and this GPU have."""
     import torch
@@ -40,12 +46,15 @@ def main(device):
         try:
             with sdpa_kernel(getattr(SDPBackend, backend)):
                 taken = seconds(torch.cuda, lambda: attend(*qkv, is_causal=True))
-        except (AttributeError, RuntimeError):
+        except (AttributeError, RuntimeError) as why:
+            say_no(name, why)
             continue
         print(name, TOKENS, HEADS, WIDTH, "%.6g" % (flop / taken), flush=True)
 
 
 try:
     main(int(sys.argv[1]))
-except ImportError as why:
-    sys.exit("PyTorch is missing (%s)" % why)
+except ImportError as error:
+    say_no("PyTorch, or it is too old:", error)
+except Exception as error:  # whatever a driver or a GPU in use says
+    say_no("PyTorch on this GPU:", error)

@@ -9,7 +9,7 @@
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 
-#define COMPUTE_S 120.0 /* for --gemm and --compute */
+#define COMPUTE_S 180.0 /* for --gemm and --compute */
 
 static int count_here (const struct coordinator *c)
 {

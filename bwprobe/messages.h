@@ -22,7 +22,7 @@
 #include "bwprobe/net.h"
 #include "bwprobe/wire.h"
 
-enum { MESSAGES_VERSION = 4, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
+enum { MESSAGES_VERSION = 5, MESSAGES_REASON = 256, MESSAGES_NAME = 256, NCCL_ID = 128 };
 
 enum message {
     MSG_HELLO = 1,

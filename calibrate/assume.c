@@ -176,12 +176,13 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
     if (run->zero_said || workload_dense_shards (&run->config) == 1 ||
         filled (&one, p, true) <= 1.0)
         return;
-    while (++*zero <= most)
+    while (++*zero <= most) {
+        take_recompute (&one, p);
         if (p->zero_stages >> *zero & 1 && filled (&one, p, true) <= 1.0) {
-            run->config.zero = *zero;
-            take_recompute (run, p);
+            run->config = one.config;
             return;
         }
+    }
 }
 
 /* Ways that have been found so far, from here on each in two: `share` of it stays. */

@@ -492,7 +492,7 @@ double calibrate_type_spread (const struct topology_gpu_type *t);
 
 /** The types of GPU that a step waits for, taken in one after the other.  Starts as {NULL}. */
 struct calibrate_step_types {
-    const struct topology_gpu_type *last;
+    const struct topology_gpu_type *last, *before; /* the one before the last, as in turns */
     bool mixed, unfitted;
     double most; /* calibrate_type_spread of those that the profile was not fitted on */
 };
@@ -502,8 +502,8 @@ void calibrate_step_types_add (struct calibrate_step_types *t,
                                const struct topology_gpu_type *type);
 
 /** Standard deviation of log (measured / estimate) of a step on all of these: workload_step_spread,
- *  and what the type that least is known of adds.  Every interval, and what a plan says of its
- *  error, is of this. */
+ *  and what the type that least is known of adds.  Every interval, and the error within which a plan
+ *  counts ties, is of this. */
 double calibrate_step_spread (const struct calibrate_step_types *t,
                               const struct workload_profile *p,
                               const struct workload_model *m);

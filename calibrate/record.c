@@ -108,10 +108,15 @@ void calibrate_step_types_add (struct calibrate_step_types *t,
                                const struct workload_model *m,
                                const struct topology_gpu_type *type)
 {
+    const struct topology_gpu_type *seen = t->before;
+
     if (type == t->last)
         return;
     t->mixed = t->mixed || t->last;
+    t->before = t->last;
     t->last = type;
+    if (type == seen)
+        return;
     if (workload_is_fitted (p, m, type->name))
         return;
     t->unfitted = true;

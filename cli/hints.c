@@ -80,6 +80,8 @@ static void add_hint (struct error *err, const char *hint, const char *word)
 static bool line_meant (const char *arg, struct text *out)
 {
     int nodes, gpus, used = 0;
+    struct text type = {0};
+    const char *fields;
 
     if (sscanf (arg, "%6d x %4d%n", &nodes, &gpus, &used) != 2 || !arg[used]) {
         nodes = 1;
@@ -87,8 +89,14 @@ static bool line_meant (const char *arg, struct text *out)
             return false;
     }
     arg += used + (int) strspn (arg + used, "x- ");
-    if (topology_gpu_type_meant (arg))
+    fields = strchr (arg, ':');
+    while (fields && fields > arg && fields[-1] != ' ')
+        fields--;
+    text_add_mem (&type, arg, fields ? (size_t) (fields - arg) : strlen (arg));
+    if (nodes > 0 && nodes <= TOPOLOGY_LINE_NODES_MAX && gpus > 0 &&
+        gpus <= TOPOLOGY_NODE_GPUS_MAX && topology_gpu_type_meant (text_str (&type)))
         text_add (out, "\"%dx%d %s\"", nodes, gpus, arg);
+    text_free (&type);
     return out->len > 0;
 }
 
@@ -106,7 +114,7 @@ static void hint_line (const char *arg, struct error *err)
     else if (line ? !strchr (arg, 'x') || strstr (arg, " x ") : !cli_is_dash (arg))
         add_hint (err, "a cluster on one line is NODESxGPUS TYPE, as in ",
                   "\"4x8 h100\"");
-    text_clean (&meant);
+    text_free (&meant);
 }
 
 /* A preset that is none. */

@@ -7,7 +7,6 @@
 
 /* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
  * sequences and narrow heads (docs/formulas.md, T20). */
-#define FLASH_HALF_SEQ 400.0
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
 #define FLASH_BACK 0.82   /* backward's rate over forward's */
 #define FLASH_SINKS 0.5   /* with a number of each head in the softmax (gpt-oss) */
@@ -17,7 +16,7 @@ static double flash_efficiency (const struct setting *x, double seq)
     double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
 
     return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow *
-           (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + FLASH_HALF_SEQ);
+           (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + TOPOLOGY_FLASH_HALF_SEQ);
 }
 
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose

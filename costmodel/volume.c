@@ -85,8 +85,8 @@ double costmodel_gate_operations (const struct workload_model *m,
 }
 
 /* Weights gathered layer by layer: for every forward and backward, or, where they stay between the
- * two, until gradients are reduced; once beside a pipeline (torchtitan's fsdp.py: not resharded after
- * forward). */
+ * two, until gradients are reduced; once beside a pipeline (torchtitan's fsdp.py: not resharded
+ * after forward). */
 static void layers_volume (const struct workload_config *c, int layers, int micro,
                            int reduces, double gradient, double weight,
                            struct costmodel_volume *v)

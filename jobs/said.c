@@ -1,7 +1,6 @@
 /* Statements of files, and the facts that come of them. */
 #include "jobs/jobs_private.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,16 +88,19 @@ void jobs_drop (struct jobs_reading *r, int said, int runs)
     }
 }
 
-/* "8_192", as Python, TOML and YAML spell whole numbers, to "8192". */
+/* "8_192", as Python, TOML and YAML spell whole numbers, to "8192": groups of three digits, so that
+ * a date stays what it is. */
 static void join_digits (char *s)
 {
-    char *to = s;
+    size_t first = strspn (s, "0123456789");
+    char *to = s + first;
 
-    if (!isdigit ((unsigned char) *s) || s[strspn (s, "0123456789_")] != '\0')
-        return;
-    for (; *s; s++)
-        if (*s != '_')
-            *to++ = *s;
+    for (const char *at = to; *at; at += 4)
+        if (first == 0 || first > 3 || *at != '_' || strspn (at + 1, "0123456789") != 3)
+            return;
+    for (const char *at = to; *at; at++)
+        if (*at != '_')
+            *to++ = *at;
     *to = '\0';
 }
 

@@ -230,9 +230,9 @@ static double logit_bytes (const struct memest_shape *w)
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
-/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and the
- * gradients of the largest unit before they are reduced, or summed with those that are whole: that is
- * another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat parameter
+/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and
+ * the gradients of the largest unit before they are reduced, or summed with those that are whole:
+ * that is another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat parameter
  * autograd's own sum).  Units are layers, of which the next one is fetched ahead, and what is in
  * none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a pipeline all
  * stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's are the
@@ -289,8 +289,8 @@ static double gathered_weights (const struct memest_problem *p,
         layer = fmax (layer, dense);
     unit = p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root);
     if (p->config->zero == 2)
-        return all.dense / workload_dense_shards (p->config) +
-               all.expert / workload_expert_shards (p->config) + unit;
+        return (packed * (all.dense - root) + root) / workload_dense_shards (p->config) +
+               packed * all.expert / workload_expert_shards (p->config) + unit;
     if (p->config->deg.pp == 1)
         layers = 2.0 * layer;
     return packed * layers + root + unit;
@@ -309,7 +309,8 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle). */
+    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed,
+     * NoGatherHandle). */
     if (workload_gathers_by_layer (c, w->p->profile) &&
         workload_dense_shards (c) * workload_expert_shards (c) > 1)
         bytes += weight_bytes * gathered_weights (w->p, held);

@@ -2,6 +2,7 @@
  * GPU the newest hold, and each type gets the medians over its GPUs. */
 #include "topology/compute.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,22 @@ static enum status read_rate (const struct json_at *at, const struct topology_gp
     return ST_OK;
 }
 
+/* The same of attention, as it would be over ever more tokens. */
+static enum status read_attention (const struct json_at *at,
+                                   const struct topology_gpu_type *t,
+                                   const struct quantity *q, double *rate,
+                                   struct error *err)
+{
+    struct json_at speed = json_key (at, "tflop_per_s");
+    double here = 0;
+    int tokens;
+
+    TRY (json_get_int (at, "tokens", 1, 1 << 30, &tokens, err));
+    TRY (read_rate (&speed, t, q, &here, err));
+    *rate = fmax (*rate, here * (1 + TOPOLOGY_FLASH_HALF_SEQ / tokens));
+    return ST_OK;
+}
+
 /* An entry of `products`, or of `attention`. */
 static enum status read_entry (const struct json_at *at, bool attention,
                                const struct topology_gpu_type *t, double *rate,
@@ -97,7 +114,8 @@ static enum status read_entry (const struct json_at *at, bool attention,
     for (int q = 0; q < QUANTITIES; q++)
         if (quantities[q].name && quantities[q].attention == attention &&
             strcmp (quantities[q].name, word) == 0)
-            return read_rate (&speed, t, &quantities[q], &rate[q], err);
+            return attention ? read_attention (at, t, &quantities[q], &rate[q], err)
+                             : read_rate (&speed, t, &quantities[q], &rate[q], err);
     return json_fail (
         &name, err, attention ? "cudnn or flash2" : "bf16, fp16, fp8, fp4, tf32 or fp32");
 }

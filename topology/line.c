@@ -26,7 +26,6 @@ struct part {
 #define USUAL_GPUS 8     /* of the nodes whose NICs usual.c counts */
 #define DOUBTED 3        /* times what is usual: bits taken for bytes are 8 */
 
-#define LINE_NODES_MAX 131072
 #define PARTS_MAX 64
 #define FIELDS_MAX 32 /* words of a part */
 
@@ -116,12 +115,13 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
                        .inter_us = TOPOLOGY_INTER_LATENCY_US};
     if (!word || strlen (word) > 15 ||
         sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
-        p->nodes < 1 || p->nodes > LINE_NODES_MAX || p->gpus < 1 ||
+        p->nodes < 1 || p->nodes > TOPOLOGY_LINE_NODES_MAX || p->gpus < 1 ||
         p->gpus > TOPOLOGY_NODE_GPUS_MAX)
         return err_set (err, ST_INVALID,
                         "cluster on one line: expected NODESxGPUS (1 to %d nodes of 1 to "
                         "%d GPUs), found \"%s\"",
-                        LINE_NODES_MAX, TOPOLOGY_NODE_GPUS_MAX, word ? word : "");
+                        TOPOLOGY_LINE_NODES_MAX, TOPOLOGY_NODE_GPUS_MAX,
+                        word ? word : "");
     n = text_words (save, field, FIELDS_MAX);
     if (n == 0 || strlen (field[0]) >= sizeof p->type)
         return err_set (err, ST_INVALID,
@@ -343,9 +343,9 @@ static enum status parse_parts (char *text, struct part *part, int *n,
                             PARTS_MAX);
         TRY (parse_part (text, &part[*n], notes, err));
         n_nodes += part[*n].nodes;
-        if (n_nodes > LINE_NODES_MAX)
+        if (n_nodes > TOPOLOGY_LINE_NODES_MAX)
             return err_set (err, ST_INVALID, "cluster on one line: more than %d nodes",
-                            LINE_NODES_MAX);
+                            TOPOLOGY_LINE_NODES_MAX);
         text = plus ? plus + 3 : NULL;
     }
     return ST_OK;

@@ -55,6 +55,9 @@ struct topology_gpu_type {
         *like; /* built-in type that a cluster file's starts from */
 };
 
+/* Flash attention over s tokens reaches s / (s + this) of flash_efficiency (docs/formulas.md, T20). */
+#define TOPOLOGY_FLASH_HALF_SEQ 400.0
+
 /** A built-in type by its name, or NULL. */
 const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);
 /** The same, also by other spellings ("h100", "A100-80GB", "8x RTX 4090"), of several types the
@@ -137,6 +140,7 @@ int topology_usual_rack (const char *type);
 /** How many of so many nodes with so many GPUs of this type share their NVLink, as the trays of an
  *  NVL72 rack do: 16 where whole racks are used so, else all 18.  1: none. */
 int topology_usual_domain (const char *type, int nodes, int gpus);
+#define TOPOLOGY_LINE_NODES_MAX 131072 /* of a cluster on one line */
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

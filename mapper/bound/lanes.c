@@ -53,12 +53,16 @@ static int leaving (const struct bounded *b)
 bool bound_alone_sends (const struct bounded *b, bool some, struct boundary_sends *sends)
 {
     const struct pool *pool = b->pool;
-    int flows = (some ? room_of (b) / 2 + 1 : leaving (b)) * b->c->deg.tp;
+    int room = room_of (b), flows = (some ? room / 2 + 1 : leaving (b)) * b->c->deg.tp;
     double rate = smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows);
     double any_s = bound_sends (b, 0.0, INFINITY).any_s;
 
     *sends = (struct boundary_sends){
         .any_s = 2.0 * bound_flow_s (b, rate, pool->inter_latency_s)};
+    /* More than half of a node is all of it where it has room for two alone: elsewhere another
+     * stage may have the rest of the node, in one replica or another. */
+    if (some && room > 2)
+        return false;
     return isfinite (sends->any_s) && sends->any_s > any_s;
 }
 

@@ -32,6 +32,9 @@ says "products in several precisions, copies, launches" '
 assert all (len (e["products"]) >= 10 for e in m["endpoints"])
 assert all (p["tflop_per_s"] > .1 for e in m["endpoints"] for p in e["products"])
 assert all (.1 < e["launch_us"] < 1000 and .1 < e["kernel_us"] < 1000 for e in m["endpoints"])
+try: import torch; there = torch.cuda.is_available () and torch.cuda.get_device_capability ()[0] >= 8
+except ImportError: there = False
+assert all (("attention" in e) >= there for e in m["endpoints"])
 assert all (a["tflop_per_s"] > 1 for e in m["endpoints"] for a in e.get ("attention", []))
 print ([e.get ("attention") for e in m["endpoints"]])
 print (d.get ("gpu_types"))'

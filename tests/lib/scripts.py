@@ -18,7 +18,7 @@ def words():
             yield [w.decode() for w in parts[1:n]]
             text = b"\0".join(parts[n:])
             continue
-        more = os.read(0, 65536)
+        more = os.read(ASKED, 65536)
         if not more:
             return
         text += more
@@ -45,8 +45,13 @@ def status(request):
     return 0
 
 
+# Pipes are the protocol's alone: children of scripts have neither.
+ASKED, SAID = os.dup(0), os.dup(1)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.dup2(2, 1)
+
 for request in words():
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = status(request)
-    os.write(1, b"%d\n%s\0" % (code, said.getvalue().encode(errors="replace").replace(b"\0", b"")))
+    os.write(SAID, b"%d\n%s\0" % (code, said.getvalue().encode(errors="replace").replace(b"\0", b"")))

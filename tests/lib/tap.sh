@@ -124,13 +124,20 @@ in_python() {
 #     json FILE EXPRESSION    of d, the file's document, in Python
 python_up() {
     mkfifo "$T/.python-said"
-    exec {py_out}<>"$T/.python-said" {py_in}> >(exec python3 tests/lib/scripts.py >"$T/.python-said")
+    exec {py_out}<>"$T/.python-said" {py_in}> >(exec python3 "$PY_SCRIPTS" >"$T/.python-said")
+    py_pid=$!
 }
+PY_SCRIPTS=$PWD/tests/lib/scripts.py
 py() {
-    local said
+    local said= part
     [ -n "${py_in:-}" ] || python_up
     printf '%s\0' $# "$@" >&"$py_in"
-    IFS= read -r -d '' said <&"$py_out"
+    # Its pipe has no end, since this shell holds it open: is Python still there?
+    until IFS= read -r -t 5 -d '' part <&"$py_out"; do
+        said+=$part
+        kill -0 "$py_pid" 2>/dev/null || { echo "python3 is gone" >&2 && return 125; }
+    done
+    said+=$part
     printf %s "${said#*$'\n'}"
     return "${said%%$'\n'*}"
 }

@@ -72,7 +72,9 @@ static struct workload_model any_model (struct rng *r)
     m.ffn = 4 * m.hidden;
     m.head_dim = m.hidden / m.heads;
     m.vocab = 1000 << rng_below (r, 8);
-    m.tied = rng_below (r, 3) == 0;
+    m.tied = rng_below (r, 2);
+    m.mtp_layers = rng_below (r, 3) == 0;
+    m.head_bias = rng_below (r, 2);
     if (rng_below (r, 4) == 0)
         m.window = 128 << rng_below (r, 3);
     m.window_chunks = m.window > 0 && rng_below (r, 3) == 0;
@@ -116,6 +118,8 @@ static bool draw_config (struct rng *r, struct setting *s)
     c->zero = rng_below (r, 4);
     c->shard = d->dp > 1 && rng_below (r, 3) == 0 ? 2 + rng_below (r, d->dp / 2) : 0;
     c->sequence_parallel = d->tp > 1 && rng_below (r, 2);
+    if (rng_below (r, 5) == 0 && !s->job.lora)
+        c->offload = OFFLOAD_OPTIMIZER;
     draw_recompute (r, s);
     return possible (s);
 }
@@ -279,11 +283,11 @@ static void below_the_best (void **state)
     (void) state;
 
     for (int round = 0; round < rounds; round++) {
-        struct setting s = {.cluster =
-                                tiny_cluster (&r, 4 + rng_below (&r, long_run ? 5 : 3)),
-                            .model = any_model (&r),
-                            .job = {.seq = 32 << rng_below (&r, 8)},
-                            .profile = any_profile (&r)};
+        struct setting s = {
+            .cluster = tiny_cluster (&r, 4 + rng_below (&r, long_run ? 5 : 3)),
+            .model = any_model (&r),
+            .job = {.seq = 32 << rng_below (&r, 8), .lora = rng_below (&r, 5) == 0},
+            .profile = any_profile (&r)};
 
         for (int i = 0; i < 6; i++)
             if (draw_config (&r, &s) &&

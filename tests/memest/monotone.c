@@ -207,7 +207,7 @@ static void check_zero (const struct trial *t, int stage)
 
         low.config.zero = zero;
         high.config.zero = zero + 1;
-        if (zero == 2) {
+        if (workload_gathers_by_layer (&high.config, t->profile)) {
             struct memest_stage s = stage_of (&high, stage, layers);
 
             slack = s.buffers_bytes; /* gathered weights are in it */

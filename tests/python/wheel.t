@@ -12,7 +12,7 @@ done
 wheel=$(echo "$T"/one/linkwise-"$version"-py3-none-*.whl)
 cmp "$wheel" "$T/two/${wheel##*/}" >>"$T/out" 2>&1
 result $? "the same inputs give the same wheel" "$T/out"
-if has_python pip; then
+if $PY -c 'import importlib.util as i, sys; sys.exit(not i.find_spec("pip"))'; then
     $PY -m pip install -q --no-index --no-deps --target "$T/site" "$wheel" >"$T/out" 2>&1
 else
     $PY -m zipfile -e "$wheel" "$T/site" >"$T/out" 2>&1

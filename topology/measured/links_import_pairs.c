@@ -2,9 +2,9 @@
  *
  * `src`,`dst` or `from`,`to` are a directed link; `a`,`b` or `node_a`,`node_b` one that is alike
  * both ways.  Rates: `gb_per_s`, `bandwidth_gb_per_s`, `gbps` (Gbit/s), `busbw_GBs`,
- * `oop_busbw_GBs`; latencies: `latency_us`, `delay_ms` (one way).  With `bytes` and `oop_us` (or `us`), several sizes of one link are
- * one measurement: the rate is that of the largest, the latency where the line through time
- * over bytes meets zero.  With `gpus_per_node` and `op`, only single GPUs' sendrecv counts:
+ * `oop_busbw_GBs`; latencies: `latency_us`, `delay_ms` (one way).  With `bytes` and `oop_us` (or
+ * `us`), several sizes of one link are one measurement: the rate is that of the largest, the
+ * latency where the line through time over bytes meets zero.  With `gpus_per_node` and `op`, only single GPUs' sendrecv counts:
  * other rows tell what several links reach together.
  */
 #include "topology/measured/links_import_private.h"
@@ -215,7 +215,7 @@ static enum status read (struct links_table *t, char *text)
             if (!read_form (&f, word, words))
                 st = links_fail (
                     t, lines.number,
-                    "expected columns src,dst or a,b and a rate or a latency");
+                    "expected columns src,dst or from,to or a,b and a rate or a latency");
             continue;
         }
         if (!array_grow (&item, n, sizeof *item)) {

@@ -23,7 +23,7 @@ def hello (port, rank, size):
             break
         except OSError:
             time.sleep (.1)
-    send (s, HELLO, token + u32 (4) + u32 (rank) + u32 (size) + text (b"rogue") + text (b"127.0.0.1") +
+    send (s, HELLO, token + u32 (5) + u32 (rank) + u32 (size) + text (b"rogue") + text (b"127.0.0.1") +
           u32 (1) + u32 (-1) + b"\0" + text (b"none"))
     return s
 def opened (s, index):

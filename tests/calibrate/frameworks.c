@@ -94,7 +94,7 @@ static void types_together (void **state)
                                    *new = topology_gpu_type_builtin ("rtx-5090");
     struct workload_profile p = profile_of ("megatron-core-composed");
     struct workload_model m = model_of ("llama-3-8b");
-    struct calibrate_step_types types = {NULL, false, false, 0.0}, one = types;
+    struct calibrate_step_types types = {NULL, NULL, false, false, 0.0}, one = types;
     double alone = workload_step_spread (&p, &m, false, false),
            mixed = workload_step_spread (&p, &m, false, true);
     (void) state;
@@ -609,26 +609,16 @@ static void steps (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (profiles),
-        cmocka_unit_test (precision),
-        cmocka_unit_test (networks),
-        cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (peaks),
-        cmocka_unit_test (fits),
-        cmocka_unit_test (steps),
-        cmocka_unit_test (unknown),
-        cmocka_unit_test (types_on_record),
-        cmocka_unit_test (types_together),
-        cmocka_unit_test (unnamed),
-        cmocka_unit_test (rounds),
-        cmocka_unit_test (releases),
-        cmocka_unit_test (captures),
-        cmocka_unit_test (captured_parts),
-        cmocka_unit_test (fused),
-        cmocka_unit_test (rotary),
-        cmocka_unit_test (dropped),
-        cmocka_unit_test (experts_notes),
-        cmocka_unit_test (overlap_between_nodes),
+        cmocka_unit_test (profiles),        cmocka_unit_test (precision),
+        cmocka_unit_test (networks),        cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (peaks),           cmocka_unit_test (fits),
+        cmocka_unit_test (steps),           cmocka_unit_test (unknown),
+        cmocka_unit_test (types_on_record), cmocka_unit_test (types_together),
+        cmocka_unit_test (unnamed),         cmocka_unit_test (rounds),
+        cmocka_unit_test (releases),        cmocka_unit_test (captures),
+        cmocka_unit_test (captured_parts),  cmocka_unit_test (fused),
+        cmocka_unit_test (rotary),          cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),   cmocka_unit_test (overlap_between_nodes),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

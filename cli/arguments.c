@@ -269,6 +269,7 @@ static void refuse_option (const struct option *all, const char *program,
         text_add (&line, " (`%s --help` lists them)", program);
     text_clean (&line);
     fprintf (stderr, "%s: %s\n", program, text_str (&line));
+    text_free (&line);
     exit (2);
 }
 
@@ -278,7 +279,8 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
 {
     struct option all[GROUPS_MAX * OPTIONS_MAX + OWN + 1];
     char letters[2 * GROUPS_MAX * OPTIONS_MAX + 5];
-    char **copy = malloc (((size_t) argc + 1) * sizeof *copy);
+    char **copy = malloc (((size_t) argc + 1) * sizeof *copy), name[256];
+    const char *last;
     int key = 0;
 
     if (!copy)
@@ -289,20 +291,18 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
     while (key != -1 && (key != '?' || (optopt != 0 && (optopt >= LONG_OPTION ||
                                                         strchr (letters, optopt)))))
         key = getopt_long (argc, copy, letters, all, NULL);
+    last = key == '?' ? copy[optind - 1] : "";
+    free (copy);
     if (key == '?' && optopt != 0) {
         fprintf (stderr, "%s: invalid option -- '%c' (`%s --help` lists them)\n", argv[0],
                  optopt < ' ' || optopt > '~' ? '?' : optopt, argv[0]);
         exit (2);
     }
     if (key == '?') {
-        const char *given = copy[optind - 1] + strspn (copy[optind - 1], "-");
-        char *name = strndup (given, strcspn (given, "="));
-
-        if (name)
-            refuse_option (all, argv[0], name);
-        free (name);
+        last += strspn (last, "-");
+        snprintf (name, sizeof name, "%.*s", (int) strcspn (last, "="), last);
+        refuse_option (all, argv[0], name);
     }
-    free (copy);
 }
 
 /* ---- parsing ---- */

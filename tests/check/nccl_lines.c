@@ -52,10 +52,11 @@ static void read_lines (const char *text)
 static void tell_edges (struct text *t, int edge)
 {
     static const char *const kind[] = {"ring", "tree", "ringlink", "link"};
-    const struct nccl_edge *e = &found.edge[edge];
+    const struct nccl_edge *e;
 
     if (edge < 0)
         return;
+    e = &found.edge[edge];
     tell_edges (t, e->next);
     text_add (t, " %s%d:%d>%d", kind[e->kind], e->channel, e->a, e->b);
     if (e->kind >= NCCL_RING_LINK)

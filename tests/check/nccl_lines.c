@@ -66,10 +66,11 @@ static void tell_edges (struct text *t, int edge)
 
 static void tell_orders (struct text *t, int order)
 {
-    const struct nccl_order *o = &found.order[order];
+    const struct nccl_order *o;
 
     if (order < 0)
         return;
+    o = &found.order[order];
     tell_orders (t, o->next);
     text_add (t, " order%d:", o->channel);
     for (int i = 0; i < o->n; i++)

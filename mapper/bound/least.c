@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/extremes.h"
+
 /* @param tp_s, exchange_s  one all-reduce, one all-to-all */
 static struct layer_times layer_times_of (const struct bounded *b,
                                           const struct costmodel_compute *k, int kind,
@@ -351,6 +353,7 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
                       struct config_times *times)
 {
     const struct pool *pool = x->b.pool;
+    struct costmodel_volume copies = costmodel_copy_volume (&x->b.volume);
     struct line params = least_first_params (&x->b);
 
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
@@ -376,6 +379,10 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
     /* A stage's layers are known where there is one stage; elsewhere it is by chunks. */
     times->bare =
         costmodel_sync_bare (pool->problem->profile, x->b.c, &x->b.volume, times->layers);
+    if (copies.dp_phases > 0) /* whose part of the sum is not told */
+        times->bare = smaller (times->bare,
+                               costmodel_sync_bare (pool->problem->profile, x->b.c,
+                                                    &copies, times->layers));
 }
 
 /* What a layer takes more when its group spans nodes. */

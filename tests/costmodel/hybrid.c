@@ -6,16 +6,6 @@
 
 static const int in_order[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
-static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
-{
-    struct costmodel_problem p = problem_of (s);
-    struct costmodel_estimate e;
-    struct error err = {""};
-
-    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
-    return e;
-}
-
 static struct memest_stage memory_of (const struct setting *s)
 {
     struct memest_problem p = {

@@ -1,27 +1,6 @@
 /* Links that groups of ranks share, and that what they send takes from what would hide. */
 #include "tests/lib/clusters.h"
 
-static struct setting setting_of (const char *cluster, int layers, int tp, int pp, int dp)
-{
-    struct setting s = small_job_as (cluster_of (cluster), layers, 1024, 16 * dp,
-                                     config_of (tp, pp, dp, 1));
-
-    /* Nothing hidden, nothing in pieces: what the formulas below say. */
-    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
-    s.profile.time.link_out = s.profile.time.send_link = 1;
-    return s;
-}
-
-static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
-{
-    struct costmodel_problem p = problem_of (s);
-    struct costmodel_estimate e;
-    struct error err = {""};
-
-    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
-    return e;
-}
-
 static const int in_order[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* Groups that run through the same nodes share them wherever they stand among others: three of the
@@ -36,7 +15,7 @@ static void groups_of_a_kind (void **state)
     (void) state;
 
     for (int i = 0; i < 2; i++) {
-        struct setting s = setting_of (line[i], 4, 4, 1, 2);
+        struct setting s = plain_job (line[i], 4, 4, 1, 2);
 
         dp_s[i] = estimate_of (&s, gpu).part.dp_s;
         topology_cluster_destroy (s.cluster);
@@ -81,8 +60,7 @@ static void tensor_groups_share (void **state)
         double tp_s[2];
 
         for (int k = 0; k < 2; k++) {
-            struct setting s =
-                setting_of (k ? t[i].alone : t[i].shared, 4, t[i].tp, 1, 2);
+            struct setting s = plain_job (k ? t[i].alone : t[i].shared, 4, t[i].tp, 1, 2);
 
             tp_s[k] = estimate_of (&s, t[i].gpu).part.tp_s;
             topology_cluster_destroy (s.cluster);
@@ -102,7 +80,7 @@ static void context_rings_share (void **state)
     (void) state;
 
     for (int i = 0; i < 2; i++) {
-        struct setting s = setting_of (line[i], 4, 4, 1, 1);
+        struct setting s = plain_job (line[i], 4, 4, 1, 1);
 
         s.config.deg.cp = 2;
         cp_s[i] = estimate_of (&s, in_order).part.cp_s;
@@ -120,9 +98,9 @@ static void context_takes_links (void **state)
     (void) state;
 
     for (int same = 0; same < 2; same++) {
-        struct setting s = setting_of (same ? "8x1 a100-sxm4-80g inter:50 inter-us:20"
-                                            : "2x4 a100-sxm4-80g intra:50 inter:10",
-                                       4, 1, 1, 2);
+        struct setting s = plain_job (same ? "8x1 a100-sxm4-80g inter:50 inter-us:20"
+                                           : "2x4 a100-sxm4-80g intra:50 inter:10",
+                                      4, 1, 1, 2);
         struct costmodel_estimate bare, e;
         struct costmodel_volume v;
         double busy;
@@ -157,7 +135,7 @@ static void hides_under_other_links (void **state)
     (void) state;
 
     for (int i = 0; i < 4; i++) {
-        struct setting s = setting_of (t[i].cluster, 4, 2, 1, 2);
+        struct setting s = plain_job (t[i].cluster, 4, 2, 1, 2);
         struct costmodel_estimate bare = estimate_of (&s, t[i].gpu), e;
 
         s.profile.time.dp_overlap = .02;

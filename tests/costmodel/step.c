@@ -2,27 +2,6 @@
  * matter, names that do not. */
 #include "tests/lib/clusters.h"
 
-static struct setting setting_of (const char *cluster, int layers, int tp, int pp, int dp)
-{
-    struct setting s = small_job_as (cluster_of (cluster), layers, 1024, 16 * dp,
-                                     config_of (tp, pp, dp, 1));
-
-    /* Nothing hidden, nothing in pieces: what the formulas below say. */
-    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
-    s.profile.time.link_out = s.profile.time.send_link = 1;
-    return s;
-}
-
-static struct costmodel_estimate estimate_of (const struct setting *s, const int *gpu)
-{
-    struct costmodel_problem p = problem_of (s);
-    struct costmodel_estimate e;
-    struct error err = {""};
-
-    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
-    return e;
-}
-
 static const int in_order[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                  11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                  22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
@@ -39,7 +18,7 @@ static double held_params (const struct setting *s)
  * at (n-1)/n bytes each, with the profile's start, latency and part of the bandwidth. */
 static void data_parallel_ring (void **state)
 {
-    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
+    struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e = estimate_of (&s, in_order);
     double params = held_params (&s);
     double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
@@ -58,12 +37,11 @@ static void data_parallel_ring (void **state)
  * node are as many lanes. */
 static void shared_way_out (void **state)
 {
-    struct setting wide =
-        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
+    struct setting wide = plain_job ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
     struct setting shared =
-        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10 node:20", 4, 4, 1, 2);
+        plain_job ("2x4 a100-sxm4-80g intra:1000 inter:10 node:20", 4, 4, 1, 2);
     struct setting lanes =
-        setting_of ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 1, 1, 8);
+        plain_job ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 1, 1, 8);
     struct costmodel_estimate a = estimate_of (&wide, in_order),
                               b = estimate_of (&shared, in_order),
                               c = estimate_of (&lanes, in_order);
@@ -113,7 +91,7 @@ static void shared_trunk (void **state)
         double start;
 
         snprintf (text, sizeof text, form, totals[i]);
-        s = setting_of ("1x1 a100-sxm4-80g", 4, 4, 1, 2);
+        s = plain_job ("1x1 a100-sxm4-80g", 4, 4, 1, 2);
         topology_cluster_destroy (s.cluster);
         s.cluster = cluster_from (text);
         a = estimate_of (&s, near);
@@ -122,7 +100,7 @@ static void shared_trunk (void **state)
         CLOSE ((b.part.dp_s - start) / (a.part.dp_s - start), 4.0, 1e-9);
 
         /* One pair alone has its link. */
-        single = setting_of ("2x1 a100-sxm4-80g inter:10", 4, 1, 1, 2);
+        single = plain_job ("2x1 a100-sxm4-80g inter:10", 4, 1, 1, 2);
         a = estimate_of (&single, in_order);
         topology_cluster_destroy (single.cluster);
         single.cluster = s.cluster;
@@ -149,7 +127,7 @@ static void slow_latency_in_one_group (void **state)
     (void) state;
 
     for (int i = 0; i < 3; i++) {
-        struct setting s = setting_of ("1x4 a100-sxm4-80g intra:100", 4, 2, 1, 2);
+        struct setting s = plain_job ("1x4 a100-sxm4-80g intra:100", 4, 2, 1, 2);
         char doc[1024];
 
         /* Groups of two by tp: the second, GPUs 1 and 3, has 100 ms on its link. */
@@ -274,7 +252,7 @@ static void renumbering (void **state)
 /* A type that cannot run the precision, and ranks without a link, are told as such. */
 static void refusals (void **state)
 {
-    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10", 4, 1, 2, 1);
+    struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10", 4, 1, 2, 1);
     struct costmodel_problem p = problem_of (&s);
     struct costmodel_estimate e;
     struct error err = {""};
@@ -314,7 +292,7 @@ static double wide_step (enum workload_precision precision, bool composed, int f
         "\"bf16_tflop_per_s\":%d}},\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":"
         "\"x\"}],"
         "\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":1}}}";
-    struct setting s = setting_of ("1x4 h100-sxm5-80g intra:200", 4, 2, 2, 1);
+    struct setting s = plain_job ("1x4 h100-sxm5-80g intra:200", 4, 2, 2, 1);
     char text[512];
     double step_s;
 
@@ -347,7 +325,7 @@ static void tf32_rate (void **state)
 static double narrow_step (enum workload_precision precision, const char *key,
                            double value)
 {
-    struct setting s = setting_of ("1x4 b200-192g intra:800", 4, 2, 2, 1);
+    struct setting s = plain_job ("1x4 b200-192g intra:800", 4, 2, 2, 1);
     char text[512];
     double step_s;
 
@@ -385,7 +363,7 @@ static void fp4_rate (void **state)
 /* A GPU at half speed halves its stage, and with it the pipeline. */
 static void slow_gpu (void **state)
 {
-    struct setting s = setting_of ("1x2 a100-sxm4-80g intra:1000", 8, 1, 2, 1);
+    struct setting s = plain_job ("1x2 a100-sxm4-80g intra:1000", 8, 1, 2, 1);
     struct setting half = s;
     double whole, slow;
     (void) state;
@@ -406,7 +384,7 @@ static void slow_gpu (void **state)
  * the compute, and take their links all the same; others do not. */
 static void tensor_overlap (void **state)
 {
-    struct setting s = setting_of ("2x4 a100-sxm4-80g intra:100 inter:10", 4, 4, 1, 2);
+    struct setting s = plain_job ("2x4 a100-sxm4-80g intra:100 inter:10", 4, 4, 1, 2);
     struct costmodel_estimate bare = estimate_of (&s, in_order), e;
     (void) state;
 
@@ -441,7 +419,7 @@ static void tensor_overlap (void **state)
  * three collectives of 4, 4 and 2 bytes a parameter. */
 static void gradients_reduced_whole (void **state)
 {
-    struct setting s = setting_of ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
+    struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e;
     (void) state;
 
@@ -466,7 +444,7 @@ static void gradients_reduced_whole (void **state)
  * and a sum of 4 after a cast from 2, 2 + 4 + 3 x 4. */
 static void gradient_accumulation (void **state)
 {
-    struct setting s = setting_of ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
+    struct setting s = plain_job ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
     static const double sum[] = {2, 4}, fused_alike[] = {3, 9};
     (void) state;
 
@@ -488,7 +466,7 @@ static void gradient_accumulation (void **state)
  * gradients: a fifth all-reduce a layer, but not under sequence parallelism. */
 static void separate_gate (void **state)
 {
-    struct setting s = setting_of ("1x4 a100-sxm4-80g intra:100", 4, 4, 1, 1);
+    struct setting s = plain_job ("1x4 a100-sxm4-80g intra:100", 4, 4, 1, 1);
     struct costmodel_estimate bare, e;
     (void) state;
 
@@ -510,7 +488,7 @@ static void separate_gate (void **state)
 /* Rotary embeddings in pieces cost elementwise time; learned positions have none. */
 static void rotary_in_pieces (void **state)
 {
-    struct setting s = setting_of ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
+    struct setting s = plain_job ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
     (void) state;
 
     for (int learned = 0; learned < 2; learned++) {
@@ -545,7 +523,7 @@ static void modules_again (void **state)
 {
     static const char *const parts[] = {"core_attn", "layernorm", "mla_up_proj",
                                         "moe_act", "shared_experts"};
-    struct setting s = setting_of ("1x8 h100-sxm5-80g intra:400", 8, 2, 1, 4);
+    struct setting s = plain_job ("1x8 h100-sxm5-80g intra:400", 8, 2, 1, 4);
     double sum = 0.0;
     (void) state;
 
@@ -603,7 +581,7 @@ static void modules_communicate (void **state)
 /* The optimizer reads and writes fewer bytes where its states are shorter. */
 static void shorter_states (void **state)
 {
-    struct setting s = setting_of ("1x8 h100-sxm5-80g intra:400", 8, 1, 1, 8);
+    struct setting s = plain_job ("1x8 h100-sxm5-80g intra:400", 8, 1, 1, 8);
     double usual = estimate_of (&s, in_order).part.optimizer_s, gradient, shard;
     (void) state;
 

@@ -164,6 +164,30 @@ static inline struct costmodel_problem problem_of (const struct setting *s)
                                       .kind = s->kind};
 }
 
+/* What a placement takes, whose links all have a price. */
+static inline struct costmodel_estimate estimate_of (const struct setting *s,
+                                                     const int *gpu)
+{
+    struct costmodel_problem p = problem_of (s);
+    struct costmodel_estimate e;
+    struct error err = {""};
+
+    ok (costmodel_estimate (&p, gpu, true, &e, &err), &err);
+    return e;
+}
+
+/* A small job with nothing hidden and nothing in pieces: what closed forms say. */
+static inline struct setting plain_job (const char *cluster, int layers, int tp, int pp,
+                                        int dp)
+{
+    struct setting s = small_job_as (cluster_of (cluster), layers, 1024, 16 * dp,
+                                     config_of (tp, pp, dp, 1));
+
+    s.profile.time.dp_overlap = s.profile.time.dp_bucket_bytes = 0;
+    s.profile.time.link_out = s.profile.time.send_link = 1;
+    return s;
+}
+
 static inline void shuffle (struct rng *r, int *v, int n)
 {
     for (int i = n - 1; i > 0; i--) {

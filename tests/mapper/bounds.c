@@ -409,9 +409,36 @@ static void knows_where_twins_can_be (void **state)
         config_of (1, 2, 1, 1), (const int[]){2, 3, 0, 1});
 }
 
+/* Gathers after the step are bare, what groups with the same shards reduce is not: of both together
+ * no more is bare than of either. */
+static void knows_what_copies_hide (void **state)
+{
+    static const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct setting s = small_job_as (cluster_of ("2x4 h100-sxm5-80g intra:300 inter:40"),
+                                     8, 1024, 64, config_of (1, 1, 8, 1));
+    struct mapper_problem p;
+    struct error err = {""};
+    double bound = 0.0, step;
+    (void) state;
+
+    s.config.zero = 1;
+    s.config.shard = 2;
+    s.config.micro_batch = 8;
+    s.profile.gathers_at_step = true;
+    s.profile.time.dp_overlap = 1;
+    s.profile.time.overlap_slowdown = 0;
+    workload_layers_even (8, 1, s.layers);
+    p = unlimited (&s);
+    ok (bound_of_problem (&p, &s.config, true, &bound, &err), &err);
+    step = step_of (&s, gpu, NULL);
+    assert_true (bound <= step * (1 + 1e-9) && bound > .95 * step);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
+                                       cmocka_unit_test (knows_what_copies_hide),
                                        cmocka_unit_test (equal_to_exhaustive),
                                        cmocka_unit_test (shortest_tail),
                                        cmocka_unit_test (knows_all_types),

@@ -278,7 +278,7 @@ void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *no
 
 double api_step_error (const struct mapper_problem *p)
 {
-    struct calibrate_step_types types = {NULL, NULL, false, false, 0.0};
+    struct calibrate_step_types types = {.n = 0};
 
     for (int i = 0; i < p->cluster->n_nodes; i++)
         if (mapper_node_allowed (p, i))

@@ -138,8 +138,7 @@ LOADER (driver, CUDA_DRIVER (SYMBOL), "libcuda.so.1")
 LOADER (runtime, CUDA_RUNTIME (SYMBOL), "libcudart.so.13", "libcudart.so.12",
         "libcudart.so")
 LOADER (nccl, CUDA_NCCL (SYMBOL), "libnccl.so.2", "libnccl.so")
-LOADER (blas, CUDA_BLAS (SYMBOL), "libcublas.so.13", "libcublas.so.12",
-        "libcublas.so")
+LOADER (blas, CUDA_BLAS (SYMBOL), "libcublas.so.13", "libcublas.so.12", "libcublas.so")
 LOADER (blaslt, CUDA_BLASLT (SYMBOL), "libcublasLt.so.13", "libcublasLt.so.12",
         "libcublasLt.so")
 

@@ -40,7 +40,7 @@ struct preflight_fault {
 
 struct preflight {
     struct groups *groups;
-    int *end; /* [ranks] endpoint of each; -1: it is not there */
+    int *end;                  /* [ranks] endpoint of each; -1: it is not there */
     struct preflight_hop *hop; /* [hops] kind after kind: a -> b, b -> a of each pair */
     struct preflight_hop *of[GROUPS_KINDS]; /* where each kind's begin */
     struct preflight_fault *fault;          /* [n_faults] the worst first */

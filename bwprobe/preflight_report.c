@@ -220,8 +220,8 @@ json_t *preflight_json (const struct coordinator *c)
         json_array_append_new (
             list,
             json_pack ("{s:s, s:i, s:i, s:o, s:o, s:o, s:s*}", "groups",
-                       groups_name (h->kind), "src_rank", h->src, "dst_rank",
-                       h->dst, "gb_per_s", topology_links_number (h->got / UNITS_GB),
+                       groups_name (h->kind), "src_rank", h->src, "dst_rank", h->dst,
+                       "gb_per_s", topology_links_number (h->got / UNITS_GB),
                        "expected_gb_per_s",
                        topology_links_number (h->expected / UNITS_GB), "alone_gb_per_s",
                        topology_links_number (h->looked ? h->alone / UNITS_GB : NAN),

@@ -490,10 +490,12 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu);
  *  memory, and nothing of it was measured; else 0. */
 double calibrate_type_spread (const struct topology_gpu_type *t);
 
-/** The types of GPU that a step waits for, taken in one after the other.  Starts as {NULL}. */
+/** The types of GPU that a step waits for, taken in one after the other.  Starts as {.n = 0}. */
+enum { CALIBRATE_STEP_TYPES = 8 }; /* that are known again */
 struct calibrate_step_types {
-    const struct topology_gpu_type *last, *before; /* the one before the last, as in turns */
-    bool mixed, unfitted;
+    const struct topology_gpu_type *type[CALIBRATE_STEP_TYPES];
+    int n; /* types, those beyond them counted again and again */
+    bool unfitted;
     double most; /* calibrate_type_spread of those that the profile was not fitted on */
 };
 void calibrate_step_types_add (struct calibrate_step_types *t,

@@ -246,7 +246,7 @@ static const int *layers_of (const struct calibrate_run *run,
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open)
 {
-    struct calibrate_step_types types = {NULL, NULL, false, false, 0.0};
+    struct calibrate_step_types types = {.n = 0};
     bool silent = run->part[0].inter_bytes_per_s <= 0 && run->gpus > run->gpus_per_node;
     double spread;
 

@@ -108,15 +108,12 @@ void calibrate_step_types_add (struct calibrate_step_types *t,
                                const struct workload_model *m,
                                const struct topology_gpu_type *type)
 {
-    const struct topology_gpu_type *seen = t->before;
-
-    if (type == t->last)
-        return;
-    t->mixed = t->mixed || t->last;
-    t->before = t->last;
-    t->last = type;
-    if (type == seen)
-        return;
+    for (int i = 0; i < t->n && i < CALIBRATE_STEP_TYPES; i++)
+        if (t->type[i] == type)
+            return;
+    if (t->n < CALIBRATE_STEP_TYPES)
+        t->type[t->n] = type;
+    t->n++;
     if (workload_is_fitted (p, m, type->name))
         return;
     t->unfitted = true;
@@ -127,5 +124,5 @@ double calibrate_step_spread (const struct calibrate_step_types *t,
                               const struct workload_profile *p,
                               const struct workload_model *m)
 {
-    return hypot (workload_step_spread (p, m, !t->unfitted, t->mixed), t->most);
+    return hypot (workload_step_spread (p, m, !t->unfitted, t->n > 1), t->most);
 }

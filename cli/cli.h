@@ -29,7 +29,7 @@ extern const struct cli_command cli_plan, cli_mem, cli_time, cli_eval, cli_expla
 
 /* Whole lines of a table of options; INPUT has `bool json`, `enum costmodel_kind kind`. */
 #define CLI_JSON "json", 'j', NULL, "print one JSON document", CLI_FLAG (json)
-#define CLI_OUTPUT \
+#define CLI_OUTPUT                                                                  \
     "output", 'o', "FILE", "write this file; - is standard output", CLI_TEXT (out), \
         .needed = true
 #define CLI_LAYERS                    \

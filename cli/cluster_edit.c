@@ -24,7 +24,6 @@ struct edit_input {
 #define INPUT struct edit_input
 #define DAY_S 86400.0
 
-
 /* How many arguments there are, as is said when all else was well. */
 #define EDITING(least, most, what)                                                       \
     .places = {least, most, NULL, "-o FILE is required"}, .list = true, .counted = what, \

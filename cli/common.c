@@ -170,7 +170,7 @@ double cli_step_interval (enum costmodel_kind by, const struct workload_profile 
                           const struct workload_model *m,
                           const struct topology_cluster *c, const int *gpu, int n)
 {
-    struct calibrate_step_types types = {NULL, NULL, false, false, 0.0};
+    struct calibrate_step_types types = {.n = 0};
 
     if (by != COSTMODEL_CRITICAL_PATH)
         return NAN;

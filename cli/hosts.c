@@ -22,8 +22,8 @@ enum status cli_hosts_read (const struct topology_cluster *c, const char *option
     if (!*list || **list != '@')
         return ST_OK;
     TRY (file_read (file, &text, &len, err));
-    st = topology_hostlist_known (c, name, text + file_mark (text, len), kept, notes,
-                                  err);
+    st =
+        topology_hostlist_known (c, name, text + file_mark (text, len), kept, notes, err);
     free (text);
     if (st != ST_OK)
         return st;

@@ -225,7 +225,8 @@ static enum status look (struct import *x, struct error *err)
     enum status st;
 
     cli_progress_start (&progress);
-    st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained, err);
+    st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained,
+                         err);
     if (st == ST_OK) {
         pick_change (x);
         progress_show (&progress, "looking for the best plan");

@@ -92,7 +92,8 @@ static double percent (const json_t *doc, const char *key)
 static void print_here (const json_t *record)
 {
     size_t sources = json_array_size (json_object_get (record, "sources"));
-    json_int_t steps = json_member_int (record, "steps"), peaks = json_member_int (record, "peaks");
+    json_int_t steps = json_member_int (record, "steps"),
+               peaks = json_member_int (record, "peaks");
 
     if (steps > 0)
         cli_print (" %lld steps, %.1f %% off in the mean", (long long) steps,

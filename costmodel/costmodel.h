@@ -183,11 +183,12 @@ struct costmodel_volume {
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    double dp_bare_bytes; /* of these, what has no compute beside it: gradients that a stage
+    double
+        dp_bare_bytes;  /* of these, what has no compute beside it: gradients that a stage
                            reduces after its last backward alone, weights that are gathered
                            when the step is done */
-    int dp_phases;        /* how many reduce-scatters and all-gathers, or all-reduces */
-    bool dp_all_reduce;   /* all-reduces instead */
+    int dp_phases;      /* how many reduce-scatters and all-gathers, or all-reduces */
+    bool dp_all_reduce; /* all-reduces instead */
     /* Of groups that hold the same shards (workload_copy_group), per parameter of a shard: the
      * payload of all all-reduces of a step between them, and how many these are. */
     double copy_bytes, copy_bare_bytes;
@@ -203,11 +204,10 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 static inline struct costmodel_volume
 costmodel_copy_volume (const struct costmodel_volume *v)
 {
-    return (struct costmodel_volume){
-        .dp_bytes = v->copy_bytes,
-        .dp_bare_bytes = v->copy_bare_bytes,
-        .dp_phases = v->copy_phases,
-        .dp_all_reduce = true};
+    return (struct costmodel_volume){.dp_bytes = v->copy_bytes,
+                                     .dp_bare_bytes = v->copy_bare_bytes,
+                                     .dp_phases = v->copy_phases,
+                                     .dp_all_reduce = true};
 }
 
 /** Chance that a token visits at least one of `held` consecutive experts, routing being
@@ -639,8 +639,8 @@ double costmodel_sync_window (const struct workload_profile *p,
                               const struct workload_config *c, int microbatches);
 
 /** Part of the data-parallel traffic that nothing can hide: of the chunk that reduces last and
- *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3); beside a
- *  pipeline ZeRO 2 and 3 reduce all gradients of a stage after its last backward. */
+ *  is needed first, of the first layer gathered and the last one reduced (ZeRO 3, and 2 that
+ *  gathers by layer); else what the volume says to be bare (dp_bare_bytes). */
 double costmodel_sync_bare (const struct workload_profile *p,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int layers);

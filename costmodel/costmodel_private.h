@@ -290,12 +290,13 @@ void change_flow_shares (const struct terms *t, const int *src, const int *dst,
 int sends_price (const struct terms *t, const int *src, const int *dst, bool tied,
                  const int *share, const int *share_in, double *there, double *back);
 
-/** Seconds of a stage's gradient and weight synchronisation over data parallelism, and of these
- *  what nothing hides.  INFINITY when a link has no price. */
+/** What synchronisation takes, and of it what nothing hides. */
 struct sync_time {
     double s, bare_s;
 };
-/** @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
+/** Of a stage's gradients and weights over data parallelism.  INFINITY when a link has no price.
+ *
+ *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
 struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
                              int *unmeasured);
 

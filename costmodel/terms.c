@@ -658,9 +658,8 @@ struct sync_time sync_price (const struct terms *t, int stage, const int *slot_n
     if (reduced && routed)
         copied +=
             ring_price (t, copies, 1, &between, params->expert / experts.n, unmeasured);
-    return (struct sync_time){time + copied,
-                              time * bare_part (t, stage, &t->volume) +
-                                  copied * bare_part (t, stage, &between)};
+    return (struct sync_time){time + copied, time * bare_part (t, stage, &t->volume) +
+                                                 copied * bare_part (t, stage, &between)};
 }
 
 void share_sync (const struct terms *t, int stage, enum workload_group_kind kind)

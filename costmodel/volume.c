@@ -123,8 +123,7 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
         v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
         v->dp_phases = reduced_whole ? 3 : 2;
     }
-    v->dp_bare_bytes =
-        late * gradient + (p->gathers_at_step && !by_layer ? weight : 0.0);
+    v->dp_bare_bytes = late * gradient + (p->gathers_at_step && !by_layer ? weight : 0.0);
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;
     v->copy_bytes = times * gradient;

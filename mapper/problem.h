@@ -80,7 +80,8 @@ struct mapper_problem {
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     bool
         limit_free; /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
-    double step_error; /* of log (measured / estimate) of steps on these GPUs; 0: the profile's
+    double
+        step_error; /* of log (measured / estimate) of steps on these GPUs; 0: the profile's
                           residual */
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */

@@ -26,9 +26,8 @@
 /* What is measured, the peak that it cannot pass, and the constant that it gives.  Of two
  * that give one constant the first holds. */
 static const struct quantity {
-    const char
-        *name; /* the precision of products, the kernels of attention; NULL: copies */
-    bool attention;
+    const char *name; /* of products their precision; NULL: copies */
+    bool attention;   /* name is its kernels' */
     size_t peak;
     double unit;
     double part; /* of it that is left in training */

@@ -20,6 +20,7 @@
 
 #define TOPOLOGY_NAME_MAX 253 /* characters of a node's name */
 #define TOPOLOGY_NODE_GPUS_MAX 1024
+#define TOPOLOGY_LINE_NODES_MAX 131072 /* of a cluster on one line */
 
 /** What a GPU type can do.  Rates are the vendor's dense peaks; 0 means that the type does
  *  not have that precision. */
@@ -140,7 +141,6 @@ int topology_usual_rack (const char *type);
 /** How many of so many nodes with so many GPUs of this type share their NVLink, as the trays of an
  *  NVL72 rack do: 16 where whole racks are used so, else all 18.  1: none. */
 int topology_usual_domain (const char *type, int nodes, int gpus);
-#define TOPOLOGY_LINE_NODES_MAX 131072 /* of a cluster on one line */
 #define TOPOLOGY_NIC_GB_PER_S 12.5 /* the slowest NIC that such machines have */
 
 /** Bandwidth and latency over one kind of endpoint. */

@@ -123,9 +123,11 @@ struct workload_profile {
     bool
         copies_once; /* such groups reduce gradients with each other once a step, not after
                          every micro-batch that is reduced inside them */
-    bool gathers_by_layer; /* under ZeRO 2 as under 3: in every forward pass, until gradients are
+    bool
+        gathers_by_layer; /* under ZeRO 2 as under 3: in every forward pass, until gradients are
                               reduced (FSDP) */
-    bool gathers_at_step; /* under ZeRO 1 and 2 weights are gathered when the step is done, before
+    bool
+        gathers_at_step; /* under ZeRO 1 and 2 weights are gathered when the step is done, before
                              anything else runs */
     unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search

@@ -53,7 +53,8 @@ struct config_times {
     /* Stage 0's on either kind of slot, and for each layer of others */
     double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS], other_layer_s[2][SPANS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
-    double head_sync_s[2][SPANS], head_tail_s[2]; /* of both, on the last of several stages */
+    double head_sync_s[2][SPANS],
+        head_tail_s[2]; /* of both, on the last of several stages */
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
     double bare;  /* the part of it that nothing hides */

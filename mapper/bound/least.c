@@ -380,9 +380,9 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
     times->bare =
         costmodel_sync_bare (pool->problem->profile, x->b.c, &x->b.volume, times->layers);
     if (copies.dp_phases > 0) /* whose part of the sum is not told */
-        times->bare = smaller (times->bare,
-                               costmodel_sync_bare (pool->problem->profile, x->b.c,
-                                                    &copies, times->layers));
+        times->bare =
+            smaller (times->bare, costmodel_sync_bare (pool->problem->profile, x->b.c,
+                                                       &copies, times->layers));
 }
 
 /* What a layer takes more when its group spans nodes. */

@@ -94,7 +94,7 @@ static void types_together (void **state)
                                    *new = topology_gpu_type_builtin ("rtx-5090");
     struct workload_profile p = profile_of ("megatron-core-composed");
     struct workload_model m = model_of ("llama-3-8b");
-    struct calibrate_step_types types = {NULL, NULL, false, false, 0.0}, one = types;
+    struct calibrate_step_types types = {.n = 0}, one = types;
     double alone = workload_step_spread (&p, &m, false, false),
            mixed = workload_step_spread (&p, &m, false, true);
     (void) state;

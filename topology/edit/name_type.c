@@ -27,8 +27,7 @@ enum status topology_name_type (json_t *doc, const char *type, struct notes *not
                                 struct error *err)
 {
     const struct topology_gpu_type *builtin;
-    json_t *nodes = json_object_get (doc, "nodes"),
-           *list, *node;
+    json_t *nodes = json_object_get (doc, "nodes"), *list, *node;
     bool any = false;
     size_t i;
 

@@ -4,8 +4,8 @@
  * both ways.  Rates: `gb_per_s`, `bandwidth_gb_per_s`, `gbps` (Gbit/s), `busbw_GBs`,
  * `oop_busbw_GBs`; latencies: `latency_us`, `delay_ms` (one way).  With `bytes` and `oop_us` (or
  * `us`), several sizes of one link are one measurement: the rate is that of the largest, the
- * latency where the line through time over bytes meets zero.  With `gpus_per_node` and `op`, only single GPUs' sendrecv counts:
- * other rows tell what several links reach together.
+ * latency where the line through time over bytes meets zero.  With `gpus_per_node` and `op`, only
+ * single GPUs' sendrecv counts: other rows tell what several links reach together.
  */
 #include "topology/measured/links_import_private.h"
 

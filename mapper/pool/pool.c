@@ -32,113 +32,6 @@ static enum status count_gpus (struct pool *pool, struct error *err)
     return ST_OK;
 }
 
-/* Rate of matrix products, what makes a class fast. */
-static double rate_of (const struct pool *pool, int gpu)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-    const struct topology_gpu_type *t = topology_gpu_type_of (c, gpu);
-
-    return costmodel_matrix_rate (t, pool->problem->job->precision) * t->gemm_efficiency *
-           topology_gpu_speed (c, gpu);
-}
-
-/* Sort GPUs into at most `most` classes: by type, and by speed in steps (0: by type
- * alone).  @return false when they are more */
-static bool make_classes (struct pool *pool, double step, int most)
-{
-    const struct mapper_problem *p = pool->problem;
-    const struct topology_cluster *c = pool->problem->cluster;
-
-    pool->n_classes = 0;
-    for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_node *node = &c->node[pool->node[i]];
-
-        for (int k = 0; k < node->gpus; k++) {
-            double speed = node->speed ? node->speed[k] : 1.0;
-            double bucket = step > 0 ? floor (log (speed) / log1p (step) + 0.5) : 0.0;
-            int q = 0;
-
-            for (; q < pool->n_classes; q++) {
-                double other =
-                    step > 0 ? floor (log (pool->class[q].speed) / log1p (step) + 0.5)
-                             : 0.0;
-
-                if (pool->class[q].type == node->type && other == bucket)
-                    break;
-            }
-            if (q == most)
-                return false;
-            if (q == pool->n_classes) {
-                pool->class[pool->n_classes++] = (struct gpu_class){
-                    .type = node->type,
-                    .speed = speed,
-                    .limit_bytes = mapper_memory_limit (p, node->type->memory_bytes)};
-                pool->best_speed[q] = speed;
-            }
-            pool->best_speed[q] = fmax (pool->best_speed[q], speed);
-            pool->class_of_gpu[node->first_gpu + k] = q;
-        }
-    }
-    return true;
-}
-
-/* The classes with the highest value first, those with equal ones as they are. */
-static void sort_classes (struct pool *pool, const double *value)
-{
-    int order[CLASSES_MAX], rank[CLASSES_MAX];
-    struct pool old = *pool;
-
-    for (int q = 0; q < pool->n_classes; q++) {
-        int at = q;
-
-        for (; at > 0 && value[order[at - 1]] < value[q]; at--)
-            order[at] = order[at - 1];
-        order[at] = q;
-    }
-    for (int q = 0; q < pool->n_classes; q++) {
-        rank[order[q]] = q;
-        pool->class[q] = old.class[order[q]];
-        pool->best_speed[q] = old.best_speed[order[q]];
-    }
-    for (int g = 0; g < pool->problem->cluster->n_gpus; g++)
-        if (pool->class_of_gpu[g] >= 0)
-            pool->class_of_gpu[g] = rank[pool->class_of_gpu[g]];
-}
-
-/* Fastest first; a class's speed is its slowest member's. */
-static void order_classes (struct pool *pool)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-    double rate[CLASSES_MAX];
-
-    for (int q = 0; q < pool->n_classes; q++)
-        pool->class[q].speed = INFINITY;
-    for (int g = 0; g < c->n_gpus; g++) {
-        int q = pool->class_of_gpu[g];
-
-        if (q >= 0 && topology_gpu_speed (c, g) < pool->class[q].speed) {
-            pool->class[q].speed = topology_gpu_speed (c, g);
-            rate[q] = rate_of (pool, g);
-        }
-    }
-    sort_classes (pool, rate);
-}
-
-/* The best links inside nodes first. @return is that another order? */
-static bool order_by_links (struct pool *pool, const struct pool *first)
-{
-    double rate[CLASSES_MAX];
-    bool other = false;
-
-    for (int q = 0; q < first->n_classes; q++) {
-        rate[q] = first->own[0][q].bytes_per_s;
-        other = other || (q > 0 && rate[q] > rate[q - 1]);
-    }
-    if (other && pool)
-        sort_classes (pool, rate);
-    return other;
-}
-
 /* How many groups of tp GPUs of the classes up to each lie inside nodes, for every tp. */
 static enum status count_groups (struct pool *pool, struct error *err)
 {
@@ -546,7 +439,6 @@ static enum status find_nodes (struct pool *pool, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;
     const struct topology_cluster *c = p->cluster;
-    double step = 0.02;
     bool any = false;
 
     pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
@@ -569,23 +461,15 @@ static enum status find_nodes (struct pool *pool, struct error *err)
                               "no node of %s is left to use: all are excluded or drained",
                               c->name);
     TRY (count_gpus (pool, err));
-    /* Steps of speed are widened until the classes are few; then types alone count. */
-    while (!make_classes (pool, step, CLASSES_FEW) && step < 64)
-        step *= 2;
-    if (step >= 64 && !make_classes (pool, 0, CLASSES_MAX))
-        return err_set (err, ST_INVALID, "more than %d GPU types in one plan",
-                        CLASSES_MAX);
-    order_classes (pool);
-    return ST_OK;
+    return pool_classes_init (pool, err);
 }
 
-/* @param[in] first  the pool in whose order of links the classes are to be; NULL: by speed */
-static enum status describe (struct pool *pool, const struct pool *first,
-                             struct error *err)
+/* @param[in] value  what the classes are to be sorted by; NULL: speed */
+static enum status describe (struct pool *pool, const double *value, struct error *err)
 {
     TRY (find_nodes (pool, err));
-    if (first)
-        order_by_links (pool, first);
+    if (value)
+        pool_classes_sort (pool, value);
     TRY (see_links (pool, err));
     TRY (find_reach (pool, err));
     TRY (pool_rings_init (pool, err));
@@ -598,15 +482,16 @@ static enum status describe (struct pool *pool, const struct pool *first,
 enum status pool_init (struct pool *pool, const struct mapper_problem *p,
                        struct error *err)
 {
+    double links[CLASSES_MAX];
     enum status st;
 
     *pool = (struct pool){.problem = p};
     st = describe (pool, NULL, err);
-    if (st == ST_OK && order_by_links (NULL, pool)) {
+    if (st == ST_OK && pool_classes_by_links (pool, links)) {
         pool->by_links = calloc (1, sizeof *pool->by_links);
         if (pool->by_links)
             pool->by_links->problem = p;
-        st = pool->by_links ? describe (pool->by_links, pool, err) : err_nomem (err);
+        st = pool->by_links ? describe (pool->by_links, links, err) : err_nomem (err);
     }
     if (st != ST_OK)
         pool_release (pool);

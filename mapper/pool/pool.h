@@ -95,6 +95,18 @@ double pool_ring_inside (const struct pool *pool, int n, int each);
 /** The best link inside a node that holds n such members; INFINITY where none does. */
 double pool_ring_on_one (const struct pool *pool, int n, int each);
 
+/** Sort the GPUs into classes, the fastest first. */
+enum status pool_classes_init (struct pool *pool, struct error *err);
+
+/** Put the classes with the highest value first, those with equal ones as they are.
+ *  @param[in] value  [n_classes] */
+void pool_classes_sort (struct pool *pool, const double *value);
+
+/** The best link inside nodes of each class.
+ *  @param[out] bytes_per_s  [n_classes]
+ *  @return are the classes in another order by it? */
+bool pool_classes_by_links (const struct pool *pool, double *bytes_per_s);
+
 /** For pool_init: the tables of both. */
 enum status pool_rings_init (struct pool *pool, struct error *err);
 

@@ -1,12 +1,6 @@
 /* Frameworks' own files with the plan's configuration (jobs/): which ones, and how a job takes
  * them.  Each derives its groups from the ranks in the plan's order. */
-#include "jobs/jobs.h"
 #include "launch/launch_private.h"
-
-struct config {
-    jobs_writer *write;
-    const char *path, *how;
-};
 
 /* Of the ranks' GPU types the one whose units do least: frameworks are told one thing for all. */
 static const struct topology_gpu_type *least_type (const struct launch_input *in)
@@ -23,17 +17,17 @@ static const struct topology_gpu_type *least_type (const struct launch_input *in
 }
 
 /* The file, the way to start, then what the file cannot hold. */
-static enum status write_config (const struct config *c, const struct launch_input *in,
+static enum status write_config (const struct launcher *l, const struct launch_input *in,
                                  struct launch_files *f, struct text *readme,
                                  struct error *err)
 {
     const struct jobs_priced by = {in->profile, least_type (in)};
     struct text file = {0}, beside = {0};
-    enum status st = c->write (in->plan, &by, &file, &beside, err);
+    enum status st = l->config (in->plan, &by, &file, &beside, err);
 
     if (st == ST_OK) {
-        *launch_file (f, c->path, 0644) = file;
-        text_add (readme, "%s%s%s", c->how, beside.len ? "\n" : "", text_str (&beside));
+        *launch_file (f, l->paths[0], 0644) = file;
+        text_add (readme, "%s%s%s", l->how, beside.len ? "\n" : "", text_str (&beside));
     } else {
         text_free (&file);
     }
@@ -41,86 +35,57 @@ static enum status write_config (const struct config *c, const struct launch_inp
     return st;
 }
 
-static enum status write_megatron (const struct launch_input *in, struct launch_files *f,
-                                   struct text *readme, struct error *err)
+enum status launch_write (const struct launcher *l, const struct launch_input *in,
+                          struct launch_files *f, struct text *readme, struct error *err)
 {
-    static const struct config megatron = {
-        jobs_megatron_write, "megatron/args",
-        "Megatron-LM: add the plan's arguments to those of your model, behind any "
-        "launcher\nabove.  Ranks are in its default order: leave "
-        "--use-tp-pp-dp-mapping out.\n\n"
-        "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) ...\n"};
-
-    return write_config (&megatron, in, f, readme, err);
+    return l->config ? write_config (l, in, f, readme, err)
+                     : l->write (in, f, readme, err);
 }
 
 const struct launcher launch_megatron = {
     .target = {"megatron", "Megatron-LM arguments of the plan"},
     .readme = "megatron/README",
     .paths = {"megatron/args"},
-    .write = write_megatron,
+    .config = jobs_megatron_write,
+    .how =
+        "Megatron-LM: add the plan's arguments to those of your model, behind any "
+        "launcher\nabove.  Ranks are in its default order: leave "
+        "--use-tp-pp-dp-mapping out.\n\n"
+        "    LAUNCHER ... ./exec.sh python3 pretrain_gpt.py $(cat megatron/args) ...\n",
 };
-
-static enum status write_nemo (const struct launch_input *in, struct launch_files *f,
-                               struct text *readme, struct error *err)
-{
-    static const struct config nemo = {
-        jobs_nemo_write, "nemo/overrides.yaml",
-        "NeMo on Megatron Bridge: give the plan's overrides to a pretraining script "
-        "of its\nrecipes, behind any launcher above.\n\n"
-        "    LAUNCHER ... ./exec.sh python3 PRETRAIN.py --config-file "
-        "nemo/overrides.yaml\n"};
-
-    return write_config (&nemo, in, f, readme, err);
-}
 
 const struct launcher launch_nemo = {
     .target = {"nemo", "NeMo: overrides of a Megatron Bridge recipe (YAML)"},
     .readme = "nemo/README",
     .paths = {"nemo/overrides.yaml"},
     .optional = true,
-    .write = write_nemo,
+    .config = jobs_nemo_write,
+    .how = "NeMo on Megatron Bridge: give the plan's overrides to a pretraining script "
+           "of its\nrecipes, behind any launcher above.\n\n"
+           "    LAUNCHER ... ./exec.sh python3 PRETRAIN.py --config-file "
+           "nemo/overrides.yaml\n",
 };
-
-static enum status write_torchtitan (const struct launch_input *in,
-                                     struct launch_files *f, struct text *readme,
-                                     struct error *err)
-{
-    static const struct config torchtitan = {
-        jobs_torchtitan_write, "torchtitan/job.toml",
-        "TorchTitan: add your data, optimizer and checkpoints to the plan's file, and "
-        "start it\nbehind any launcher above.\n\n"
-        "    LAUNCHER ... ./exec.sh python3 -m torchtitan.train --job.config_file "
-        "torchtitan/job.toml\n"};
-
-    return write_config (&torchtitan, in, f, readme, err);
-}
 
 const struct launcher launch_torchtitan = {
     .target = {"torchtitan", "TorchTitan job file of the plan (TOML)"},
     .readme = "torchtitan/README",
     .paths = {"torchtitan/job.toml"},
     .optional = true,
-    .write = write_torchtitan,
+    .config = jobs_torchtitan_write,
+    .how = "TorchTitan: add your data, optimizer and checkpoints to the plan's file, and "
+           "start it\nbehind any launcher above.\n\n"
+           "    LAUNCHER ... ./exec.sh python3 -m torchtitan.train --job.config_file "
+           "torchtitan/job.toml\n",
 };
-
-static enum status write_deepspeed (const struct launch_input *in, struct launch_files *f,
-                                    struct text *readme, struct error *err)
-{
-    static const struct config deepspeed = {
-        jobs_deepspeed_write, "deepspeed-config/ds_config.json",
-        "DeepSpeed: add your optimizer to the plan's file, and give it to "
-        "deepspeed.initialize or\nto Hugging Face's Trainer.\n\n"
-        "    LAUNCHER ... ./exec.sh python3 train.py --deepspeed "
-        "deepspeed-config/ds_config.json\n"};
-
-    return write_config (&deepspeed, in, f, readme, err);
-}
 
 const struct launcher launch_deepspeed_config = {
     .target = {"deepspeed-config", "DeepSpeed ds_config of the plan (JSON)"},
     .readme = "deepspeed-config/README",
     .paths = {"deepspeed-config/ds_config.json"},
     .optional = true,
-    .write = write_deepspeed,
+    .config = jobs_deepspeed_write,
+    .how = "DeepSpeed: add your optimizer to the plan's file, and give it to "
+           "deepspeed.initialize or\nto Hugging Face's Trainer.\n\n"
+           "    LAUNCHER ... ./exec.sh python3 train.py --deepspeed "
+           "deepspeed-config/ds_config.json\n",
 };

@@ -122,7 +122,7 @@ static enum status compose_target (const struct launcher *l,
 {
     struct text own = {0};
     struct error why = {""};
-    enum status st = l->write (in, f, &own, &why);
+    enum status st = launch_write (l, in, f, &own, &why);
 
     if (st == ST_OK) {
         text_add (readme, "\n%s", text_str (&own));

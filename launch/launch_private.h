@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "jobs/jobs.h"
 #include "launch/launch.h"
 
 /** What a launcher's writer sees. */
@@ -61,6 +62,10 @@ struct launcher {
      *  nearest thing that works in err, files untouched. */
     enum status (*write) (const struct launch_input *in, struct launch_files *f,
                           struct text *readme, struct error *err);
+    /** In its place, of a framework's own file, paths[0]: what writes that, and how a job takes
+     *  it, for the README. */
+    jobs_writer *config;
+    const char *how;
 };
 
 /* One file each. */
@@ -71,6 +76,10 @@ extern const struct launcher launch_openmpi, launch_mpich, launch_slurm, launch_
 /** map.txt, the tables of GPUs, the wrapper and the collector, and the README's head. */
 enum status launch_generic (const struct launch_input *in, struct launch_files *f,
                             struct text *readme, struct error *err);
+
+/** A launcher's files and its part of the README, as `write` has it. */
+enum status launch_write (const struct launcher *l, const struct launch_input *in,
+                          struct launch_files *f, struct text *readme, struct error *err);
 
 /** The node of a rank, and what CUDA_VISIBLE_DEVICES is there: a UUID, or NULL. */
 const struct topology_node *launch_node_of (const struct launch_input *in, int rank);

@@ -62,7 +62,7 @@ static inline void says (const struct launcher *l, const struct made *m, const c
     struct error err = {""};
 
     said->len = 0;
-    if (l->write (&m->in, &f, &readme, &err) != ST_OK)
+    if (launch_write (l, &m->in, &f, &readme, &err) != ST_OK)
         text_add (said, "%s", err.text);
     if (strcmp (path, l->readme) == 0)
         text_add (said, "%s", text_str (&readme));

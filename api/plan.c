@@ -32,8 +32,8 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
                                 struct error *err)
 {
     json_t *doc = json_object_get (plan->doc, "cluster");
-    const char *file = json_string_value (json_object_get (doc, "file"));
-    const char *sha256 = json_string_value (json_object_get (doc, "sha256"));
+    const char *file = json_member_text (doc, "file");
+    const char *sha256 = json_member_text (doc, "sha256");
     struct topology_cluster *c;
     char where[4200], hex[65];
     enum status st;
@@ -442,7 +442,7 @@ static enum status portable (const struct linkwise_plan *p, json_t **out,
 {
     json_t *doc, *own = json_object_get (p->plan.doc, "cluster");
     char hex[65], where[PATH_MAX];
-    const char *file = json_string_value (json_object_get (own, "file"));
+    const char *file = json_member_text (own, "file");
 
     if (p->other_cluster)
         TRY (reference (p->cluster, &file, hex, err));

@@ -100,10 +100,14 @@ enum status json_get_number (const struct json_at *at, const char *key, double l
 /** Note every member whose name is not among the words of `known`. */
 void json_note_unknown (const struct json_at *at, const char *known, struct notes *notes);
 
-/** A member of an object: a text or NULL, a whole number or 0. */
+/** A member of an object: a text or NULL, a number or 0, a whole number or 0. */
 static inline const char *json_member_text (const json_t *object, const char *key)
 {
     return json_string_value (json_object_get (object, key));
+}
+static inline double json_member_number (const json_t *object, const char *key)
+{
+    return json_number_value (json_object_get (object, key));
 }
 static inline json_int_t json_member_int (const json_t *object, const char *key)
 {

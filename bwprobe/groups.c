@@ -137,13 +137,11 @@ static void size_messages (struct groups *g, const struct json_at *plan,
 {
     const json_t *stages =
         json_object_get (json_object_get (plan->v, "memory"), "per_stage");
-    double seq = json_number_value (
-               json_object_get (json_object_get (plan->v, "job"), "seq")),
-           hidden = json_number_value (
-               json_object_get (json_object_get (plan->v, "model"), "hidden_size")),
-           micro = json_number_value (json_object_get (plan->v, "micro_batch")),
-           gradients = json_number_value (
-               json_object_get (json_array_get (stages, 0), "gradients_bytes"));
+    double seq = json_member_number (json_object_get (plan->v, "job"), "seq"),
+           hidden =
+               json_member_number (json_object_get (plan->v, "model"), "hidden_size"),
+           micro = json_member_number (plan->v, "micro_batch"),
+           gradients = json_member_number (json_array_get (stages, 0), "gradients_bytes");
     bool parted = json_is_true (json_object_get (plan->v, "sequence_parallel"));
     double tokens = 2 * seq * hidden * micro / d->cp, part = tokens / d->tp;
 

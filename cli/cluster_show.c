@@ -99,11 +99,6 @@ static void print_totals (const struct topology_cluster *c,
     cli_print ("\n");
 }
 
-static double number (const json_t *object, const char *key)
-{
-    return json_number_value (json_object_get (object, key));
-}
-
 /* The model by which links were estimated: of those used the one whose low end is nearest. */
 static const json_t *model_of (const json_t *estimates)
 {
@@ -113,7 +108,7 @@ static const json_t *model_of (const json_t *estimates)
     json_array_foreach (list, i, m)
     {
         if (json_is_true (json_object_get (m, "used")) &&
-            (!best || number (m, "low") > number (best, "low")))
+            (!best || json_member_number (m, "low") > json_member_number (best, "low")))
             best = m;
     }
     return best;
@@ -142,7 +137,7 @@ static void print_estimates (const struct topology_cluster *c,
             s->estimated, s->links, 100 * s->estimate_error);
     json_array_foreach (estimates_of (c), i, one)
     {
-        double n = number (one, "estimated");
+        double n = json_member_number (one, "estimated");
         const json_t *model = model_of (one);
         const char *links = json_member_text (one, "links"),
                    *from = json_member_text (model, "from");
@@ -151,8 +146,8 @@ static void print_estimates (const struct topology_cluster *c,
             cli_print (
                 "%.0f links (%s) are estimated from %s: 90 %% of held-out links came "
                 "within %.2g %%; the file has %.0f %% of the estimate\n",
-                n, links, from, 100 * number (model, "error_p90"),
-                100 * number (model, "low"));
+                n, links, from, 100 * json_member_number (model, "error_p90"),
+                100 * json_member_number (model, "low"));
     }
 }
 
@@ -172,11 +167,11 @@ static void print_history (const struct topology_cluster *c)
         char gpu[16] = "";
 
         if (json_is_integer (json_object_get (one, "gpu")))
-            snprintf (gpu, sizeof gpu, ":%.0f", number (one, "gpu"));
+            snprintf (gpu, sizeof gpu, ":%.0f", json_member_number (one, "gpu"));
         if (node && counter)
             cli_print ("counters accuse %s%s%s%s: %s grew by %.0f since %s\n", node, gpu,
-                       port ? " " : "", port ? port : "", counter, number (one, "grew"),
-                       since ? since : "?");
+                       port ? " " : "", port ? port : "", counter,
+                       json_member_number (one, "grew"), since ? since : "?");
     }
     json_array_foreach (json_object_get (history, "findings"), i, one)
     {
@@ -188,9 +183,10 @@ static void print_history (const struct topology_cluster *c)
             cli_print (
                 "history: %s -> %s is %.4g GB/s (%s; the newest of %.0f measurements "
                 "is %.4g, %.0f are under load, the age is %.3g days)\n",
-                from, to, number (one, "gb_per_s"), why, number (one, "measurements"),
-                number (one, "newest_gb_per_s"), number (one, "busy"),
-                number (one, "age_days"));
+                from, to, json_member_number (one, "gb_per_s"), why,
+                json_member_number (one, "measurements"),
+                json_member_number (one, "newest_gb_per_s"),
+                json_member_number (one, "busy"), json_member_number (one, "age_days"));
     }
 }
 

@@ -83,7 +83,7 @@ static void print_rivals (const struct report_explained *x, const json_t *search
 {
     char config[CLI_CONFIG_TEXT], more[REPORT_MORE_TEXT];
     double step_s = x->estimate.step_s,
-           given_up = json_number_value (json_object_get (search, "given_up"));
+           given_up = json_member_number (search, "given_up");
 
     if (x->n_rivals == 0) {
         cli_print ("\nthe plan file lists no other configurations (plan --top N)\n");

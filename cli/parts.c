@@ -85,7 +85,7 @@ void cli_print_parts (const struct workload_profile *p, const struct topology_cl
 
 static double percent (const json_t *doc, const char *key)
 {
-    return 100 * json_number_value (json_object_get (doc, key));
+    return 100 * json_member_number (doc, key);
 }
 
 /* One record of runs of the profile on the type. */

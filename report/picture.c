@@ -381,9 +381,8 @@ static void add_degrees (struct text *t, const struct workload_degrees *deg)
 /* "Estimated step: 5.79 s; 6.52 s in Megatron's rank order: this placement saves 11.2 %" */
 static void add_step (struct text *t, const json_t *estimate)
 {
-    double step_s = json_number_value (json_object_get (estimate, "step_s")),
-           default_s =
-               json_number_value (json_object_get (estimate, "default_order_step_s"));
+    double step_s = json_member_number (estimate, "step_s"),
+           default_s = json_member_number (estimate, "default_order_step_s");
 
     if (!(step_s > 0))
         return;

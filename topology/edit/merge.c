@@ -305,7 +305,7 @@ static enum status check_nodes (struct merge *m)
     {
         const char *name = json_member_text (node, "name");
 
-        if (json_number_value (json_object_get (node, "gpus")) <= 0)
+        if (json_member_number (node, "gpus") <= 0)
             return err_set (
                 m->err, ST_INVALID,
                 "node %s has no GPUs: no file gives their number; leave its file out, or "

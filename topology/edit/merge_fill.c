@@ -59,7 +59,7 @@ static double nic_rates (const json_t *node, double *total)
     *total = 0;
     json_array_foreach (json_object_get (node, "nics"), k, nic)
     {
-        double rate = json_number_value (json_object_get (nic, "gb_per_s"));
+        double rate = json_member_number (nic, "gb_per_s");
         bool uses = false;
 
         json_array_foreach (used, i, name) uses =

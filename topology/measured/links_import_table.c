@@ -161,7 +161,7 @@ enum status links_table_count (struct links_table *t, int line,
         return err_set (t->err, ST_NOMEM, "%s: more than %d ports, or out of memory",
                         t->file, COUNTERS_MAX);
     counts = json_object_get (one, "counts");
-    if (x >= json_number_value (json_object_get (counts, kind->name)))
+    if (x >= json_member_number (counts, kind->name))
         json_object_set_new (counts, kind->name,
                              x < 1e15 ? json_integer ((json_int_t) x) : json_real (x));
     return ST_OK;

@@ -102,8 +102,8 @@ static bool interval (const json_t *map, const struct topology_cluster *c,
     text_free (&key);
     if (!spread)
         return false;
-    *low = json_number_value (json_object_get (spread, "low"));
-    *high = json_number_value (json_object_get (spread, "high"));
+    *low = json_member_number (spread, "low");
+    *high = json_member_number (spread, "high");
     return true;
 }
 

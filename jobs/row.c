@@ -10,107 +10,55 @@
 #include "base/stats.h"
 #include "base/units.h"
 
-static const char *const columns[JOBS_COLUMNS] = {"source",
-                                                  "model",
-                                                  "params_b",
-                                                  "layers",
-                                                  "hidden",
-                                                  "heads",
-                                                  "kv_heads",
-                                                  "ffn",
-                                                  "vocab",
-                                                  "seq",
-                                                  "gpu",
-                                                  "gpu_mem_gb",
-                                                  "gpus",
-                                                  "gpus_per_node",
-                                                  "inter_node_gbps",
-                                                  "tp",
-                                                  "pp",
-                                                  "vpp",
-                                                  "dp",
-                                                  "cp",
-                                                  "ep",
-                                                  "sp",
-                                                  "zero",
-                                                  "micro_batch",
-                                                  "global_batch",
-                                                  "precision",
-                                                  "attention",
-                                                  "recompute",
-                                                  "iter_time_s",
-                                                  "tokens_per_s_per_gpu",
-                                                  "tflops_per_gpu",
-                                                  "mfu",
-                                                  "peak_mem_gb",
-                                                  "oom",
-                                                  "notes",
-                                                  "framework"};
+/* The columns of a runs file, JOBS_COLUMNS words. */
+static const char columns[] =
+    "source model params_b layers hidden heads kv_heads ffn vocab seq gpu gpu_mem_gb "
+    "gpus gpus_per_node inter_node_gbps tp pp vpp dp cp ep sp zero micro_batch "
+    "global_batch precision attention recompute iter_time_s tokens_per_s_per_gpu "
+    "tflops_per_gpu mfu peak_mem_gb oom notes framework";
 
 /* Facts that a row has among its notes (docs/runs.md). */
-static const char *const noted[] = {"swiglu",
-                                    "normalization",
-                                    "untie-embeddings-and-output-weights",
-                                    "disable-bias-linear",
-                                    "hidden-dropout",
-                                    "position-embedding-type",
-                                    "kv-channels",
-                                    "transformer-impl",
-                                    "num-experts",
-                                    "mtp-num-layers",
-                                    "moe-router-topk",
-                                    "moe-ffn-hidden-size",
-                                    "moe-layer-freq",
-                                    "moe-shared-expert-intermediate-size",
-                                    "expert-tensor-parallel-size",
-                                    "multi-latent-attention",
-                                    "q-lora-rank",
-                                    "kv-lora-rank",
-                                    "qk-pos-emb-head-dim",
-                                    "qk-head-dim",
-                                    "v-head-dim",
-                                    "attention-backend",
-                                    "overlap-moe-expert-parallel-comm",
-                                    "decoder-first-pipeline-num-layers",
-                                    "decoder-last-pipeline-num-layers",
-                                    "schedule",
-                                    "optimizer-bytes",
-                                    "offload",
-                                    "shard",
-                                    "num-distributed-optimizer-instances",
-                                    "fused-norm",
-                                    "fused-mlp",
-                                    "fused-rotary",
-                                    "fused-accumulation",
-                                    "overlap-grad-reduce",
-                                    "tp-comm-overlap",
-                                    "grad-reduce-in-bf16",
-                                    "fp8-param-gather",
-                                    "cuda-graph-impl",
-                                    "use-transformer-engine-op-fuser",
-                                    "moe-token-dispatcher-type",
-                                    "moe-expert-capacity-factor",
-                                    "moe-pad-expert-input-to-capacity"};
+static const char noted[] =
+    "swiglu normalization untie-embeddings-and-output-weights disable-bias-linear "
+    "hidden-dropout position-embedding-type kv-channels transformer-impl num-experts "
+    "mtp-num-layers moe-router-topk moe-ffn-hidden-size moe-layer-freq "
+    "moe-shared-expert-intermediate-size expert-tensor-parallel-size "
+    "multi-latent-attention q-lora-rank kv-lora-rank qk-pos-emb-head-dim qk-head-dim "
+    "v-head-dim attention-backend overlap-moe-expert-parallel-comm "
+    "decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers schedule "
+    "optimizer-bytes offload shard num-distributed-optimizer-instances fused-norm "
+    "fused-mlp fused-rotary fused-accumulation overlap-grad-reduce tp-comm-overlap "
+    "grad-reduce-in-bf16 fp8-param-gather cuda-graph-impl "
+    "use-transformer-engine-op-fuser moe-token-dispatcher-type "
+    "moe-expert-capacity-factor moe-pad-expert-input-to-capacity";
 
-static int column_of (const char *name)
+/* The next word of such a list; false: there is none. */
+static bool next_word (const char **list, char word[JOBS_FACT_MAX])
 {
-    for (int i = 0; i < JOBS_COLUMNS; i++)
-        if (strcmp (columns[i], name) == 0)
-            return i;
-    return -1;
+    size_t n;
+
+    *list += strspn (*list, " ");
+    n = strcspn (*list, " ");
+    snprintf (word, JOBS_FACT_MAX, "%.*s", (int) n, *list);
+    *list += n;
+    return n > 0;
 }
 
 const char *jobs_cell (const struct jobs_job *j, const char *column)
 {
-    int i = column_of (column);
+    const char *list = columns;
+    char name[JOBS_FACT_MAX];
 
-    return i >= 0 && j->cell[i] ? j->cell[i] : "";
+    for (int i = 0; next_word (&list, name); i++)
+        if (strcmp (name, column) == 0 && j->cell[i])
+            return j->cell[i];
+    return "";
 }
 
 void jobs_header_text (struct text *out)
 {
-    for (int i = 0; i < JOBS_COLUMNS; i++)
-        text_add (out, "%s%s", i ? "," : "", columns[i]);
+    for (const char *c = columns; *c; c++)
+        text_add_mem (out, *c == ' ' ? "," : c, 1);
     text_add (out, "\n");
 }
 
@@ -389,12 +337,13 @@ static enum status check_needed (struct jobs_reading *r)
 /* Notes, then where the row comes from. */
 static char *notes_of (struct jobs_reading *r)
 {
+    const char *list = noted;
+    char name[JOBS_FACT_MAX];
     struct text t = {0};
 
-    for (size_t i = 0; i < COUNT_OF (noted); i++)
-        if (jobs_find (r, noted[i]))
-            text_add (&t, "%s%s=%.200s", t.len ? "; " : "", noted[i],
-                      jobs_value (r, noted[i]));
+    while (next_word (&list, name))
+        if (jobs_find (r, name))
+            text_add (&t, "%s%s=%.200s", t.len ? "; " : "", name, jobs_value (r, name));
     if (jobs_find (r, "partition"))
         text_add (&t, "%spartition %s", t.len ? "; " : "", jobs_value (r, "partition"));
     text_clean (&t);
@@ -421,39 +370,42 @@ static enum status name_model (struct jobs_reading *r)
                         : ST_OK;
 }
 
+/* All that the row's cells say. */
+static enum status state_row (struct jobs_reading *r, const struct jobs_given *given,
+                              const struct jobs_run *run, struct jobs_job *out)
+{
+    TRY (jobs_model_facts (r));
+    TRY (find_gpus (r, given, run));
+    TRY (find_batch (r));
+    TRY (take_given (r, "seq", given->seq));
+    TRY (check_needed (r));
+    TRY (fill_degrees (r));
+    TRY (name_model (r));
+    if (run)
+        TRY (measure (r, run, out));
+    return jobs_default (r, "source", file_name (file_title (r->file[0])));
+}
+
 enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
                       const struct jobs_run *run, struct jobs_job *out)
 {
-    enum status st = jobs_model_facts (r);
+    const char *list = columns;
+    char name[JOBS_FACT_MAX];
+    enum status st;
 
     *out = (struct jobs_job){
         .step_low_s = NAN, .step_high_s = NAN, .reserved_gb = NAN, .allocated_gb = NAN};
     for (int k = 0; k < JOBS_TIMERS; k++)
         out->timer_s[k] = NAN;
-    if (st == ST_OK)
-        st = find_gpus (r, given, run);
-    if (st == ST_OK)
-        st = find_batch (r);
-    if (st == ST_OK)
-        st = take_given (r, "seq", given->seq);
-    if (st == ST_OK)
-        st = check_needed (r);
-    if (st == ST_OK)
-        st = fill_degrees (r);
-    if (st == ST_OK)
-        st = name_model (r);
-    if (st == ST_OK && run)
-        st = measure (r, run, out);
-    if (st == ST_OK)
-        st = jobs_default (r, "source", file_name (file_title (r->file[0])));
+    st = state_row (r, given, run, out);
     out->has_model = r->has_model;
     out->model = r->model;
-    for (int i = 0; i < JOBS_COLUMNS && st == ST_OK; i++) {
-        const char *value = jobs_value (r, columns[i]);
+    for (int i = 0; st == ST_OK && next_word (&list, name); i++) {
+        const char *value = jobs_value (r, name);
 
-        if (strcmp (columns[i], "notes") == 0)
+        if (strcmp (name, "notes") == 0)
             out->cell[i] = notes_of (r);
-        else if (strcmp (columns[i], "sp") == 0 && value)
+        else if (strcmp (name, "sp") == 0 && value)
             out->cell[i] = strdup (jobs_true (r, "sp") ? "1" : "0");
         else
             out->cell[i] = strdup (value ? value : "");

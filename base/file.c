@@ -32,6 +32,13 @@ const char *file_name (const char *path)
     return slash ? slash + 1 : path;
 }
 
+char *file_folder (const char *path)
+{
+    const char *name = file_name (path);
+
+    return name > path ? strndup (path, (size_t) (name - path)) : strdup (".");
+}
+
 int file_stem (const char *path)
 {
     size_t n = strlen (path);

@@ -12,6 +12,8 @@ const char *file_title (const char *path);
 
 /** The name of a file in its folder. */
 const char *file_name (const char *path);
+/** Its folder, with a '/' at the end, or "."; to be freed.  NULL: out of memory. */
+char *file_folder (const char *path);
 
 /** Length of a path without its ".json", for "%.*s". */
 int file_stem (const char *path);

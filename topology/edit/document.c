@@ -118,7 +118,7 @@ enum status topology_document_write (struct topology_document *d, const char *pa
                                      struct error *err)
 {
     const char *base = file_name (path);
-    char *folder = base > path ? strndup (path, (size_t) (base - path)) : strdup (".");
+    char *folder = file_folder (path);
     struct file_item *item = calloc ((size_t) d->n_sides + 1, sizeof *item);
     char *text = NULL;
     enum status st = folder && item ? ST_OK : err_nomem (err);
@@ -207,8 +207,7 @@ enum status topology_document_read (const char *arg, const char *out,
 {
     struct topology_cluster *c = NULL;
     struct topology_document x = {0};
-    const char *name = file_name (out);
-    char *to = name > out ? strndup (out, (size_t) (name - out)) : strdup ("."), *from;
+    char *to = file_folder (out), *from;
     enum status st =
         to ? topology_cluster_read_partial (arg, &c, notes, err) : err_nomem (err);
 

@@ -38,7 +38,7 @@ static enum status write_both (const struct exporting *x, const char *path,
                                const char *ending, struct error *err)
 {
     const char *base = file_name (path), *dot = strrchr (base, '.');
-    char *folder = base > path ? strndup (path, (size_t) (base - path)) : strdup (".");
+    char *folder = file_folder (path);
     struct text name = {0};
     enum status st = ST_OK;
 

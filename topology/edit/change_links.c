@@ -164,13 +164,11 @@ static enum status mend_inside (struct change *x, int node)
 {
     int first = x->c->node[node].first_gpu, n = x->c->node[node].gpus;
     struct topology_inside *usual;
-    enum status st;
+    enum status st = ST_OK;
 
     if (n < 2 || (!x->c->node[node].intra && !x->c->has_gpu_matrix))
         return ST_OK;
-    st = topology_inside_create (x->c, &usual, x->err);
-    if (st != ST_OK)
-        return st;
+    TRY (topology_inside_create (x->c, &usual, x->err));
     for (int k = 0; k < n * n && st == ST_OK; k++)
         if (k / n != k % n)
             st = mend_inside_link (x, usual, first + k / n, first + k % n);

@@ -49,10 +49,9 @@ static enum status cluster (const struct exporting *x, struct error *err)
     bool all = c->n_nodes <= NODES_DRAWN;
     struct topology_stats s;
     double *bw = NULL;
-    enum status st = topology_stats_collect (c, 0, x->watch, &s, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (topology_stats_collect (c, 0, x->watch, &s, err));
     st = export_nodes (x, &bw, NULL, err);
     begin (x, x->title,
            all ? "one GPU pair alone"

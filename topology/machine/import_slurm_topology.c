@@ -163,10 +163,9 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
 {
     char **names;
     int n;
-    enum status st = expand (r, r->unit[k].below, r->unit[k].line, &names, &n);
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
+    TRY (expand (r, r->unit[k].below, r->unit[k].line, &names, &n));
     for (int i = 0; i < n && st == ST_OK; i++) {
         const struct by_name *found =
             bsearch (&names[i], sorted, (size_t) r->n, sizeof *sorted, order_texts);
@@ -236,10 +235,9 @@ static enum status add_nodes (struct reading *r, int k)
     json_t *switches;
     char **names;
     int n;
-    enum status st = expand (r, r->unit[k].nodes, r->unit[k].line, &names, &n);
+    enum status st = ST_OK;
 
-    if (st != ST_OK)
-        return st;
+    TRY (expand (r, r->unit[k].nodes, r->unit[k].line, &names, &n));
     switches = switches_of (r, k);
     for (int i = 0; i < n && st == ST_OK; i++) {
         json_t *known = json_object_get (r->place, names[i]);

@@ -93,11 +93,7 @@ enum status machine_prepare (struct machine *m, const char *where, struct error 
         if (strcmp (m->gpu[i - 1].pci, m->gpu[i].pci) == 0)
             return err_set (err, ST_INVALID, "%s: two GPUs at the PCI address %s", where,
                             m->gpu[i].pci);
-
-    enum status st = check_nics (m, where, err);
-
-    if (st != ST_OK)
-        return st;
+    TRY (check_nics (m, where, err));
     m->links = calloc (g * g + 1, sizeof *m->links);
     m->nvlink_gb_per_s = calloc (g * g + 1, sizeof *m->nvlink_gb_per_s);
     m->gpu_path = calloc (g * g + 1, sizeof *m->gpu_path);

@@ -175,7 +175,7 @@ static enum status place (const struct time_input *in, const struct linkwise_pla
         topology_gpus_in_order (x->cluster->c, world, gpu);
         return ST_OK;
     }
-    TRY (workload_plan_read (in->placement, &plan, NULL, err));
+    TRY (workload_plan_read (in->placement, &plan, err));
     if (plan.n_ranks != world)
         st = err_set (err, ST_INVALID,
                       "%s: the plan has %d ranks, the degrees multiply to %d",

@@ -316,13 +316,13 @@ enum status workload_plan_from_json (json_t *doc, const char *name,
 }
 
 enum status workload_plan_read (const char *path, struct workload_plan *out,
-                                struct notes *notes, struct error *err)
+                                struct error *err)
 {
     json_t *doc = NULL;
     enum status st = json_read (path, &doc, err);
 
     if (st == ST_OK)
-        st = workload_plan_from_json (doc, file_title (path), out, notes, err);
+        st = workload_plan_from_json (doc, file_title (path), out, NULL, err);
     json_decref (doc);
     return st;
 }

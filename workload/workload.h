@@ -39,8 +39,10 @@ struct workload_plan {
  *  @return ST_OK, ST_IO, or ST_INVALID with file, place, expected and found
  */
 enum status workload_plan_read (const char *path, struct workload_plan *p,
-                                struct notes *notes, struct error *err);
-/** The same from a parsed document.  @param[in] doc  a reference is kept */
+                                struct error *err);
+/** The same from a parsed document.
+ *  @param[in] doc    a reference is kept
+ *  @param     notes  what of the model is not counted; may be NULL */
 enum status workload_plan_from_json (json_t *doc, const char *name,
                                      struct workload_plan *p, struct notes *notes,
                                      struct error *err);

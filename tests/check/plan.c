@@ -36,7 +36,7 @@ static int remove_plan (void **state)
 static enum status read_plan (json_t *doc, struct workload_plan *plan, struct error *err)
 {
     assert_int_equal (json_dump_file (doc, path, 0), 0);
-    return workload_plan_read (path, plan, NULL, err);
+    return workload_plan_read (path, plan, err);
 }
 
 static struct check_report check_doc (json_t *doc)

@@ -377,6 +377,13 @@ static enum status parallelism_offered (const struct workload_config *c,
 enum status workload_config_offered (const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
+    const struct {
+        const char *name, *what;
+        int degree, most; /* stage of ZeRO */
+    } beside[] = {{"pp", "a pipeline", c->deg.pp, p->zero_with_pipeline},
+                  {"tp", "tensor parallelism", c->deg.tp, p->zero_with_tensor},
+                  {"ep", "expert parallelism", c->deg.ep, p->zero_with_experts}};
+
     TRY (memory_options_offered (c, p, err));
     TRY (offload_offered (c, p, err));
     TRY (parallelism_offered (c, p, err));
@@ -393,23 +400,13 @@ enum status workload_config_offered (const struct workload_config *c,
             err, ST_INVALID,
             "shard %d of dp %d: profile %s shards over all ranks under zero %d", c->shard,
             c->deg.dp, p->name, c->zero);
-    if (c->deg.pp > 1 && c->zero > p->zero_with_pipeline)
-        return err_set (err, ST_INVALID,
-                        "zero %d with pp %d: profile %s supports at most zero %d with a "
-                        "pipeline",
-                        c->zero, c->deg.pp, p->name, p->zero_with_pipeline);
-    if (c->deg.tp > 1 && c->zero > p->zero_with_tensor)
-        return err_set (
-            err, ST_INVALID,
-            "zero %d with tp %d: profile %s supports at most zero %d with tensor "
-            "parallelism",
-            c->zero, c->deg.tp, p->name, p->zero_with_tensor);
-    if (c->deg.ep > 1 && c->zero > p->zero_with_experts)
-        return err_set (
-            err, ST_INVALID,
-            "zero %d with ep %d: profile %s supports at most zero %d with expert "
-            "parallelism",
-            c->zero, c->deg.ep, p->name, p->zero_with_experts);
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+        if (beside[i].degree > 1 && c->zero > beside[i].most)
+            return err_set (
+                err, ST_INVALID,
+                "zero %d with %s %d: profile %s supports at most zero %d with %s",
+                c->zero, beside[i].name, beside[i].degree, p->name, beside[i].most,
+                beside[i].what);
     return ST_OK;
 }
 

@@ -102,15 +102,7 @@ static const struct workload_field olmoe[] = {
     FIELD ("attention_bias", FLAG, out_bias, 0),
     {0}};
 
-/* Granite's later ones: an MLP that is the shared expert, where there are others. */
-static const struct workload_field granite_shared[] = {
-    LLAMA_SHAPE,
-    FIELD ("shared_intermediate_size", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
-    FIELD ("num_local_experts", SIZE, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    {0}};
+static const struct workload_field granite_shared[] = {LLAMA_SHAPE, GRANITE_MLP, {0}};
 
 static const struct workload_field llama4[] = {
     LLAMA_SHAPE,
@@ -144,11 +136,8 @@ static const struct workload_field hunyuan_moe[] = {
     FIELD ("num_shared_expert", SIZE, shared_experts, SHARED_MAX),
     {0}};
 
-#define QWEN_EXPERTS                                                    \
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),                \
-        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),      \
-        FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX), \
-        FIELD ("decoder_sparse_step", COUNT, expert_every, LAYERS_MAX), \
+#define QWEN_EXPERTS                                                             \
+    OWN_EXPERTS, FIELD ("decoder_sparse_step", COUNT, expert_every, LAYERS_MAX), \
         FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX)
 
 static const struct workload_field qwen2_moe[] = {
@@ -214,9 +203,7 @@ static const struct workload_field minicpm3[] = {
 static const struct workload_field afmoe[] = {
     LLAMA_SHAPE,
     LLAMA_MLP,
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    OWN_EXPERTS,
     FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
     FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
     {0}};
@@ -462,9 +449,6 @@ static enum status finish_stablelm (const struct workload_reading *r,
     return ST_OK;
 }
 
-#define GATED .gated_mlp = true
-#define BIASED .qkv_bias = true, .out_bias = true, .mlp_bias = true
-#define LAYER_NORM .norm = NORM_LAYER
 #define GEMMA GATED, .tied = true, .head_dim = 256 /* whatever the width */
 
 static const struct workload_family families[] = {

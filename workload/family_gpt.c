@@ -196,9 +196,6 @@ static enum status finish_dbrx (const struct workload_reading *r,
     return ST_OK;
 }
 
-#define BIASED .qkv_bias = true, .out_bias = true, .mlp_bias = true
-#define LAYER_NORM .norm = NORM_LAYER
-
 static const struct workload_family families[] = {
     {"gpt2", gpt2, {LAYER_NORM, BIASED, .tied = true, .dropout = true}, NULL},
     {"gpt_bigcode",
@@ -221,7 +218,7 @@ static const struct workload_family families[] = {
     {"t5", t5, {.tied = true, .dropout = true}, finish_t5},
     {"mt5", t5, {.dropout = true}, finish_t5},
     {"mpt", mpt, {.tied = true}, finish_mpt},
-    {"dbrx", dbrx, {.gated_mlp = true, .norm = NORM_LAYER_WEIGHT}, finish_dbrx},
+    {"dbrx", dbrx, {GATED, .norm = NORM_LAYER_WEIGHT}, finish_dbrx},
 };
 
 const struct workload_family *workload_family_find_gpt (const char *type)

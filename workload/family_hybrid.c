@@ -22,16 +22,6 @@ struct layers {
     unsigned char parts[WORKLOAD_PATTERN_MAX];
 };
 
-static enum status too_many (const struct workload_reading *r,
-                             const struct workload_model *m)
-{
-    struct json_at at = json_key (r->at, "num_hidden_layers");
-
-    return json_fail_text (&at, r->err,
-                           "%d layers of several kinds: at most %d are supported",
-                           m->layers, WORKLOAD_PATTERN_MAX);
-}
-
 /* A list with a word, or with 1 for attention and 0 for the other mixer, for every layer. */
 static enum status read_list (const struct workload_reading *r, const char *key,
                               const struct workload_model *m, struct layers *l)
@@ -167,8 +157,6 @@ static bool has_own (const struct workload_reading *r)
 static enum status take_lists (const struct workload_reading *r, struct workload_model *m,
                                const char *const lists[2], struct layers *l)
 {
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     if (has_own (r)) {
         TRY (read_letters (r, "layer_pattern", m, l));
         return put_pattern (r, l, m);
@@ -308,14 +296,7 @@ static const struct workload_field nemotron_h[] = {
 static const struct workload_field bamba[] = {LLAMA_SHAPE, LLAMA_MLP, SSM_FIELDS, {0}};
 
 static const struct workload_field granite_hybrid[] = {
-    LLAMA_SHAPE,
-    FIELD ("shared_intermediate_size", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
-    FIELD ("num_local_experts", SIZE, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    SSM_FIELDS,
-    {0}};
+    LLAMA_SHAPE, GRANITE_MLP, SSM_FIELDS, {0}};
 
 static const struct workload_field falcon_h1[] = {
     LLAMA_SHAPE,
@@ -357,9 +338,7 @@ static const struct workload_field lfm2_moe[] = {
     LLAMA_MLP,
     FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
     FIELD ("conv_bias", FLAG, lin_bias, 0),
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
+    OWN_EXPERTS,
     FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
     FIELD ("use_expert_bias", FLAG, router_bias, 0),
     {0}};
@@ -369,8 +348,6 @@ static enum status finish_mamba2 (const struct workload_reading *r,
 {
     struct layers l;
 
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     memset (l.parts, PART_LINEAR, sizeof l.parts);
     TRY (put_pattern (r, &l, m));
     TRY (share_inner (r, "num_heads", expanded (r, "expand", m), m));
@@ -394,8 +371,6 @@ static enum status finish_mamba_ssm (const struct workload_reading *r,
     if (json_array_size (attention.v) > 0 || json_integer_value (mlp.v) > 0)
         return json_fail_text (json_integer_value (mlp.v) > 0 ? &mlp : &attention, r->err,
                                "layers beside Mamba-2 are not supported in this format");
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     if (json_has (r->at, "pad_vocab_size_multiple"))
         TRY (
             json_get_int (r->at, "pad_vocab_size_multiple", 1, VOCAB_MAX, &unit, r->err));
@@ -419,8 +394,6 @@ static enum status finish_nemotron_h (const struct workload_reading *r,
     struct layers l = {{0}};
     bool listed = false;
 
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     if (json_is_integer (latent.v))
         return json_fail_text (&latent, r->err,
                                "experts of a narrower width than the layers are not "
@@ -453,8 +426,6 @@ static enum status finish_bamba (const struct workload_reading *r,
     static const char *const none[2] = {NULL, NULL};
     struct layers l;
 
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     TRY (read_indices (r, "attn_layer_indices", m, &l));
     TRY (take_lists (r, m, none, &l));
     TRY (share_inner (r, "mamba_n_heads", expanded (r, "mamba_expand", m), m));
@@ -485,8 +456,6 @@ static enum status finish_falcon_h1 (const struct workload_reading *r,
     long long inner = told.v ? json_integer_value (told.v) : 1024;
     struct layers l;
 
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     TRY (refuse_flag (r, "projectors_bias"));
     m->qkv_bias = m->out_bias;
     memset (l.parts, PART_ATTENTION | PART_LINEAR | PART_MLP, sizeof l.parts);
@@ -573,8 +542,6 @@ static enum status finish_lfm2 (const struct workload_reading *r,
     static const char *const lists[2] = {"layer_types", NULL};
     struct layers l;
 
-    if (m->layers > WORKLOAD_PATTERN_MAX)
-        return too_many (r, m);
     memset (l.parts, PART_ATTENTION, sizeof l.parts);
     if (json_has (r->at, "full_attn_idxs"))
         TRY (read_indices (r, "full_attn_idxs", m, &l));
@@ -594,9 +561,9 @@ static enum status finish_lfm2 (const struct workload_reading *r,
 /* Chunks of the published kernels (flash-linear-attention). */
 #define DELTA                                                                    \
     .linear = LINEAR_DELTA, .lin_heads = 32, .lin_width = 128, .lin_groups = 16, \
-    .lin_state = 128, .lin_conv = 4, .lin_chunk = 64, .gated_mlp = true,         \
-    .qk_norm = true, .attention_gate = true, .head_dim = 256
-#define LIGHTNING .linear = LINEAR_LIGHTNING, .lin_chunk = 256, .gated_mlp = true
+    .lin_state = 128, .lin_conv = 4, .lin_chunk = 64, GATED, .qk_norm = true,    \
+    .attention_gate = true, .head_dim = 256
+#define LIGHTNING .linear = LINEAR_LIGHTNING, .lin_chunk = 256, GATED
 
 static const struct workload_family families[] = {
     {"mamba2", mamba2, {SSM (128, 64, 8, 128, 256), .lin_norm = true}, finish_mamba2},
@@ -609,18 +576,12 @@ static const struct workload_family families[] = {
      {SSM (128, 64, 8, 128, 128), .lin_norm = true, .heads = 32, .kv_heads = 8,
       .head_dim = 128, .ffn = 21504},
      finish_nemotron_h},
-    {"bamba",
-     bamba,
-     {SSM (128, 0, 1, 256, 256), .lin_norm = true, .gated_mlp = true},
-     finish_bamba},
+    {"bamba", bamba, {SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED}, finish_bamba},
     {"granitemoehybrid",
      granite_hybrid,
-     {SSM (128, 0, 1, 256, 256), .lin_norm = true, .gated_mlp = true},
+     {SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED},
      finish_granite_hybrid},
-    {"falcon_h1",
-     falcon_h1,
-     {SSM (128, 0, 1, 256, 256), .gated_mlp = true},
-     finish_falcon_h1},
+    {"falcon_h1", falcon_h1, {SSM (128, 0, 1, 256, 256), GATED}, finish_falcon_h1},
     {"qwen3_next", qwen3_next, {DELTA}, finish_qwen3_next},
     {"qwen3_5_text", qwen3_next, {DELTA}, finish_qwen3_next},
     {"qwen3_5_moe_text", qwen3_next, {DELTA}, finish_qwen3_next},
@@ -629,17 +590,13 @@ static const struct workload_family families[] = {
     {"minimax_m1", minimax, {LIGHTNING}, finish_minimax},
     {"lfm2",
      lfm2,
-     {.linear = LINEAR_CONV,
-      .lin_conv = 3,
-      .gated_mlp = true,
-      .qk_norm = true,
-      .tied = true},
+     {.linear = LINEAR_CONV, .lin_conv = 3, GATED, .qk_norm = true, .tied = true},
      finish_lfm2},
     {"lfm2_moe",
      lfm2_moe,
      {.linear = LINEAR_CONV,
       .lin_conv = 3,
-      .gated_mlp = true,
+      GATED,
       .qk_norm = true,
       .tied = true,
       .router_bias = true,

@@ -68,6 +68,20 @@ static enum status read_fields (const struct workload_reading *r,
     return ST_OK;
 }
 
+/* Layers of several kinds are told one by one. */
+static enum status check_layers (const struct json_at *at,
+                                 const struct workload_family *f,
+                                 const struct workload_model *m, struct error *err)
+{
+    struct json_at layers = json_key (at, "num_hidden_layers");
+
+    return f->base.linear == LINEAR_NONE || m->layers <= WORKLOAD_PATTERN_MAX
+               ? ST_OK
+               : json_fail_text (&layers, err,
+                                 "%d layers of several kinds: at most %d are supported",
+                                 m->layers, WORKLOAD_PATTERN_MAX);
+}
+
 /* A model without attention has no heads of it. */
 static enum status check_heads (const struct json_at *at, struct workload_model *m,
                                 struct error *err)
@@ -224,6 +238,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     snprintf (m.name, sizeof m.name, "%.127s", name);
     text_clean_line (m.name); /* it is printed in lines of their own */
     TRY (read_fields (&r, family->fields, &m));
+    TRY (check_layers (&at, family, &m, err));
     if (family->finish)
         TRY (family->finish (&r, &m));
     TRY (check_shape (&at, &m, err));

@@ -51,6 +51,24 @@ struct workload_field {
         FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX), \
         FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX)
 
+/* Experts that have a width of their own, as most files name them. */
+#define OWN_EXPERTS                                                \
+    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),           \
+        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX), \
+        FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX)
+/* Granite's later ones: an MLP that is the shared expert, where there are others. */
+#define GRANITE_MLP                                               \
+    FIELD ("shared_intermediate_size", NEEDED, ffn, VOCAB_MAX),   \
+        FIELD ("intermediate_size", SIZE, expert_ffn, VOCAB_MAX), \
+        FIELD ("num_local_experts", SIZE, experts, EXPERTS_MAX),  \
+        FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),  \
+        FIELD ("attention_bias", FLAG, out_bias, 0)
+
+/* Members of a family's base. */
+#define GATED .gated_mlp = true
+#define BIASED .qkv_bias = true, .out_bias = true, .mlp_bias = true
+#define LAYER_NORM .norm = NORM_LAYER
+
 /** A model while it is read. */
 struct workload_reading {
     const struct json_at *at;

@@ -63,6 +63,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
     struct json_at like = json_key (at, "like");
     const struct topology_gpu_type *base = topology_gpu_type_builtin (name);
     const char *like_name;
+    struct text known = {0};
 
     TRY (json_want_object (at, r->err));
     if (json_has (at, "like")) {
@@ -89,16 +90,11 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
     if (!base || json_has (at, "multiprocessors"))
         TRY (
             json_get_int (at, "multiprocessors", 1, 100000, &t->multiprocessors, r->err));
-    json_note_unknown (at,
-                       "like memory_gb memory_gb_per_s bf16_tflop_per_s "
-                       "fp16_tflop_per_s fp8_tflop_per_s fp32_tflop_per_s "
-                       "tf32_tflop_per_s multiprocessors gemm_efficiency nvls_efficiency "
-                       "fp8_gemm_efficiency fp4_gemm_efficiency fp4_tflop_per_s "
-                       "flash_efficiency flash2_efficiency "
-                       "host_factor tf32_gemm_efficiency fp32_gemm_efficiency "
-                       "copy_gb_per_s host_link_gb_per_s host_memory_gb_per_s "
-                       "measured source",
-                       r->notes);
+    text_add (&known, "like multiprocessors measured source");
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        text_add (&known, " %s", field[i].key);
+    json_note_unknown (at, text_str (&known), r->notes);
+    text_free (&known);
     t->source = base ? topology_gpu_type_source (base) : "the cluster file";
     if (json_has (at, "source"))
         TRY (json_get_string (at, "source", &t->source, r->err));

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,195 +34,157 @@ struct options {
     char own[NET_ADDRESS];    /* what to bind to; "": nobody said anything */
     enum status no_interface; /* why `own` could not be found: all ranks are told */
     struct error why;
-    uint32_t port;
+    double passes, port, seed, max_mib; /* the settings' whole numbers as they are read */
     const char *color;
 };
 
-enum {
-    OPT_TRANSPORT = 256,
-    OPT_PASSES,
-    OPT_BUDGET,
-    OPT_PLAN,
-    OPT_PAUSE,
-    OPT_MEASURE,
-    OPT_MAX_SIZE,
-    OPT_TIMEOUT,
-    OPT_START,
-    OPT_INTERFACE,
-    OPT_PORT,
-    OPT_GEMM,
-    OPT_COMPUTE,
-    OPT_RESUME,
-    OPT_DRY_RUN,
-    OPT_SEED,
-    OPT_COLOR
-};
+#define AT(member) offsetof (struct options, member)
 
-static const struct argp_option option_table[] = {
-    {"output", 'o', "LINKS", 0, "the links file (links.json); - is standard output", 0},
-    {"transport", OPT_TRANSPORT, "nccl|socket|auto", 0,
+/* Options by name, or letter; where the value goes, by its kind. */
+static const struct probe_option {
+    const char *name;
+    int letter;
+    const char *argument, *help;
+    enum { FLAG, TEXT, WORD, NUMBER, WHOLE } kind; /* WORD: one of argument's */
+    size_t at;                                     /* a bool, a text or a double */
+    double lo, hi;
+} option_table[] = {
+    {"output", 'o', "LINKS", "the links file (links.json); - is standard output", TEXT,
+     AT (set.output), 0, 0},
+    {"transport", 0, "nccl|socket|auto",
      "nccl: GPU memory; socket: host memory over TCP; auto (default): nccl if every rank "
      "has a GPU, NCCL and CUDA",
-     0},
-    {"passes", OPT_PASSES, "N", 0, "measure each link this many times (3)", 0},
-    {"budget", OPT_BUDGET, "S", 0,
+     WORD, AT (set.transport), 0, 0},
+    {"passes", 0, "N", "measure each link this many times (3)", WHOLE, AT (passes), 1,
+     1000},
+    {"budget", 0, "S",
      "seconds for the whole run (600; 90 with --plan); if too short for all pairs, those "
      "that plans use first are measured",
-     0},
-    {"plan", OPT_PLAN, "PLAN", 0,
+     NUMBER, AT (set.budget_s), 1, 1e6},
+    {"plan", 0, "PLAN",
      "measure this plan's groups instead of all pairs, all groups of a kind at once, and "
      "compare with what it was priced with: name the links, nodes and GPUs that fall "
      "short.  Started as the job itself, rank by rank",
-     0},
-    {"gemm", OPT_GEMM, NULL, 0,
+     TEXT, AT (set.plan), 0, 0},
+    {"gemm", 0, NULL,
      "also measure each GPU's rate of matrix products and "
      "copies",
-     0},
-    {"compute", OPT_COMPUTE, NULL, 0,
+     FLAG, AT (set.gemm), 0, 0},
+    {"compute", 0, NULL,
      "more than --gemm, under a minute: products in every precision and several shapes, "
      "copies, launches, and attention where python3 has PyTorch; `linkwise cluster "
      "merge` makes constants of the GPU types of them",
-     0},
-    {"resume", OPT_RESUME, NULL, 0, "continue the unfinished run in LINKS.part", 0},
-    {"dry-run", OPT_DRY_RUN, NULL, 0, "print the rounds and the expected time", 0},
-    {"interface", OPT_INTERFACE, "NAME|NETWORK", 0,
+     FLAG, AT (set.compute), 0, 0},
+    {"resume", 0, NULL, "continue the unfinished run in LINKS.part", FLAG,
+     AT (set.resume), 0, 0},
+    {"dry-run", 0, NULL, "print the rounds and the expected time", FLAG, AT (set.dry_run),
+     0, 0},
+    {"interface", 0, "NAME|NETWORK",
      "use only this network interface, also for NCCL's sockets: ib0, 10.0.0.0/8 or an "
      "address (NCCL_SOCKET_IFNAME)",
-     0},
-    {"port", OPT_PORT, "N", 0, "port where rank 0 listens, without MPI (MASTER_PORT)", 0},
-    {"timeout", OPT_TIMEOUT, "S", 0,
-     "a pair fails after S seconds without progress (socket 3, nccl 10)", 0},
-    {"start-timeout", OPT_START, "S", 0,
+     TEXT, AT (interface), 0, 0},
+    {"port", 0, "N", "port where rank 0 listens, without MPI (MASTER_PORT)", WHOLE,
+     AT (port), 1, 65535},
+    {"timeout", 0, "S",
+     "a pair fails after S seconds without progress (socket 3, nccl 10)", NUMBER,
+     AT (set.timeout_s), 0.1, 600},
+    {"start-timeout", 0, "S",
      "leave out ranks that do not connect, or then do not open their transport, within S "
      "seconds (60); twice as long a silence of rank 0 ends the others",
-     0},
-    {"measure", OPT_MEASURE, "S", 0,
-     "seconds for each direction of a pair (socket 0.1, nccl 0.02)", 0},
-    {"max-size", OPT_MAX_SIZE, "MIB", 0, "largest message, MiB (socket 64, nccl 256)", 0},
-    {"pause", OPT_PAUSE, "S", 0, "seconds between passes (2)", 0},
-    {"seed", OPT_SEED, "N", 0, "seed for the order of the rounds (the clock)", 0},
-    {"color", OPT_COLOR, "auto|always|never", 0, "colours in the heat map (auto)", 0},
-    {0}};
+     NUMBER, AT (set.start_s), 0.1, 3600},
+    {"measure", 0, "S", "seconds for each direction of a pair (socket 0.1, nccl 0.02)",
+     NUMBER, AT (set.measure_s), 0.001, 60},
+    {"max-size", 0, "MIB", "largest message, MiB (socket 64, nccl 256)", NUMBER,
+     AT (max_mib), 1, 65536},
+    {"pause", 0, "S", "seconds between passes (2)", NUMBER, AT (set.pause_s), 0, 1e5},
+    {"seed", 0, "N", "seed for the order of the rounds (the clock)", WHOLE, AT (seed), 0,
+     1e15},
+    {"color", 0, "auto|always|never", "colours in the heat map (auto)", WORD, AT (color),
+     0, 0},
+};
+enum { OPTIONS = sizeof option_table / sizeof *option_table };
 
-static double number_option (const char *arg, const char *name, double lo, double hi,
-                             struct argp_state *state)
+static double number_of (const struct probe_option *line, const char *arg,
+                         struct argp_state *state)
 {
     char *end;
     double x = strtod (arg, &end);
 
-    if (end == arg || *end || !(x >= lo && x <= hi))
-        usage_error (state, "--%s: expected a number from %g to %g, found \"%s\"", name,
-                     lo, hi, arg);
+    if (end == arg || *end || !(x >= line->lo && x <= line->hi))
+        usage_error (state, "--%s: expected a number from %g to %g, found \"%s\"",
+                     line->name, line->lo, line->hi, arg);
+    if (line->kind == WHOLE && x != floor (x))
+        usage_error (state, "--%s: expected a whole number, found \"%s\"", line->name,
+                     arg);
     return x;
 }
 
-static double whole_option (const char *arg, const char *name, double lo, double hi,
-                            struct argp_state *state)
+/* Is it one of "a|b|c"? */
+static bool is_word (const char *words, const char *word)
 {
-    double x = number_option (arg, name, lo, hi, state);
-
-    if (x != floor (x))
-        usage_error (state, "--%s: expected a whole number, found \"%s\"", name, arg);
-    return x;
+    for (size_t n; (n = strcspn (words, "|")) > 0; words += n + (words[n] == '|'))
+        if (strlen (word) == n && strncmp (words, word, n) == 0)
+            return true;
+    return false;
 }
 
-static void word_option (const char *arg, const char *name, const char *const *words,
-                         struct argp_state *state)
+static void take (const struct probe_option *line, const char *arg,
+                  struct argp_state *state)
 {
-    for (int i = 0; words[i]; i++)
-        if (strcmp (arg, words[i]) == 0)
-            return;
-    usage_error (state, "--%s: unknown word \"%s\"", name, arg);
+    void *value = (char *) state->input + line->at;
+
+    if (line->kind == WORD && !is_word (line->argument, arg))
+        usage_error (state, "--%s: unknown word \"%s\"", line->name, arg);
+    if (line->kind == FLAG)
+        *(bool *) value = true;
+    else if (line->kind == TEXT || line->kind == WORD)
+        *(const char **) value = arg;
+    else
+        *(double *) value = number_of (line, arg, state);
+}
+
+static void check (struct options *o, struct argp_state *state)
+{
+    struct coordinator_settings *s = &o->set;
+
+    if (!s->output[0])
+        usage_error (state, "--output: expected a file's name");
+    if (s->resume && strcmp (s->output, "-") == 0)
+        usage_error (state, "--resume needs --output FILE");
+    if (s->resume && s->plan)
+        usage_error (state, "--plan is measured anew: expected no --resume");
+    if (s->budget_s == 0)
+        s->budget_s = s->plan ? PLAN_BUDGET_S : BUDGET_S;
+    s->passes = (int) o->passes;
+    s->seed = (uint64_t) o->seed;
+    s->max_bytes = (uint64_t) o->max_mib << 20;
+}
+
+/* Options without a letter have numbers above all characters. */
+static int key_of (int i)
+{
+    return option_table[i].letter ? option_table[i].letter : 256 + i;
 }
 
 static error_t parse_option (int key, char *arg, struct argp_state *state)
 {
-    static const char *const transports[] = {"nccl", "socket", "auto", NULL},
-                             *const colors[] = {"auto", "always", "never", NULL};
-    struct options *o = state->input;
-    struct coordinator_settings *s = &o->set;
-
-    switch (key) {
-    case 'o':
-        s->output = arg;
-        if (!arg[0])
-            usage_error (state, "--output: expected a file's name");
-        break;
-    case OPT_TRANSPORT:
-        word_option (arg, "transport", transports, state);
-        s->transport = arg;
-        break;
-    case OPT_PASSES:
-        s->passes = (int) whole_option (arg, "passes", 1, 1000, state);
-        break;
-    case OPT_BUDGET:
-        s->budget_s = number_option (arg, "budget", 1, 1e6, state);
-        break;
-    case OPT_PLAN:
-        s->plan = arg;
-        break;
-    case OPT_PAUSE:
-        s->pause_s = number_option (arg, "pause", 0, 1e5, state);
-        break;
-    case OPT_MEASURE:
-        s->measure_s = number_option (arg, "measure", 0.001, 60, state);
-        break;
-    case OPT_MAX_SIZE:
-        s->max_bytes = (uint64_t) (number_option (arg, "max-size", 1, 65536, state))
-                       << 20;
-        break;
-    case OPT_TIMEOUT:
-        s->timeout_s = number_option (arg, "timeout", 0.1, 600, state);
-        break;
-    case OPT_START:
-        s->start_s = number_option (arg, "start-timeout", 0.1, 3600, state);
-        break;
-    case OPT_INTERFACE:
-        o->interface = arg;
-        break;
-    case OPT_PORT:
-        o->port = (uint32_t) whole_option (arg, "port", 1, 65535, state);
-        break;
-    case OPT_GEMM:
-        s->gemm = true;
-        break;
-    case OPT_COMPUTE:
-        s->compute = true;
-        break;
-    case OPT_RESUME:
-        s->resume = true;
-        break;
-    case OPT_DRY_RUN:
-        s->dry_run = true;
-        break;
-    case OPT_SEED:
-        s->seed = (uint64_t) whole_option (arg, "seed", 0, 1e15, state);
-        break;
-    case OPT_COLOR:
-        word_option (arg, "color", colors, state);
-        o->color = arg;
-        break;
-    case ARGP_KEY_ARG:
+    if (key == ARGP_KEY_ARG)
         usage_error (state, "unexpected argument \"%s\"", arg);
-        break;
-    case ARGP_KEY_END:
-        if (s->resume && strcmp (s->output, "-") == 0)
-            usage_error (state, "--resume needs --output FILE");
-        if (s->resume && s->plan)
-            usage_error (state, "--plan is measured anew: expected no --resume");
-        if (s->budget_s == 0)
-            s->budget_s = s->plan ? PLAN_BUDGET_S : BUDGET_S;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
+    if (key == ARGP_KEY_END)
+        check (state->input, state);
+    for (int i = 0; i < OPTIONS; i++)
+        if (key == key_of (i)) {
+            take (&option_table[i], arg, state);
+            return 0;
+        }
+    return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
 }
 
 static struct options read_options (int argc, char **argv)
 {
-    static const struct argp argp = {
-        option_table,
+    struct argp_option all[OPTIONS + 1] = {{0}};
+    const struct argp argp = {
+        all,
         parse_option,
         NULL,
         "  mpirun --enable-recovery -np 16 --hostfile hosts bwprobe -o "
@@ -234,15 +197,18 @@ static struct options read_options (int argc, char **argv)
         NULL,
         NULL,
         NULL};
-    struct options o = {.set = {.transport = "auto",
-                                .output = "links.json",
-                                .passes = 3,
-                                .pause_s = 2,
-                                .start_s = 60,
-                                .seed = (uint64_t) time (NULL)},
-                        .color = "auto"};
+    struct options o = {
+        .set = {.transport = "auto", .output = "links.json", .pause_s = 2, .start_s = 60},
+        .passes = 3,
+        .seed = (double) time (NULL),
+        .color = "auto"};
     const char *no_color = getenv ("NO_COLOR");
 
+    for (int i = 0; i < OPTIONS; i++)
+        all[i] = (struct argp_option){.name = option_table[i].name,
+                                      .key = key_of (i),
+                                      .arg = option_table[i].argument,
+                                      .doc = option_table[i].help};
     argp_err_exit_status = 2;
     argp_parse (&argp, argc, argv, 0, NULL, &o);
     o.set.color = strcmp (o.color, "always") == 0 ||
@@ -424,7 +390,7 @@ int main (int argc, char **argv)
 
     has_begun = true;
     if (st == ST_OK)
-        st = start_find (&argc, &argv, o.port, &start, &err);
+        st = start_find (&argc, &argv, (uint32_t) o.port, &start, &err);
     if (st != ST_OK) {
         free (station);
         return complain (&start, st, &err);

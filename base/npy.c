@@ -39,38 +39,40 @@ static const char *member (const char *dict, const char *key)
     return p;
 }
 
-/* What the header of the mapped file says. */
-static enum status parse_header (const char *path, struct npy *m, struct error *err)
+#define DICT_MAX 65536
+
+/* The mapped file's header without its numbers: a Python dictionary.
+ * @param[out] start  where the entries begin */
+static enum status find_dict (const char *path, const struct npy *m,
+                              char dict[DICT_MAX + 1], size_t *start, struct error *err)
 {
     const unsigned char *map = m->map;
-    size_t len = m->map_len, entries;
+    size_t dict_len, from;
+    int major;
 
-    if (len < 12 || memcmp (map, "\x93NUMPY", 6) != 0)
+    if (m->map_len < 12 || memcmp (map, "\x93NUMPY", 6) != 0)
         return err_set (err, ST_INVALID, "%s: expected a .npy file, found something else",
                         path);
-
-    int major = map[6];
-    size_t dict_len, start;
-
-    if (major == 1) {
-        dict_len = (size_t) map[8] | (size_t) map[9] << 8;
-        start = 10;
-    } else if (major == 2 || major == 3) {
-        dict_len = (size_t) map[8] | (size_t) map[9] << 8 | (size_t) map[10] << 16 |
-                   (size_t) map[11] << 24;
-        start = 12;
-    } else {
+    major = map[6];
+    if (major < 1 || major > 3)
         return err_set (err, ST_INVALID,
                         "%s: expected .npy format version 1 to 3, found %d", path, major);
-    }
-    if (dict_len > 65536 || dict_len > len - start)
+    dict_len = (size_t) map[8] | (size_t) map[9] << 8;
+    if (major > 1)
+        dict_len |= (size_t) map[10] << 16 | (size_t) map[11] << 24;
+    from = major > 1 ? 12 : 10;
+    if (dict_len > DICT_MAX || dict_len > m->map_len - from)
         return err_set (err, ST_INVALID, "%s: the .npy header is cut off", path);
-
-    char dict[65537];
-
-    memcpy (dict, map + start, dict_len);
+    memcpy (dict, map + from, dict_len);
     dict[dict_len] = '\0';
+    *start = from + dict_len;
+    return ST_OK;
+}
 
+/* How many entries there are, and of which kind. */
+static enum status read_dict (const char *path, const char *dict, struct npy *m,
+                              struct error *err)
+{
     const char *descr = member (dict, "'descr'"),
                *order = member (dict, "'fortran_order'"),
                *shape = member (dict, "'shape'");
@@ -95,15 +97,28 @@ static enum status parse_header (const char *path, struct npy *m, struct error *
     m->fortran = strncmp (order, "True", 4) == 0;
     m->item = item;
     m->n = (size_t) rows;
-    m->entry = (unsigned char *) m->map + start + dict_len;
-    entries = m->n * m->n * (size_t) item;
-    if (len != start + dict_len + entries)
+    return ST_OK;
+}
+
+/* What the header of the mapped file says. */
+static enum status parse_header (const char *path, struct npy *m, struct error *err)
+{
+    char dict[DICT_MAX + 1];
+    size_t start = 0, entries;
+    bool plain;
+
+    TRY (find_dict (path, m, dict, &start, err));
+    TRY (read_dict (path, dict, m, err));
+    m->entry = (unsigned char *) m->map + start;
+    entries = m->n * m->n * (size_t) m->item;
+    if (m->map_len != start + entries)
         return err_set (err, ST_INVALID,
                         "%s: expected %zu bytes for %zu x %zu entries, found %zu", path,
-                        start + dict_len + entries, m->n, m->n, len);
-    if (!swapped (m) && !m->fortran && item == 8 && (start + dict_len) % 8 == 0)
+                        start + entries, m->n, m->n, m->map_len);
+    plain = !swapped (m) && !m->fortran && start % (size_t) m->item == 0;
+    if (plain && m->item == 8)
         m->v = (const double *) (const void *) m->entry;
-    if (!swapped (m) && !m->fortran && item == 4 && (start + dict_len) % 4 == 0)
+    if (plain && m->item == 4)
         m->f = (const float *) (const void *) m->entry;
     return ST_OK;
 }

@@ -84,66 +84,87 @@ static enum status run_what_if (const struct time_input *in,
     return cli_whatif_run (&plan, w, err);
 }
 
+/* A placement's price, and what is told beside it. */
+struct price {
+    struct costmodel_estimate e;
+    struct costmodel_binding binding;
+    bool binds; /* a link does */
+    double unshared_s, interval;
+};
+
+static json_t *price_json (const struct linkwise_plan *x, const struct price *f,
+                           const struct report_whatif *what_if)
+{
+    const struct topology_cluster *c = x->cluster->c;
+    json_t *doc = costmodel_estimate_to_json (&f->e);
+
+    json_object_set_new (doc, "version", json_integer (1));
+    json_object_set_new (doc, "binding_link",
+                         costmodel_binding_to_json (c, &f->binding, f->binds));
+    json_object_set_new (doc, "unshared_step_s", json_real (f->unshared_s));
+    json_object_set_new (doc, "nominal_links", topology_nominal (c));
+    cli_interval_json (doc, f->e.step_s, f->interval, "step_low_s", "step_high_s");
+    json_object_set_new (doc, "parts", cli_parts_json (&x->profile, c->node, c->n_nodes));
+    if (what_if)
+        json_object_set_new (doc, "what_if", report_whatif_to_json (what_if));
+    return doc;
+}
+
+static enum status print_price (const struct time_input *in,
+                                const struct linkwise_plan *x, const int *gpu,
+                                const struct price *f,
+                                const struct report_whatif *what_if, struct error *err)
+{
+    const struct topology_cluster *c = x->cluster->c;
+    char step[32], config[CLI_CONFIG_TEXT];
+    enum status st = ST_OK;
+
+    if (in->model) {
+        cli_print_inline ("%s on %s: %s", x->plan.model.name, c->name,
+                          cli_config_text (&x->plan.config, config));
+        cli_print ("\n");
+    }
+    if (f->e.kind == COSTMODEL_CRITICAL_PATH)
+        print_estimate (&f->e, f->interval);
+    else
+        cli_print ("step     %s by the cost model of %s\n",
+                   cli_seconds (f->e.step_s, step), cli_model_authors (f->e.kind));
+    cli_print_binding (c, f->binds ? &f->binding : NULL, f->unshared_s, f->e.step_s);
+    cli_print_estimated (&f->e, "this placement");
+    if (cli_nominal (c))
+        cli_print ("links    nominal %s: not measured\n", cli_nominal (c));
+    if (in->verbose) {
+        cli_print_parts (&x->profile, c);
+        st = cli_print_places (c, &x->plan.config.deg, gpu, err);
+    }
+    if (what_if)
+        cli_whatif_print (what_if);
+    return st;
+}
+
 /* Price one placement and print it. */
 static enum status price (const struct time_input *in, const struct linkwise_plan *x,
                           const int *gpu, const struct report_whatif *what_if,
                           struct notes *notes, struct error *err)
 {
     struct costmodel_problem p = api_plan_priced (x, x->cluster->c);
-    struct costmodel_estimate e;
-    struct costmodel_binding binding;
-    double unshared_s = 0.0, interval;
-    bool found = false;
-    char step[32], config[CLI_CONFIG_TEXT];
+    struct price f = {.binds = false};
     enum status st;
 
     p.kind = in->kind;
-    TRY (costmodel_estimate (&p, gpu, true, &e, err));
-    interval = cli_step_interval (e.kind, &x->profile, p.model, p.cluster, gpu,
-                                  (int) workload_world (&x->plan.config.deg));
-    st = costmodel_find_binding (&p, gpu, e.step_s, &binding, &found, err);
+    TRY (costmodel_estimate (&p, gpu, true, &f.e, err));
+    f.interval = cli_step_interval (f.e.kind, &x->profile, p.model, p.cluster, gpu,
+                                    (int) workload_world (&x->plan.config.deg));
+    st = costmodel_find_binding (&p, gpu, f.e.step_s, &f.binding, &f.binds, err);
     if (st == ST_OK)
-        st = costmodel_unshared_step (&p, gpu, &unshared_s, err);
+        st = costmodel_unshared_step (&p, gpu, &f.unshared_s, err);
     if (st == ST_OK && in->trace)
         st = write_trace (&p, gpu, in->trace, notes, err);
-    if (st == ST_OK && in->json) {
-        json_t *doc = costmodel_estimate_to_json (&e);
-
-        json_object_set_new (doc, "version", json_integer (1));
-        json_object_set_new (doc, "binding_link",
-                             costmodel_binding_to_json (p.cluster, &binding, found));
-        json_object_set_new (doc, "unshared_step_s", json_real (unshared_s));
-        json_object_set_new (doc, "nominal_links", topology_nominal (p.cluster));
-        cli_interval_json (doc, e.step_s, interval, "step_low_s", "step_high_s");
-        json_object_set_new (
-            doc, "parts",
-            cli_parts_json (&x->profile, p.cluster->node, p.cluster->n_nodes));
-        if (what_if)
-            json_object_set_new (doc, "what_if", report_whatif_to_json (what_if));
-        st = cli_print_json (doc, err);
-    } else if (st == ST_OK && !cli_is_dash (in->trace)) {
-        if (in->model) {
-            cli_print_inline ("%s on %s: %s", x->plan.model.name, p.cluster->name,
-                              cli_config_text (p.config, config));
-            cli_print ("\n");
-        }
-        if (e.kind == COSTMODEL_CRITICAL_PATH)
-            print_estimate (&e, interval);
-        else
-            cli_print ("step     %s by the cost model of %s\n",
-                       cli_seconds (e.step_s, step), cli_model_authors (e.kind));
-        cli_print_binding (p.cluster, found ? &binding : NULL, unshared_s, e.step_s);
-        cli_print_estimated (&e, "this placement");
-        if (cli_nominal (p.cluster))
-            cli_print ("links    nominal %s: not measured\n", cli_nominal (p.cluster));
-        if (in->verbose)
-            cli_print_parts (&x->profile, p.cluster);
-        if (in->verbose)
-            st = cli_print_places (p.cluster, &p.config->deg, gpu, err);
-        if (what_if)
-            cli_whatif_print (what_if);
-    }
-    free (e.unmeasured);
+    if (st == ST_OK && in->json)
+        st = cli_print_json (price_json (x, &f, what_if), err);
+    else if (st == ST_OK && !cli_is_dash (in->trace))
+        st = print_price (in, x, gpu, &f, what_if, err);
+    free (f.e.unmeasured);
     return st;
 }
 

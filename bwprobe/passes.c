@@ -299,8 +299,7 @@ static int still_to_do (const struct coordinator *c, int kind, int pass,
         if (!coordinator_alive (c, pair[i].a) || !coordinator_alive (c, pair[i].b) ||
             failed_before (c, &pair[i]))
             continue;
-        if (schedule_is_together ((enum schedule_kind) kind) ||
-            !is_done (c, kind, pass, &pair[i]))
+        if (schedule_is_together (kind) || !is_done (c, kind, pass, &pair[i]))
             pair[kept++] = pair[i];
     }
     return kept;
@@ -335,8 +334,7 @@ static struct schedule_shape shape_for (const struct coordinator *c, int kind)
     const struct schedule_part *part = &c->plan.part[kind];
     struct schedule_shape s = c->shape;
 
-    if (part->taken < part->rounds && schedule_is_strided ((enum schedule_kind) kind) &&
-        c->n_strides > 0) {
+    if (part->taken < part->rounds && schedule_is_strided (kind) && c->n_strides > 0) {
         s.stride = c->stride;
         s.n_strides = c->n_strides;
     }
@@ -349,13 +347,13 @@ static bool run_part (struct coordinator *c, int kind, int pass,
 {
     const struct schedule_part *part = &c->plan.part[kind];
     struct schedule_shape shape = shape_for (c, kind);
-    bool together = schedule_is_together ((enum schedule_kind) kind);
+    bool together = schedule_is_together (kind);
     double *typical = together ? &c->timing.together_s : &c->timing.alone_s;
     double until = (1 - 0.5 * SCHEDULE_RESERVE) * c->set.budget_s;
     long *order = choose_rounds (c, part, shape.stride != NULL);
 
     for (long i = 0; i < part->taken && order && !c->interrupted; i++, c->rounds_done++) {
-        struct round r = {.kind = (enum schedule_kind) kind,
+        struct round r = {.kind = kind,
                           .pass = pass,
                           .together = together,
                           .counts_as_alone = counts_as_alone (c, kind),

@@ -297,7 +297,7 @@ static const double share[SCHEDULE_KINDS] = {
 
 static double cost (const struct schedule_timing *t, int kind)
 {
-    return schedule_is_together ((enum schedule_kind) kind) ? t->together_s : t->alone_s;
+    return schedule_is_together (kind) ? t->together_s : t->alone_s;
 }
 
 /* What nobody has taken goes to the nodes' pairs, where these could not have all.  Of the other
@@ -309,7 +309,7 @@ static void take_the_rest (struct schedule_plan *p, const struct schedule_timing
         struct schedule_part *part = &p->part[k];
         long missing = part->rounds - part->taken, more = (long) (left / cost (t, k));
 
-        if (!schedule_is_strided ((enum schedule_kind) k) || missing <= 0 || more <= 0)
+        if (!schedule_is_strided (k) || missing <= 0 || more <= 0)
             continue;
         more = more < missing ? more : missing;
         part->taken += more;
@@ -328,8 +328,8 @@ struct schedule_plan schedule_plan_make (const struct schedule_shape *s,
 
     /* Where together is as good as alone, one round of all endpoints serves both. */
     for (int k = 0; k < SCHEDULE_KINDS; k++)
-        if (!levelled || schedule_is_together ((enum schedule_kind) k))
-            p.part[k].rounds = schedule_rounds (s, (enum schedule_kind) k, at_once);
+        if (!levelled || schedule_is_together (k))
+            p.part[k].rounds = schedule_rounds (s, k, at_once);
     for (int pass = 0; pass < passes; pass++)
         for (int k = 0; k < SCHEDULE_KINDS; k++) {
             struct schedule_part *part = &p.part[k];
@@ -370,7 +370,7 @@ bool schedule_one_at_a_time (const struct schedule_shape *s,
     double rounds = 0;
 
     for (int k = 0; k < SCHEDULE_KINDS; k++)
-        if (!schedule_is_together ((enum schedule_kind) k))
-            rounds += (double) schedule_rounds (s, (enum schedule_kind) k, 1);
+        if (!schedule_is_together (k))
+            rounds += (double) schedule_rounds (s, k, 1);
     return rounds * passes * t->alone_s <= 0.5 * budget_s;
 }

@@ -138,8 +138,7 @@ static int foreign_groups (const struct nccl_compare *x, enum check_nccl_kind_na
     int size = nccl_kind_group (x->p, kind).size, n = 0;
 
     for (int i = 0; i < CHECK_NCCL_KINDS; i++)
-        if (x->out->kind[i].found > 0 &&
-            nccl_kind_group (x->p, (enum check_nccl_kind_name) i).size == size)
+        if (x->out->kind[i].found > 0 && nccl_kind_group (x->p, i).size == size)
             return 0;
     for (int i = 0; i < x->comms->n; i++) {
         const struct nccl_comm *c = &x->comms->comm[i];
@@ -162,13 +161,11 @@ static void report_groups (const struct nccl_compare *x, struct check_report *r)
 
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
         const struct check_nccl_kind *k = &out->kind[i];
-        int n = i <= NCCL_KIND_EXPERT && k->planned > 1
-                    ? foreign_groups (x, (enum check_nccl_kind_name) i)
-                    : 0;
+        int n = i <= NCCL_KIND_EXPERT && k->planned > 1 ? foreign_groups (x, i) : 0;
 
         if (k->found > 0)
             text_add (&found, "%s%d %s", found.len ? ", " : "", k->found,
-                      check_nccl_kind_text ((enum check_nccl_kind_name) i));
+                      check_nccl_kind_text (i));
         reordered += k->reordered;
         partly += k->partly;
         if (n >= k->planned && n > 0 && first < 0) {
@@ -181,7 +178,7 @@ static void report_groups (const struct nccl_compare *x, struct check_report *r)
             r, "nccl groups", CHECK_FAILED,
             "%d communicators have as many ranks as the plan's %s groups, and none "
             "is one: the job groups its ranks otherwise",
-            foreign, check_nccl_kind_text ((enum check_nccl_kind_name) first));
+            foreign, check_nccl_kind_text (first));
     else
         check_say (
             r, "nccl groups",
@@ -239,7 +236,7 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
         const struct check_nccl_kind *k = &x->out->kind[i];
 
-        if (!nccl_kind_priced ((enum check_nccl_kind_name) i))
+        if (!nccl_kind_priced (i))
             continue;
         compared += k->compared;
         differ += k->differ;
@@ -260,7 +257,7 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
         return;
     }
 
-    report_worst (x, (enum check_nccl_kind_name) worst, differ, compared, unread, r);
+    report_worst (x, worst, differ, compared, unread, r);
 }
 
 static void report_cost (const struct nccl_compare *x, struct check_report *r)
@@ -274,8 +271,7 @@ static void report_cost (const struct nccl_compare *x, struct check_report *r)
 
         if (x->out->kind[i].compared == 0 || isnan (g->laid_s))
             continue;
-        text_add (&parts, "%s%s %+.4g s", priced++ ? ", " : "",
-                  check_nccl_kind_text ((enum check_nccl_kind_name) i),
+        text_add (&parts, "%s%s %+.4g s", priced++ ? ", " : "", check_nccl_kind_text (i),
                   g->chosen_s - g->laid_s);
         sum += fmax (0.0, g->chosen_s - g->laid_s);
     }
@@ -304,8 +300,8 @@ static void report_trees (const struct nccl_compare *x, struct check_report *r)
             r, "nccl trees",
             g->tree.bytes_per_s < 0.999 * slow->bytes_per_s ? CHECK_NOTE : CHECK_OK,
             "%s goes by trees: %d edges between nodes, slowest %.90s (priced: %.90s)",
-            check_nccl_kind_text ((enum check_nccl_kind_name) i), g->tree_hops,
-            link_text (x, &g->tree, tree), link_text (x, slow, ring));
+            check_nccl_kind_text (i), g->tree_hops, link_text (x, &g->tree, tree),
+            link_text (x, slow, ring));
         return;
     }
 }
@@ -316,14 +312,14 @@ static void report_channels (const struct nccl_compare *x, struct check_report *
         const struct check_nccl_group *g = &x->out->kind[i].worst;
 
         if (x->out->kind[i].compared == 0 || g->hops.laid_lanes == 0 ||
-            !nccl_kind_priced ((enum check_nccl_kind_name) i))
+            !nccl_kind_priced (i))
             continue;
         check_say (
             r, "nccl channels",
             g->hops.chosen_lanes < g->hops.laid_lanes ? CHECK_NOTE : CHECK_OK,
             "%s, from rank %d: %d channels%s, at least %d lanes between two nodes; "
             "the price has %d",
-            check_nccl_kind_text ((enum check_nccl_kind_name) i), g->first, g->channels,
+            check_nccl_kind_text (i), g->first, g->channels,
             g->unread ? " read, others not" : "", g->hops.chosen_lanes,
             g->hops.laid_lanes);
         return;
@@ -435,7 +431,7 @@ static enum status compare_all (struct nccl_compare *x, struct check_report *r,
     out->unfinished = x->comms->unfinished;
     out->jobs = x->comms->jobs;
     for (int i = 0; i < CHECK_NCCL_KINDS; i++)
-        out->kind[i].planned = groups_planned (x->p, (enum check_nccl_kind_name) i);
+        out->kind[i].planned = groups_planned (x->p, i);
     out->lines = x->log->lines;
     seats = count_seats (x);
     out->ranks_known = seats.known;

@@ -195,7 +195,7 @@ static uint64_t only_group (const struct sorter *x, const struct nccl_member *m)
     int n = 0, n_agreed = 0;
 
     for (int k = 0; rank >= 0 && k < CHECK_NCCL_KINDS; k++) {
-        enum check_nccl_kind_name kind = (enum check_nccl_kind_name) k;
+        enum check_nccl_kind_name kind = k;
         struct workload_group g = nccl_kind_group (x->p, kind);
         int first = nccl_kind_first (x->p, kind, rank, m->rank, &place), i = 0;
 

@@ -61,9 +61,9 @@ static bool identify (const struct nccl_compare *x, struct known *k)
     struct known found = {.comm = NULL};
 
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
-        struct workload_group g = nccl_kind_group (x->p, (enum check_nccl_kind_name) i);
+        struct workload_group g = nccl_kind_group (x->p, i);
 
-        k->kind = (enum check_nccl_kind_name) i;
+        k->kind = i;
         if (!is_kind (x, k))
             continue;
         if (found.comm && (found.first != k->first ||

@@ -73,12 +73,12 @@ static json_t *groups_json (const struct check_nccl *x, const struct topology_cl
         if (k->planned == 0 && k->found == 0)
             continue;
         json_array_append_new (
-            list, json_pack ("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "group",
-                             check_nccl_kind_text ((enum check_nccl_kind_name) i),
-                             "planned", k->planned, "found", k->found, "partly_known",
-                             k->partly, "reordered", k->reordered, "compared",
-                             k->compared, "differ", k->differ, "worst",
-                             k->compared ? worst_json (c, &k->worst) : json_null ()));
+            list,
+            json_pack ("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "group",
+                       check_nccl_kind_text (i), "planned", k->planned, "found", k->found,
+                       "partly_known", k->partly, "reordered", k->reordered, "compared",
+                       k->compared, "differ", k->differ, "worst",
+                       k->compared ? worst_json (c, &k->worst) : json_null ()));
     }
     return list;
 }
@@ -93,7 +93,7 @@ static json_t *ways_json (const struct check_nccl *x, const struct topology_clus
                                  c->node[w->b].name);
 
         for (int k = 0; k < CHECK_NCCL_VIAS; k++)
-            json_object_set_new (way, check_nccl_via_name ((enum check_nccl_via) k),
+            json_object_set_new (way, check_nccl_via_name (k),
                                  json_integer (w->times[k]));
         json_array_append_new (list, way);
     }
@@ -145,7 +145,7 @@ void check_nccl_print (const struct check_nccl *x)
         if (k->compared == 0)
             continue;
         rows++;
-        table_cell (t, "%s", check_nccl_kind_text ((enum check_nccl_kind_name) i));
+        table_cell (t, "%s", check_nccl_kind_text (i));
         table_cell (t, "%d", k->found);
         table_cell (t, "%d", k->compared);
         table_cell (t, "%d", k->differ);

@@ -335,8 +335,8 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
                    where);
         type = NULL;
     } else if (!type)
-        notes_add (notes, "%s: the GPU type is unknown%s%s%s%s: give it with --gpu-type",
-                   where, model ? " (" : "", model ? model : "", model ? ")" : "", "");
+        notes_add (notes, "%s: the GPU type is unknown%s%s%s: give it with --gpu-type",
+                   where, model ? " (" : "", model ? model : "", model ? ")" : "");
     json_object_set_new (node, "gpu_type", type ? json_string (type) : json_null ());
     if (model)
         json_object_set_new (node, "gpu_model", json_string (model));

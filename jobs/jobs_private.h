@@ -127,7 +127,8 @@ void jobs_drop (struct jobs_reading *r, int said, int runs);
  *  @param file  -1: it is worked out */
 enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
                       int file, int line, bool log);
-/** The same, of what is worked out, unless it was stated. */
+/** The same, of what is worked out, whatever was stated; and unless it was stated. */
+enum status jobs_override (struct jobs_reading *r, const char *name, const char *value);
 enum status jobs_default (struct jobs_reading *r, const char *name, const char *value);
 enum status jobs_default_int (struct jobs_reading *r, const char *name, long value);
 void jobs_forget (struct jobs_reading *r, const char *name);
@@ -137,8 +138,12 @@ const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *nam
 const char *jobs_value (const struct jobs_reading *r, const char *name);
 /** Is it stated and neither false nor 0? */
 bool jobs_true (const struct jobs_reading *r, const char *name);
+/** Is it stated as this word, whatever its case? */
+bool jobs_is (const struct jobs_reading *r, const char *name, const char *word);
 /** A whole number from 0; `absent` where it is not stated or something else. */
 long jobs_int (const struct jobs_reading *r, const char *name, long absent);
+/** The model's layers, by a config.json or a preset beside too. */
+long jobs_layers (const struct jobs_reading *r, long absent);
 
 /* ---- syntaxes ---- */
 

@@ -97,17 +97,10 @@ static void normalise (char *key)
             *key = '-';
 }
 
-static bool is (const struct jobs_reading *r, const char *name, const char *word)
-{
-    const char *v = jobs_value (r, name);
-
-    return v && strcasecmp (v, word) == 0;
-}
-
 /* A word that is stated and no Python for nothing. */
 static bool stated (const struct jobs_reading *r, const char *name)
 {
-    return jobs_true (r, name) && !is (r, name, "none");
+    return jobs_true (r, name) && !jobs_is (r, name, "none");
 }
 
 static enum status finish_model (struct jobs_reading *r)
@@ -124,7 +117,7 @@ static enum status finish_model (struct jobs_reading *r)
     if (h > 0)
         TRY (jobs_default_int (r, "ffn",
                                gated ? (long) (h * 8.0 / 3.0 / 64.0) * 64 : 4 * h));
-    if (is (r, "add-bias-linear", "false"))
+    if (jobs_is (r, "add-bias-linear", "false"))
         TRY (jobs_default (r, "disable-bias-linear", "true"));
     if (jobs_true (r, "use-rotary-position-embeddings"))
         TRY (jobs_default (r, "position-embedding-type", "rope"));
@@ -192,13 +185,14 @@ static enum status finish_recompute (struct jobs_reading *r)
     char text[512] = "";
     size_t n = 0, len;
 
-    if (is (r, "recompute-granularity", "full") || stated (r, "checkpoint-activations")) {
-        if (!is (r, "recompute-method", "block") || layers < 1)
+    if (jobs_is (r, "recompute-granularity", "full") ||
+        stated (r, "checkpoint-activations")) {
+        if (!jobs_is (r, "recompute-method", "block") || layers < 1)
             return jobs_default (r, "recompute", "full");
         snprintf (text, sizeof text, "full:%ld", layers * (vpp > 0 ? vpp : 1));
         return jobs_default (r, "recompute", text);
     }
-    if (!is (r, "recompute-granularity", "selective") &&
+    if (!jobs_is (r, "recompute-granularity", "selective") &&
         !stated (r, "recompute-activations"))
         return jobs_default (r, "recompute", "none");
     if (!jobs_value (r, "recompute-modules"))
@@ -251,19 +245,13 @@ static enum status finish_optimizer (struct jobs_reading *r)
     int first = moment_bytes (r, "exp-avg-dtype"),
         second = moment_bytes (r, "exp-avg-sq-dtype");
     bool whole = stated (r, "no-store-param-remainders") ||
-                 is (r, "store-param-remainders", "false");
+                 jobs_is (r, "store-param-remainders", "false");
 
     if (stated (r, "optimizer-cpu-offload")) /* which keeps all of it in fp32 */
         return jobs_default (r, "offload", "optimizer");
     if (!stated (r, "use-precision-aware-optimizer") || first == 0 || second == 0)
         return ST_OK;
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
-}
-
-/* Layers of the model, by a config.json or a preset beside too. */
-static long model_layers (const struct jobs_reading *r, long absent)
-{
-    return jobs_int (r, "layers", r->has_model ? r->model.layers : absent);
 }
 
 /* The embedding and the loss where they count as a layer each. */
@@ -304,15 +292,15 @@ static enum status take_layout (struct jobs_reading *r, int *part)
                   "expected as many chunks as the %ld stages have, found %d", pp, parts);
         return refuse (r, option, found);
     }
-    if (layers != model_layers (r, layers)) {
+    if (layers != jobs_layers (r, layers)) {
         snprintf (found, sizeof found, "expected the model's %ld layers, found %ld",
-                  model_layers (r, layers), layers);
+                  jobs_layers (r, layers), layers);
         return refuse (r, option, found);
     }
     if (!jobs_stages_filled (part, parts, pp))
         return refuse (r, option, "a stage without layers is not estimated");
     snprintf (found, sizeof found, "%ld", parts / pp);
-    TRY (jobs_set (r, "vpp", found, -1, 0, false)); /* where it is 1 or none, too */
+    TRY (jobs_override (r, "vpp", found)); /* where it is 1 or none, too */
     return jobs_partition (r, part, parts);
 }
 
@@ -323,7 +311,7 @@ static enum status take_counted (struct jobs_reading *r, int *part)
     const char *option = counts_embedding (r) ? "account-for-embedding-in-pipeline-split"
                                               : "account-for-loss-in-pipeline-split";
     long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1),
-         layers = model_layers (r, 0) + counts_embedding (r) + counts_loss (r);
+         layers = jobs_layers (r, 0) + counts_embedding (r) + counts_loss (r);
     int parts;
 
     if (pp < 1 || vpp < 1 || pp > JOBS_CHUNKS_MAX || vpp > JOBS_CHUNKS_MAX / pp)
@@ -340,7 +328,7 @@ static enum status take_counted (struct jobs_reading *r, int *part)
         snprintf (
             found, sizeof found,
             "expected layers that fill %ld stage%s of %ld chunk%s with it, found %ld", pp,
-            TEXT_S (pp), vpp, TEXT_S (vpp), model_layers (r, 0));
+            TEXT_S (pp), vpp, TEXT_S (vpp), jobs_layers (r, 0));
         return refuse (r, option, found);
     }
     return jobs_partition (r, part, parts);
@@ -352,8 +340,7 @@ static enum status finish_layout (struct jobs_reading *r)
     int *part;
     enum status st;
 
-    if (!layout &&
-        (model_layers (r, 0) < 1 || !(counts_embedding (r) || counts_loss (r))))
+    if (!layout && (jobs_layers (r, 0) < 1 || !(counts_embedding (r) || counts_loss (r))))
         return ST_OK;
     if (!(part = malloc (JOBS_CHUNKS_MAX * sizeof *part)))
         return err_nomem (r->err);
@@ -365,7 +352,7 @@ static enum status finish_layout (struct jobs_reading *r)
 static enum status finish_chunks (struct jobs_reading *r)
 {
     long per = jobs_int (r, "num-layers-per-virtual-pipeline-stage", 0),
-         layers = model_layers (r, 0), pp = jobs_int (r, "pp", 1);
+         layers = jobs_layers (r, 0), pp = jobs_int (r, "pp", 1);
 
     layers += layers > 0 ? counts_embedding (r) + counts_loss (r) : 0;
     if (per > 0 && layers > 0 && pp > 0 && layers % (per * pp) == 0)
@@ -383,7 +370,7 @@ static enum status finish_frequency (struct jobs_reading *r)
     if (!s || !jobs_frequency (s, &dense, &sparse))
         return ST_OK; /* a number; else it is refused as it stands */
     snprintf (text, sizeof text, "([0]*%ld+[1]*%ld)", dense, sparse);
-    return jobs_set (r, "moe-layer-freq", dense > 0 ? text : "1", -1, 0, false);
+    return jobs_override (r, "moe-layer-freq", dense > 0 ? text : "1");
 }
 
 /* Has the model, which may be another file's? */
@@ -401,7 +388,7 @@ static enum status finish_experts (struct jobs_reading *r)
         jobs_forget (r, "num-experts");
         jobs_forget (r, "moe-token-dispatcher-type");
     } else if (stated (r, "moe-enable-deepep"))
-        TRY (jobs_set (r, "moe-token-dispatcher-type", "flex", -1, 0, false));
+        TRY (jobs_override (r, "moe-token-dispatcher-type", "flex"));
     if (experts && stated (r, "moe-train-capacity-factor")) {
         /* DeepSpeed pads to the capacity. */
         TRY (jobs_default (r, "moe-expert-capacity-factor",
@@ -443,8 +430,9 @@ static enum status finish_graphs (struct jobs_reading *r)
         TRY (jobs_default (r, "cuda-graph-impl",
                            stated (r, "enable-cuda-graph") ? "local"
                                                            : "transformer_engine"));
-    if (is (r, "cuda-graph-impl", "local") && modules && strstr (modules, "full_iter"))
-        return jobs_set (r, "cuda-graph-impl", "full_iteration", -1, 0, false);
+    if (jobs_is (r, "cuda-graph-impl", "local") && modules &&
+        strstr (modules, "full_iter"))
+        return jobs_override (r, "cuda-graph-impl", "full_iteration");
     return ST_OK;
 }
 
@@ -454,7 +442,7 @@ static enum status finish_kernels (struct jobs_reading *r)
     if (stated (r, "use-flash-attn"))
         TRY (jobs_default (r, "attention", "flash"));
     if (stated (r, "no-masked-softmax-fusion") &&
-        is (r, "attention-backend", "unfused")) {
+        jobs_is (r, "attention-backend", "unfused")) {
         TRY (jobs_default (r, "attention", "unfused"));
         jobs_forget (r, "attention-backend");
     }
@@ -492,8 +480,8 @@ static enum status finish_off (struct jobs_reading *r)
     for (size_t i = 0; i < COUNT_OF (off); i++)
         if (!off[i].matters)
             jobs_forget (r, off[i].fact);
-        else if (is (r, "framework", "megatron-core") ||
-                 is (r, "framework", "megatron-lm"))
+        else if (jobs_is (r, "framework", "megatron-core") ||
+                 jobs_is (r, "framework", "megatron-lm"))
             TRY (jobs_default (r, off[i].fact,
                                strcmp (off[i].fact, "cuda-graph-impl") == 0 ? "none"
                                                                             : "false"));

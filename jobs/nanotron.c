@@ -31,14 +31,12 @@ static const char harmless[] =
 
 static enum status finish (struct jobs_reading *r)
 {
-    const char *engine = jobs_value (r, "schedule"),
-               *dtype = jobs_value (r, "model.dtype"),
-               *mode = jobs_value (r, "parallelism.tp_mode");
+    const char *dtype = jobs_value (r, "model.dtype");
 
-    if (engine && strcasecmp (engine, "afab") == 0)
-        TRY (jobs_set (r, "schedule", "gpipe", -1, 0, false));
+    if (jobs_is (r, "schedule", "afab"))
+        TRY (jobs_override (r, "schedule", "gpipe"));
     TRY (jobs_default (r, "sp",
-                       mode && strcasecmp (mode, "REDUCE_SCATTER") == 0 &&
+                       jobs_is (r, "parallelism.tp_mode", "REDUCE_SCATTER") &&
                                jobs_int (r, "tp", 1) > 1
                            ? "true"
                            : "false"));

@@ -145,8 +145,8 @@ static enum status finish (struct jobs_reading *r)
     if (activation && (strstr (activation, "glu")))
         TRY (jobs_default (r, "swiglu", "true"));
     if (norm)
-        TRY (jobs_set (r, "normalization",
-                       strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm", -1, 0, false));
+        TRY (jobs_override (r, "normalization",
+                            strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm"));
     if (share)
         TRY (jobs_default (r, "untie-embeddings-and-output-weights",
                            strcasecmp (share, "false") == 0 ? "true" : "false"));

@@ -167,7 +167,7 @@ static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *g
     if (!jobs_find (r, "gpus") && given->file_gpus > 0)
         TRY (jobs_default_int (r, "gpus", given->file_gpus));
     if (given->gpu)
-        TRY (jobs_set (r, "gpu", given->gpu, -1, 0, false));
+        TRY (jobs_override (r, "gpu", given->gpu));
     if (given->gpu)
         jobs_forget (r, "gpu_mem_gb");
     return !jobs_find (r, "gpu") && given->file_gpu
@@ -227,7 +227,7 @@ static enum status set_number (struct jobs_reading *r, const char *name,
     char text[48];
 
     snprintf (text, sizeof text, format, value);
-    return jobs_set (r, name, text, -1, 0, false);
+    return jobs_override (r, name, text);
 }
 
 static enum status measure_step (struct jobs_reading *r, const struct jobs_run *run,
@@ -291,8 +291,8 @@ static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
     if (run->mfu > 0)
         TRY (set_number (r, "mfu", "%.4g", run->mfu));
     if (run->oom && out->n_steps == 0)
-        return jobs_set (r, "oom", "1", -1, 0, false);
-    return out->n_steps > 0 || peak > 0 ? jobs_set (r, "oom", "0", -1, 0, false) : ST_OK;
+        return jobs_override (r, "oom", "1");
+    return out->n_steps > 0 || peak > 0 ? jobs_override (r, "oom", "0") : ST_OK;
 }
 
 /* ---- the row ---- */

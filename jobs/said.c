@@ -135,9 +135,14 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
     return ST_OK;
 }
 
+enum status jobs_override (struct jobs_reading *r, const char *name, const char *value)
+{
+    return jobs_set (r, name, value, -1, 0, false);
+}
+
 enum status jobs_default (struct jobs_reading *r, const char *name, const char *value)
 {
-    return find (r, name) ? ST_OK : jobs_set (r, name, value, -1, 0, false);
+    return find (r, name) ? ST_OK : jobs_override (r, name, value);
 }
 
 enum status jobs_default_int (struct jobs_reading *r, const char *name, long value)
@@ -174,6 +179,13 @@ bool jobs_true (const struct jobs_reading *r, const char *name)
            strcasecmp (v, "no") != 0 && strcasecmp (v, "off") != 0;
 }
 
+bool jobs_is (const struct jobs_reading *r, const char *name, const char *word)
+{
+    const char *v = jobs_value (r, name);
+
+    return v && strcasecmp (v, word) == 0;
+}
+
 long jobs_int (const struct jobs_reading *r, const char *name, long absent)
 {
     const char *v = jobs_value (r, name);
@@ -184,6 +196,11 @@ long jobs_int (const struct jobs_reading *r, const char *name, long absent)
         x != (double) (long) x)
         return absent;
     return (long) x;
+}
+
+long jobs_layers (const struct jobs_reading *r, long absent)
+{
+    return jobs_int (r, "layers", r->has_model ? r->model.layers : absent);
 }
 
 void jobs_forget_all (struct jobs_reading *r)

@@ -141,8 +141,7 @@ static int parts_by_name (const char *s, int part[PARTS_MAX])
  * @return how many parts; 0: not said, or none such */
 static int parts_by_rule (const struct jobs_reading *r, int part[PARTS_MAX])
 {
-    long layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
-         each = jobs_int (r, "titan-part-layers", 0),
+    long layers = jobs_layers (r, 0), each = jobs_int (r, "titan-part-layers", 0),
          first = jobs_int (r, "titan-first-less", 1),
          last = jobs_int (r, "titan-last-less", 1), pp = jobs_int (r, "pp", 1), all, n;
 
@@ -214,8 +213,8 @@ static enum status finish_recompute (struct jobs_reading *r)
 {
     const char *mode = jobs_value (r, "activation_checkpoint.mode");
     long every = jobs_int (r, "activation_checkpoint.selective_ac_option", 0),
-         layers = jobs_int (r, "layers", r->has_model ? r->model.layers : 0),
-         pp = jobs_int (r, "pp", 1), each = every > 0 && pp > 0 ? layers / pp / every : 0;
+         layers = jobs_layers (r, 0), pp = jobs_int (r, "pp", 1),
+         each = every > 0 && pp > 0 ? layers / pp / every : 0;
     char text[32];
 
     if (!mode || strcasecmp (mode, "selective") != 0 || each < 1)

@@ -68,8 +68,8 @@ static const struct attention_word {
     const char *word;
     enum workload_attention attention;
 } attention_words[] = {{"flash_attentionv1", ATTENTION_FLASH1},
+                       {"triton", ATTENTION_FLASH1},
                        {"flash", ATTENTION_FLASH},
-                       {"triton", ATTENTION_FLASH},
                        {"sdpa", ATTENTION_FLASH},
                        {"xformers", ATTENTION_FLASH},
                        {"unfused", ATTENTION_UNFUSED},

@@ -8,15 +8,27 @@
 /* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
  * sequences and narrow heads (docs/formulas.md, T20). */
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
-#define FLASH_BACK 0.82   /* backward's rate over forward's */
+#define FLASH_BACK 0.82   /* backward's rate over forward's, of all but FlashAttention 1 */
 #define FLASH_SINKS 0.5   /* with a number of each head in the softmax (gpt-oss) */
+/* FlashAttention 1 and its form in Triton over FlashAttention 2: half, and in Triton .71 forward
+ * and half backward (arXiv 2307.08691, section 4.1), here as one. */
+#define FLASH1_FWD 0.6
+#define FLASH1_BACK 0.5
 static double flash_efficiency (const struct setting *x, double seq)
 {
-    double of_type = x->p->flash2 ? x->t->flash2_efficiency : x->t->flash_efficiency;
-    double narrow = x->m->head_dim > 64 ? 1.0 : x->p->flash2 ? 0.85 : 0.68;
+    bool first = x->j->attention == ATTENTION_FLASH1, second = first || x->p->flash2;
+    double of_type = second ? x->t->flash2_efficiency : x->t->flash_efficiency;
+    double narrow = x->m->head_dim > 64 ? 1.0 : second ? 0.85 : 0.68;
 
-    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow *
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * (first ? FLASH1_FWD : 1.0) *
            (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + TOPOLOGY_FLASH_HALF_SEQ);
+}
+
+/* Backward's rate over forward's. */
+static double flash_back (const struct setting *x)
+{
+    return FLASH_BACK *
+           (x->j->attention == ATTENTION_FLASH1 ? FLASH1_BACK / FLASH1_FWD : 1.0);
 }
 
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose
@@ -32,8 +44,7 @@ double flash_rate (const struct setting *x, double part, double seq)
 {
     double rate = x->plain.matrix_rate / x->p->time.gemm;
 
-    /* FlashAttention 1 has no constant of its GPU type. */
-    if (x->p->compute_of_type && x->j->attention != ATTENTION_FLASH1)
+    if (x->p->compute_of_type)
         rate = x->plain.element_bytes > 2.0
                    ? wide_rate (x->t)
                    : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x, seq);
@@ -77,16 +88,18 @@ void attention_time (const struct setting *x, double *fwd, double *back)
 {
     const struct workload_model *m = x->m;
     const struct workload_profile *p = x->p;
-    bool latent = m->kv_rank > 0, first = x->j->attention == ATTENTION_FLASH1;
+    bool latent = m->kv_rank > 0;
     double a = m->heads / (double) x->c->deg.tp, seq = x->j->seq;
     double qk = latent ? m->nope_dim + m->rope_dim : m->head_dim;
     double v = latent ? m->v_dim : m->head_dim;
     double flop = 2.0 * x->tokens * seq * a * (qk + v);
 
     if (workload_attention_is_flash (x->j->attention)) {
+        bool first = x->j->attention == ATTENTION_FLASH1 && !p->compute_of_type;
+
         *fwd = flash_s (x, 0.5 * flop, first ? p->time.attention1 : p->time.attention);
-        *back = p->compute_of_type && !first
-                    ? 2.5 * *fwd / FLASH_BACK
+        *back = p->compute_of_type
+                    ? 2.5 * *fwd / flash_back (x)
                     : flash_s (x, 2.5 * 0.5 * flop,
                                first ? p->time.attention1 : p->time.attention_back);
         if (p->cp_by_pieces && x->c->deg.cp > 1)

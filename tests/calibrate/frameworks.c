@@ -17,7 +17,7 @@ static void profiles (void **state)
                  {"source=lab", "framework=xtuner (deepspeed)", "deepspeed"},
                  {"source=lab", "framework=something else", "megatron-core"},
                  {"source=lab", "framework=my Megatron-LM", "megatron-core"},
-                 {"source=lab", "framework=LLM-Foundry 0.2", "fsdp"},
+                 {"source=lab", "framework=LLM-Foundry 0.2", "llm-foundry"},
                  {"source=lab", "framework=nemo-automodel", "fsdp"},
                  {"source=lab", "framework=NeMo Megatron Bridge", "megatron-bridge"},
                  {"source=lab", "framework=TORCH_TITAN 0.2", "torchtitan"},

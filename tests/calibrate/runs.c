@@ -250,6 +250,7 @@ static void attention (void **state)
     } known[] = {
         {"attention=flash_attention2 + RMS kernel", "notes=", ATTENTION_FLASH, true},
         {"attention=flash_attentionv1.0.8", "notes=", ATTENTION_FLASH1, true},
+        {"attention=flash/triton", "notes=", ATTENTION_FLASH1, true},
         {"attention=torch", "notes=", ATTENTION_UNFUSED, true},
         {"attention=torch-fused-softmax", "notes=", ATTENTION_FUSED, true},
         {"attention=unfused", "notes=", ATTENTION_UNFUSED, true},

@@ -301,6 +301,26 @@ static void windows (void **state)
     }
 }
 
+/* FlashAttention 1 in composed profiles: so much of FlashAttention 2's rate, forward and backward,
+ * whatever kernel the profile has. */
+static void flash1 (void **state)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    struct costmodel_compute second, first;
+    (void) state;
+
+    s.profile.compute_of_type = s.profile.flash2 = true;
+    second = compute_of (&s);
+    s.job.attention = ATTENTION_FLASH1;
+    for (int k = 0; k < 2; k++) {
+        s.profile.flash2 = k;
+        first = compute_of (&s);
+        CLOSE (first.dense.attention_fwd_s, second.dense.attention_fwd_s / .6, 1e-9);
+        CLOSE (first.dense.attention_back_s, second.dense.attention_back_s / .5, 1e-9);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 /* All compute waits for the slowest GPU of the configuration, counted from eight: in composed
  * profiles alone. */
 static void slowest (void **state)
@@ -710,6 +730,7 @@ int main (void)
         cmocka_unit_test (expert_layers),
         cmocka_unit_test (launches),
         cmocka_unit_test (windows),
+        cmocka_unit_test (flash1),
         cmocka_unit_test (slowest),
         cmocka_unit_test (waits_for_tokens),
         cmocka_unit_test (fused_experts),

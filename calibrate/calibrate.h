@@ -163,8 +163,9 @@ enum status calibrate_cluster (const struct calibrate_run *run,
  *  framework's profile serves. */
 #define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
 
-/** Of the products' rate, what a framework reaches that nobody tuned an estimate to: the median of
- *  fifteen sources, their frameworks and names taken away (docs/accuracy.md). */
+/** Of the products' rate, what a framework reaches that nobody tuned an estimate to, Megatron's by
+ *  any name excepted: the median of fifteen sources, their frameworks and names taken away
+ *  (docs/accuracy.md). */
 #define CALIBRATE_UNKNOWN_GEMM 0.95
 
 /** Make a profile serve a framework that it does not know: its residual is that of unknown

@@ -27,7 +27,6 @@ void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
     p->time.residual = CALIBRATE_UNKNOWN_TIME_RESIDUAL;
-    p->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
     p->flat_step = true; /* as far as a driver can tell */
@@ -203,8 +202,11 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                   : run->framework[0] ? "usual of its framework and GPU type"
                                       : "usual of its GPU type",
                   out);
-    if (!is_core (run))
-        calibrate_profile_unknown (out);
+    if (is_core (run))
+        return;
+    calibrate_profile_unknown (out);
+    if (!on_megatron (run->framework))
+        out->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that

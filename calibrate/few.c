@@ -4,8 +4,8 @@
  * constants.  So the fit is a scale of all times and of every constant what the runs say of it,
  * linear about the start in logarithms: the posterior mean, each deviation being normal about 0
  * with its spread.  Runs of one model have more in common, which no constant is to answer for.  How
- * far the runs scatter about that is not known either: several levels are weighed by how likely they
- * make the runs.  Runs left out one by one then say which part of all this to take, so that the fit
+ * far the runs scatter about that, as Student's t, is not known either: several levels are weighed
+ * by how likely they make the runs.  Runs left out one by one then say which part of all this to take, so that the fit
  * is not worse than its start on what it has not seen.  What no run shows keeps its value. */
 #include "calibrate/calibrate_private.h"
 
@@ -24,10 +24,12 @@
 #define SHOWN_LEAST 0.005
 /* Of how far runs scatter, in logarithms. */
 #define SCATTER_SPREAD 1.5
-/* Runs left out choose how many quarters of the fit are taken, if these miss them by at most so
- * much of the start's error. */
+#define STUDENT 2.0 /* degrees of freedom of that scatter */
+#define REWEIGHS 8
+/* Runs left out choose how many quarters of the fit are taken, if the roots of their errors, by
+ * which one far run does not rule, are at most so much of the start's. */
 #define PARTS 4
-#define TAKEN_MOST 0.85
+#define TAKEN_MOST 0.92
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,
@@ -42,10 +44,12 @@ struct few_fit {
     double alike[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
 };
 
-/* What makes the errors likely at one scatter: weights that give back any deviation as its
- * covariance with the runs.
+/* What makes the errors likely where each run scatters by so much: weights that give back any
+ * deviation as its covariance with the runs.
+ * @param scatter  [n] squares
  * @param[out] weight  [n], 0 for the run left out  @return the logarithm of the likelihood */
-static double solve (const struct few_fit *f, int without, double scatter, double *weight)
+static double solve (const struct few_fit *f, int without, const double *scatter,
+                     double *weight)
 {
     double a[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST + 1], likely = 0.0;
     int n = f->n;
@@ -54,7 +58,7 @@ static double solve (const struct few_fit *f, int without, double scatter, doubl
         for (int k = 0; k < n; k++)
             a[i][k] =
                 i == without || k == without ? 0.0 : f->together[i][k] + f->alike[i][k];
-        a[i][i] += scatter * scatter + f->noise[i];
+        a[i][i] += scatter[i] + f->noise[i];
         a[i][n] = i == without ? 0.0 : f->error[i];
     }
     /* Gauss and Jordan; the matrix is positive definite. */
@@ -74,6 +78,31 @@ static double solve (const struct few_fit *f, int without, double scatter, doubl
     return likely;
 }
 
+/* The same where runs scatter as Student's t, so that one which is far off does not rule: its own
+ * scatter is wider, by what the fit leaves of it.  The likelihood is t's, by the normal law that
+ * touches it there. */
+static double solve_student (const struct few_fit *f, int without, double scatter,
+                             double *weight)
+{
+    double wide[CALIBRATE_FEW_MOST], square[CALIBRATE_FEW_MOST], likely = 0.0;
+
+    for (int round = 0; round < REWEIGHS; round++) {
+        for (int i = 0; i < f->n; i++) {
+            double left = round > 0 ? square[i] * weight[i] / scatter : 1.0;
+
+            wide[i] = (STUDENT + left * left) / (STUDENT + 1.0);
+            square[i] = scatter * scatter * wide[i];
+        }
+        likely = solve (f, without, square, weight);
+    }
+    for (int i = 0; i < f->n; i++)
+        if (i != without)
+            likely += 0.5 * (STUDENT + 1.0 - STUDENT / wide[i] + log (wide[i]) -
+                             (STUDENT + 1.0) *
+                                 log (wide[i] * (STUDENT + 1.0) / STUDENT));
+    return likely;
+}
+
 /* The same over all scatters, each as likely as it makes the runs. */
 static void weigh (const struct few_fit *f, int without, double *weight)
 {
@@ -83,7 +112,7 @@ static void weigh (const struct few_fit *f, int without, double *weight)
     for (size_t k = 0; k < COUNT_OF (scatters); k++) {
         double far = log (scatters[k] / CALIBRATE_ROW_SPREAD) / SCATTER_SPREAD;
 
-        likely[k] = solve (f, without, scatters[k], of[k]) - 0.5 * far * far;
+        likely[k] = solve_student (f, without, scatters[k], of[k]) - 0.5 * far * far;
         most = fmax (most, likely[k]);
     }
     for (int i = 0; i < f->n; i++)
@@ -114,7 +143,7 @@ static double part_to_take (const struct few_fit *f)
     for (int i = 0; i < f->n; i++) {
         weigh (f, i, weight);
         for (int k = 0; k <= PARTS; k++)
-            error[k] += fabs (f->error[i] - k * met (f, weight, i) / PARTS);
+            error[k] += sqrt (fabs (f->error[i] - k * met (f, weight, i) / PARTS));
     }
     for (int k = 1; k <= PARTS; k++)
         if (error[k] < (best > 0 ? 1.0 : TAKEN_MOST) * error[best])

@@ -400,6 +400,31 @@ static void few (void **state)
     }
 }
 
+/* One run of five that is far off, either way, does not rule: the others' scale is found. */
+static void far_off (void **state)
+{
+    static const double far[] = {2.0, 0.5};
+    (void) state;
+
+    for (int k = 0; k < 2; k++) {
+        struct calibrate_runs r = plain_runs ();
+        struct workload_profile p = profile_of ("nemo"), start = p;
+        struct calibrate_fit fit;
+        struct error err = {""};
+        bool use[24] = {false};
+
+        for (int i = 0; i < r.n; i++) {
+            use[i] = i % 5 == 0;
+            r.run[i].iter_time_s = runs_step (&r.run[i], &start) * 1.25 *
+                                   (i == 10 ? far[k] : i % 2 ? 1.02 : 0.98);
+        }
+        ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+        assert_true (error_of (&r, use, false, &p) <
+                     0.4 * error_of (&r, use, false, &start));
+        calibrate_runs_release (&r);
+    }
+}
+
 /* One run is too few to leave one out: nothing moves. */
 static void single (void **state)
 {
@@ -533,8 +558,9 @@ int main (void)
         cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out),
         cmocka_unit_test (planted_times),  cmocka_unit_test (times_not_estimated),
         cmocka_unit_test (held_out_times), cmocka_unit_test (few),
-        cmocka_unit_test (single),         cmocka_unit_test (few_peaks),
-        cmocka_unit_test (repeated),       cmocka_unit_test (unseen)};
+        cmocka_unit_test (far_off),        cmocka_unit_test (single),
+        cmocka_unit_test (few_peaks),      cmocka_unit_test (repeated),
+        cmocka_unit_test (unseen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* What a row leaves out.
  *
  * Most of it is as in its source's framework.  The micro-batch, recomputation and precision move a
- * step's time by half and more, so that where a row states none of a source that no profile knows,
- * each usual reading is kept with its weight: the estimate is the weighted mean of their
- * logarithms.  The weights are how people run such frameworks (docs/runs.md), fitted to nothing. */
+ * step's time by half and more, so that where a row states none each usual reading is kept with its
+ * weight: the estimate is the weighted mean of their logarithms.  The weights are how people run
+ * such frameworks (docs/runs.md), fitted to nothing.  Of a source that a profile names only the
+ * micro-batch is open: the profile says the rest. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
@@ -315,18 +316,22 @@ static void open_sums (struct calibrate_run *run, const struct workload_profile 
 
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p)
 {
+    bool named = calibrate_names_source (p, run->source);
+
     take_defaults (run, p);
-    if (calibrate_names_source (p, run->source))
-        return;
-    open_degrees (run, p);
-    open_zero (run, p);
-    open_sums (run, p);
+    if (!named) {
+        open_degrees (run, p);
+        open_zero (run, p);
+        open_sums (run, p);
+    }
     run->n_ways = 1;
     run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,
                                          run->config.recompute, run->job.precision, 1.0};
-    open_experts (run, p);
-    open_precision (run);
-    open_recompute (run, p);
+    if (!named) {
+        open_experts (run, p);
+        open_precision (run);
+        open_recompute (run, p);
+    }
     open_micro_batch (run, p);
     set_way (run, likeliest (run, p));
     if (run->n_ways == 1)

@@ -67,15 +67,23 @@ static void launches (void **state)
     assert_true (open[0] < 0.01 && open[1] > 0.2 && open[1] < 0.7);
 }
 
-/* A source that a profile names is known: nothing is open. */
+/* Of a source that a profile names its ways are known, but no micro-batch that a row leaves out:
+ * without a pipeline it is the rank's whole batch, most likely. */
 static void named (void **state)
 {
-    struct calibrate_runs r =
-        ONE ("source=AlephAlpha_WANT23", "recompute=", "micro_batch=");
+    struct calibrate_runs known = ONE ("source=AlephAlpha_WANT23", "recompute="),
+                          open = ONE ("source=OneFlow_DLPerf_Megatron", "recompute=full",
+                                      "gpu=V100", "gpu_mem_gb=16", "hidden=1024", "heads=16",
+                                      "ffn=4096", "seq=1024", "pp=1", "micro_batch=");
     (void) state;
 
-    assert_int_equal (r.run[0].n_ways, 0);
-    calibrate_runs_release (&r);
+    assert_int_equal (known.run[0].n_ways, 0);
+    assert_int_equal (open.run[0].n_ways, 2);
+    assert_int_equal (open.run[0].config.micro_batch, 64 / 8);
+    assert_int_equal (open.run[0].way[0].micro_batch, 1);
+    assert_int_equal (open.run[0].way[0].recompute, open.run[0].way[1].recompute);
+    calibrate_runs_release (&known);
+    calibrate_runs_release (&open);
 }
 
 /* What does not fit with the framework's way recomputes all, most likely. */

@@ -220,7 +220,8 @@ static void reprice_stage (struct costmodel_state *s, int stage)
     s->unmeasured += unmeasured - s->stage_end[stage].unmeasured;
     s->stage_end[stage].unmeasured = unmeasured;
     for (int d = 0; d < t->dp; d++)
-        if (!same_times (&s->r.slot[d * t->pp + stage], &s->was.slot[first + d].time))
+        if (s->was.idle ||
+            !same_times (&s->r.slot[d * t->pp + stage], &s->was.slot[first + d].time))
             s->replica_dirty[d] = true;
 }
 
@@ -435,7 +436,9 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     exchanges_touch_all (s);
     find_slot_nodes (s);
     count_touched (s, 1);
+    s->was.idle = true;
     reprice (s);
+    s->was.idle = false;
 }
 
 /* Exchange the GPUs and keep the counts; what is touched is left on the lists. */

@@ -51,19 +51,24 @@ void journal_slot (struct costmodel_state *s, int at)
 {
     struct journal *w = &s->was;
 
+    if (w->idle)
+        return;
     w->slot[w->n_slots].at = at;
     w->slot[w->n_slots++].time = s->r.slot[at];
 }
 
 void journal_alone (struct costmodel_state *s, int at)
 {
-    s->was.alone[s->was.n_alone++] = (struct journal_slot){at, s->x.alone[at]};
+    if (!s->was.idle)
+        s->was.alone[s->was.n_alone++] = (struct journal_slot){at, s->x.alone[at]};
 }
 
 void journal_row (struct costmodel_state *s, int at)
 {
     struct journal *w = &s->was;
 
+    if (w->idle)
+        return;
     w->row[w->n_rows].at = at;
     w->row[w->n_rows++].row = s->x.row[at];
 }
@@ -73,6 +78,8 @@ void journal_sends (struct costmodel_state *s, int k)
     struct journal *w = &s->was;
     int at = sends_at (s, k);
 
+    if (w->idle)
+        return;
     w->sends[w->n_sends].k = k;
     w->sends[w->n_sends].unmeasured = s->sends_unmeasured[k];
     w->sends[w->n_sends].there_s = s->r.send_s[at];
@@ -92,6 +99,8 @@ void journal_replica (struct costmodel_state *s, int d)
 {
     struct journal *w = &s->was;
 
+    if (w->idle)
+        return;
     copy_ends (s, w->end_s, w->n_replicas, s->r.end_s, d);
     w->replica[w->n_replicas++] = d;
 }

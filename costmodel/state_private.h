@@ -41,6 +41,7 @@ struct journal {
     double tied_s;
     int unmeasured;
     struct costmodel_price price;
+    bool idle; /* all is placed anew, which is never taken back: nothing is noted */
 };
 
 /** Numbers of what is to be repriced. */

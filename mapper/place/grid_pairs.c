@@ -10,14 +10,49 @@
 
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
 #define MOST_S 1e6          /* as bad as can still be added up */
+#define BLOCK 32            /* rows and columns that a cache holds */
+
+/* What a flow gets of the ways out of each node and into it, as many as there are of a kind. */
+struct ways {
+    double *out, *in; /* [n] bytes/s; INFINITY: no total is known */
+    int flows;
+};
+
+struct pricing {
+    const struct grid_problem *p;
+    struct ways send, ring, expert;
+};
+
+static void find_ways (const struct grid_problem *p, double flows, double *room,
+                       struct ways *w)
+{
+    *w = (struct ways){room, room + p->n, flows > 1 ? (int) flows : 1};
+    for (int i = 0; i < p->n; i++) {
+        double all = p->cluster->node[p->node[i]].node_bytes_per_s;
+
+        w->out[i] = w->in[i] = all > 0 ? all / w->flows : INFINITY;
+    }
+}
+
+/* topology_share, of nodes i and j of the problem, whose divisions were made once for all pairs. */
+static inline double share_of (const struct grid_problem *p, const struct ways *w, int i,
+                               int j)
+{
+    return p->cluster->has_pair_totals
+               ? topology_share (p->cluster, p->node[i], p->node[j], w->flows, w->flows)
+               : smaller (w->out[i], w->in[j]);
+}
 
 /* The slowest of the links between GPUs of one place on two nodes. */
 static struct topology_link worst_link (const struct topology_cluster *c, int a, int b)
 {
     const struct topology_node *x = &c->node[a], *y = &c->node[b];
-    struct topology_link worst = topology_link (c, x->first_gpu, y->first_gpu);
+    struct topology_link worst;
 
-    for (int k = 1; c->has_gpu_links && k < x->gpus && k < y->gpus; k++) {
+    if (!c->has_gpu_links)
+        return topology_node_link (c, a, b);
+    worst = topology_link (c, x->first_gpu, y->first_gpu);
+    for (int k = 1; k < x->gpus && k < y->gpus; k++) {
         struct topology_link l = topology_link (c, x->first_gpu + k, y->first_gpu + k);
 
         if (l.bytes_per_s < worst.bytes_per_s)
@@ -26,27 +61,22 @@ static struct topology_link worst_link (const struct topology_cluster *c, int a,
     return worst;
 }
 
-/* Seconds of a ring whose slowest link is a -> b. */
-static double ring_s (const struct grid_problem *p, const struct grid_ring *r, int a,
-                      int b, double bytes_per_s)
+/* Seconds of a ring whose slowest link is that from node i to node j. */
+static inline double ring_s (const struct pricing *x, const struct grid_ring *r,
+                             const struct ways *w, int i, int j, double bytes_per_s)
 {
-    int groups = (int) r->groups;
-
     return r->bytes > 0
-               ? r->bytes / smaller (r->lanes * bytes_per_s,
-                                     topology_share (p->cluster, a, b, groups, groups))
+               ? r->bytes / smaller (r->lanes * bytes_per_s, share_of (x->p, w, i, j))
                : 0.0;
 }
 
-/* Price a -> b; the boundary's other way is added by the caller. */
-static void price_pair (const struct grid_problem *p, int i, int j, double *send_s,
-                        double *rings_s)
+/* Price i -> j; the boundary's other way is added by the caller. */
+static inline void price_pair (const struct pricing *x, int i, int j, double *send_s,
+                               double *rings_s)
 {
-    const struct topology_cluster *c = p->cluster;
-    int a = p->node[i], b = p->node[j];
-    struct topology_link l = worst_link (c, a, b);
-    int flows = (int) p->flows;
-    double rate = smaller (l.bytes_per_s, topology_share (c, a, b, flows, flows));
+    const struct grid_problem *p = x->p;
+    struct topology_link l = worst_link (p->cluster, p->node[i], p->node[j]);
+    double rate = smaller (l.bytes_per_s, share_of (p, &x->send, i, j));
     double times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
     if (l.bytes_per_s <= 0) { /* no price */
@@ -55,28 +85,46 @@ static void price_pair (const struct grid_problem *p, int i, int j, double *send
     }
     *send_s =
         smaller (MOST_S, times * (p->send_latency * l.latency_s + p->send_bytes / rate));
-    *rings_s = smaller (MOST_S, times * (ring_s (p, &p->ring, a, b, l.bytes_per_s) +
-                                         ring_s (p, &p->expert, a, b, l.bytes_per_s)));
+    *rings_s = smaller (
+        MOST_S, times * (ring_s (x, &p->ring, &x->ring, i, j, l.bytes_per_s) +
+                         ring_s (x, &p->expert, &x->expert, i, j, l.bytes_per_s)));
 }
 
-static void price_pairs (const struct grid_problem *p, struct grid_pairs *x)
+/* Both ways are as long, for a block of the upper and one of the lower half at a time: each row of
+ * the other half is far from the one before. */
+static void add_ways_back (struct grid_pairs *x)
 {
     size_t n = (size_t) x->n;
 
+    for (size_t rows = 0; rows < n; rows += BLOCK)
+        for (size_t columns = 0; columns <= rows; columns += BLOCK)
+            for (size_t i = rows; i < rows + BLOCK && i < n; i++)
+                for (size_t j = columns; j < columns + BLOCK && j < i; j++)
+                    x->sends[i * n + j] = x->sends[j * n + i] =
+                        x->sends[i * n + j] + x->sends[j * n + i];
+}
+
+/* @param[in] room  [6 * n] scratch */
+static void price_pairs (const struct grid_problem *p, double *room, struct grid_pairs *x)
+{
+    size_t n = (size_t) x->n;
+    struct pricing by = {.p = p};
+
+    find_ways (p, p->flows, room, &by.send);
+    find_ways (p, p->ring.groups, room + 2 * n, &by.ring);
+    find_ways (p, p->expert.groups, room + 4 * n, &by.expert);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double send_s = 0.0, rings_s = 0.0;
 
             if (i != j)
-                price_pair (p, (int) i, (int) j, &send_s, &rings_s);
+                price_pair (&by, (int) i, (int) j, &send_s, &rings_s);
             x->sends[i * n + j] = (float) send_s;
             x->ring[i * n + j] = (float) rings_s;
             x->slowest_ring = larger (x->slowest_ring, rings_s);
         }
-    for (size_t i = 0; i < n && p->both_ways; i++)
-        for (size_t j = 0; j < i; j++)
-            x->sends[i * n + j] = x->sends[j * n + i] =
-                x->sends[i * n + j] + x->sends[j * n + i];
+    if (p->both_ways)
+        add_ways_back (x);
 }
 
 static bool is_guess (const struct topology_cluster *c, int a, int b)
@@ -134,15 +182,19 @@ bool grid_pairs_init (const struct grid_problem *p, struct grid_pairs *x)
 {
     size_t n = (size_t) p->n;
     bool guesses = p->cluster->has_estimates;
+    double *room = malloc (6 * n * sizeof *room);
 
     *x = (struct grid_pairs){.n = p->n,
                              .sends = malloc (2 * n * n * sizeof *x->sends),
                              .guess = guesses ? calloc (n * n, sizeof *x->guess) : NULL,
                              .near = calloc (n * NEAR, sizeof *x->near)};
-    if (!x->sends || !x->near || (guesses && !x->guess))
+    if (!room || !x->sends || !x->near || (guesses && !x->guess)) {
+        free (room);
         return false;
+    }
     x->ring = x->sends + n * n;
-    price_pairs (p, x);
+    price_pairs (p, room, x);
+    free (room);
     if (guesses)
         find_guesses (p, x);
     find_near (x);

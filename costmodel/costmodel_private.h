@@ -103,6 +103,14 @@ struct tp_operation {
     bool leaves; /* the group leaves a node */
 };
 
+/** All-to-alls of expert groups beside each other: tokens go to their experts and back, in each
+ *  direction.  A group spans replicas, so that the slowest one holds up its whole stage. */
+struct exchange_row {
+    double once_s; /* the slowest, one way */
+    int unmeasured;
+    bool leaves; /* the row leaves a node */
+};
+
 /** Scratch over nodes and group members. */
 struct scratch {
     int *share;    /* [n_nodes] groups or flows that use a node's way out; all 0 between
@@ -121,6 +129,9 @@ struct scratch {
     struct tp_operation inside;
     const struct topology_links *inside_of;
     int inside_type;
+    /* The same of the last expert group. */
+    struct exchange_row exchange;
+    const struct topology_links *exchange_of;
 };
 /** @return NULL when out of memory */
 struct scratch *scratch_create (int nodes, int world);
@@ -233,14 +244,6 @@ static inline bool has_experts (const struct terms *t, int stage)
 {
     return t->problem.config->deg.ep > 1 && stage_experts (t, stage) > 0;
 }
-
-/** All-to-alls of expert groups beside each other: tokens go to their experts and back, in each
- *  direction.  A group spans replicas, so that the slowest one holds up its whole stage. */
-struct exchange_row {
-    double once_s; /* the slowest, one way */
-    int unmeasured;
-    bool leaves; /* the row leaves a node */
-};
 
 /** Price a row of a stage's expert groups.  Where nodes' ways are shared (t->limited),
  *  t->scratch->share has the groups of the whole stage: share_exchanges, until clear_shares. */

@@ -156,6 +156,12 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
     const struct topology_cluster *c = t->problem.cluster;
     const struct costmodel_what_if *w = t->problem.what_if;
     int a = t->node_of[src], b = t->node_of[dst];
+
+    if (t->problem.all_usual && a != b)
+        return (struct topology_link){
+            smaller (t->problem.usual[a], t->problem.usual[b]),
+            c->inter.latency_s.number, true};
+
     struct topology_link l = a != b && !c->has_gpu_links ? topology_node_link (c, a, b)
                                                          : topology_link (c, src, dst);
     double bytes_per_s = l.bytes_per_s;
@@ -200,9 +206,13 @@ static inline struct topology_link node_link (struct walk *w, int a, int b, int 
                                               int dst)
 {
     const struct terms *t = w->t;
+
+    if (t->problem.usual)
+        return take_link (w, src, dst);
+
     struct topology_link l = topology_node_link (t->problem.cluster, a, b);
 
-    return l.measured && !t->problem.what_if && !t->problem.usual && !t->slow &&
+    return l.measured && !t->problem.what_if && !t->slow &&
                    !(t->log && t->log->all)
                ? l
                : take_link (w, src, dst);

@@ -414,18 +414,38 @@ void share_exchanges (const struct terms *t, int stage)
                     stage_groups (t, stage, GROUP_EXPERT_SYNC).n);
 }
 
-struct exchange_row exchange_price (const struct terms *t, int stage, int row)
+static struct exchange_row price_exchange (const struct terms *t,
+                                           const struct members *ep, int row)
 {
-    struct members ep = stage_groups (t, stage, GROUP_EP);
-    int ranks = ep.n * ep.stride;
-    struct exchange_row out = {.leaves = !inside_node (t, ep.gpu + row * ranks, ranks)};
+    int ranks = ep->n * ep->stride;
+    struct exchange_row out = {.leaves = !inside_node (t, ep->gpu + row * ranks, ranks)};
 
-    for (int j = 0; j < ep.stride; j++) {
-        struct members one = beside (&ep, row * ranks + j);
+    for (int j = 0; j < ep->stride; j++) {
+        struct members one = beside (ep, row * ranks + j);
 
         out.once_s = fmax (out.once_s, alltoall_of (t, &one, &out.unmeasured));
     }
     return out;
+}
+
+struct exchange_row exchange_price (const struct terms *t, int stage, int row)
+{
+    struct scratch *s = t->scratch;
+    struct members ep = stage_groups (t, stage, GROUP_EP);
+    int ranks = ep.n * ep.stride;
+    const int *gpu = ep.gpu + row * ranks;
+    const struct topology_links *intra =
+        t->problem.cluster->node[t->node_of[gpu[0]]].intra;
+
+    /* Inside nodes of one kind of link it is the same on all. */
+    if (!t->plain || t->log || t->slow || t->problem.what_if || !intra ||
+        !inside_node (t, gpu, ranks))
+        return price_exchange (t, &ep, row);
+    if (s->exchange_of != intra) {
+        s->exchange = price_exchange (t, &ep, row);
+        s->exchange_of = intra;
+    }
+    return s->exchange;
 }
 
 struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b)

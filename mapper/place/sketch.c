@@ -124,6 +124,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
     pool_sure_caps (pool, c, x->cap);
     priced = mapper_priced (p, c, x->layers);
     priced.usual = usual ? w->usual : NULL;
+    priced.all_usual = usual && w->all_usual;
     return costmodel_state_create (&priced, NULL, x->n, &x->state, err);
 }
 
@@ -250,6 +251,7 @@ struct layouts {
     int *across; /* [n_nodes] scratch */
     struct sketch *best;
     struct way along; /* the best of those along nodes */
+    double far_s;     /* as sketch_build's */
 };
 
 /* Keep the layout in hand where it is better.  @return its price; no_price: it is not legal */
@@ -279,13 +281,15 @@ static struct costmodel_price try_layout (struct layouts *l)
     struct costmodel_price even, poured, most = l->along.price;
 
     most.smooth_s = INFINITY;
-
+    if (isfinite (l->far_s) && !(most.step_s < l->far_s))
+        most = (struct costmodel_price){0, l->far_s, INFINITY};
     costmodel_state_limit (x->state, most);
     drawn_take_layers (x, l->even);
     costmodel_state_reset (x->state, x->gpu);
     even = keep_better (l);
     memcpy (l->poured, l->even, (size_t) x->c->deg.pp * sizeof (int));
-    if (x->c->deg.pp == 1 || !drawn_pour (x, 0, x->c->deg.pp - 1, 1, l->poured))
+    if (x->c->deg.pp == 1 || !drawn_pour (x, 0, x->c->deg.pp - 1, 1, l->poured) ||
+        memcmp (l->poured, l->even, (size_t) x->c->deg.pp * sizeof (int)) == 0)
         return even;
     drawn_take_layers (x, l->poured);
     costmodel_state_exchange (x->state, NULL, NULL, 0);
@@ -388,6 +392,11 @@ static void try_line (struct layouts *l, const int *order, int quantum, bool all
         if ((k == 1 && pp == 1) || (k > 1 && depths[k] >= pp))
             continue;
         for (int how = 0; how < 2 * turns; how++) {
+            /* Other ways round are not so much better. */
+            if (how > 0 && isfinite (l->best->price.step_s) &&
+                l->best->price.step_s > l->far_s)
+                break;
+
             struct way w = {l->along.order, quantum, depths[k],
                             how & 1,        how & 2, no_price};
 
@@ -510,10 +519,11 @@ static enum status finish (enum status st, struct sketch *out, struct error *err
 
 enum status sketch_build (const struct pool *pool, const struct walks *w,
                           const struct groups *g, const struct workload_config *c,
-                          enum sketch_ways ways, struct sketch *out, struct error *err)
+                          enum sketch_ways ways, double far_s, struct sketch *out,
+                          struct error *err)
 {
     struct drawn x;
-    struct layouts l = {.x = &x, .g = g, .w = w, .best = out};
+    struct layouts l = {.x = &x, .g = g, .w = w, .best = out, .far_s = far_s};
     enum status st = drawn_init (&x, pool, w, c, ways == SKETCH_USUAL, err);
     size_t pp = (size_t) c->deg.pp, n = (size_t) w->n_gpus;
 
@@ -549,7 +559,8 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           struct sketch *out, struct error *err)
 {
     struct drawn x;
-    struct layouts l = {.x = &x, .w = w, .best = out, .along = {.price = no_price}};
+    struct layouts l = {.x = &x, .w = w, .best = out, .along = {.price = no_price},
+                        .far_s = INFINITY};
     enum status st = drawn_init (&x, pool, w, c, false, err);
     int pp = c->deg.pp;
 

@@ -27,6 +27,7 @@ struct walks {
     int n_gpus;    /* of all nodes: n of a sketch */
     int *seq;      /* [WALKS * n_nodes] indices into the pool's nodes */
     double *usual; /* [cluster's n_nodes] as costmodel_problem's */
+    bool all_usual;
 };
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err);
 void walks_release (struct walks *w);
@@ -38,11 +39,13 @@ enum sketch_ways { SKETCH_USUAL, SKETCH_WALKS, SKETCH_ALL };
 
 /** Lay a configuration out and keep the best.
  *
+ *  @param[in]  far_s  of a step that is longer no more need be known; INFINITY
  *  @param[out] out  release it
  *  @return ST_OK, ST_NOMEM, or ST_NOFIT where no way fits in memory or is connected */
 enum status sketch_build (const struct pool *pool, const struct walks *w,
                           const struct groups *g, const struct workload_config *c,
-                          enum sketch_ways ways, struct sketch *out, struct error *err);
+                          enum sketch_ways ways, double far_s, struct sketch *out,
+                          struct error *err);
 
 /** What was placed, as a sketch.
  *  @param[out] out  release it

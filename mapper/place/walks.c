@@ -122,6 +122,21 @@ static void find_usual (const struct pool *pool, double *usual)
     }
 }
 
+/* Was every link between nodes measured, with one latency? */
+static bool all_measured (const struct pool *pool)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    if (c->has_gpu_links || !c->has_inter || c->inter.latency_s.n > 0 ||
+        isnan (c->inter.latency_s.number))
+        return false;
+    for (int i = 0; i < pool->n_nodes; i++)
+        for (int k = 0; k < pool->n_nodes; k++)
+            if (i != k && !topology_node_link (c, pool->node[i], pool->node[k]).measured)
+                return false;
+    return true;
+}
+
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err)
 {
     size_t n = (size_t) pool->n_nodes;
@@ -146,6 +161,7 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
             w->seq[walk * pool->n_nodes + i] = v[i].at;
     }
     find_usual (pool, w->usual);
+    w->all_usual = all_measured (pool);
     free (v);
     return ST_OK;
 }

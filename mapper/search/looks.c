@@ -14,6 +14,7 @@
 #define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */
 #define PROBED BATCH    /* of the lowest */
 #define IN_A_TURN 8     /* configurations of the same degrees */
+#define FAR 1.25        /* times the best sketch: no layout makes up for so much */
 
 /* ---- order ---- */
 
@@ -197,26 +198,47 @@ static struct turn *take_turns (const struct search *x, long most)
     return turn;
 }
 
+/* The probe's sketch of a configuration, if there is one, taken over. */
+static void take_probed (struct search *x, long index, struct sketch *out)
+{
+    for (long i = 0; x->probed && i < x->probed->n; i++) {
+        struct look *k = &x->probed->look[i];
+
+        if (k->index == index && k->sketch.gpu) {
+            *out = k->sketch;
+            k->sketch = (struct sketch){0};
+            return;
+        }
+    }
+}
+
+/* @param[in] best  value of the best sketch so far */
 static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
-                                 const struct entry *e, int n, struct error *err)
+                                 const struct entry *e, int n, double best,
+                                 struct error *err)
 {
     /* One walk does not keep to nodes that measured links join. */
     enum sketch_ways ways = joint || x->pool.n_islands > 1 ? SKETCH_WALKS : SKETCH_USUAL;
     struct sketch sketch[BATCH] = {{0}};
-    enum status st[BATCH];
+    enum status st[BATCH] = {ST_OK};
     struct error why;
 
     for (int i = 0; i < n; i++)
         TRY (search_need_groups (x, x->config[e[i].index].deg.tp, err));
+    for (int i = 0; i < n && !joint; i++)
+        take_probed (x, e[i].index, &sketch[i]);
 #pragma omp parallel for if (n > 1) schedule(dynamic, 1) \
     num_threads(x->threads) private(why)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[e[i].index];
+        double far_s = joint ? INFINITY : FAR * best / search_weight (x, c);
 
-        st[i] = deadline_passed (&x->deadline)
-                    ? ST_NOFIT
-                    : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                    ways, &sketch[i], &why);
+        if (!sketch[i].gpu)
+            st[i] = deadline_passed (&x->deadline)
+                        ? ST_NOFIT
+                        : sketch_build (&x->pool, &l->walks,
+                                        search_groups (x, c->deg.tp), c, ways, far_s,
+                                        &sketch[i], &why);
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||
@@ -255,7 +277,7 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
             deadline_passed (&x->deadline)
                 ? ST_NOFIT
                 : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
-                                SKETCH_ALL, &other, &why);
+                                SKETCH_ALL, INFINITY, &other, &why);
 
         failed = failed || st == ST_NOMEM;
         if (st != ST_OK)
@@ -291,7 +313,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
         if (n == BATCH || ((last || i + 1 == x->heap_n) && n > 0)) {
             long from = l->n;
 
-            st = sketch_batch (x, l, joint, batch, n, err);
+            st = sketch_batch (x, l, joint, batch, n, best, err);
             best = least_value (x, l, best, from);
             n = 0;
         }
@@ -311,15 +333,26 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
 
 enum status looks_probe (struct search *x, struct entry *e, struct error *err)
 {
-    struct looks l;
-    enum status st;
+    const struct looks *l;
 
-    st = looks_take (x, false, PROBED, &l, err);
+    looks_forget_probe (x);
+    x->probed = calloc (1, sizeof *x->probed);
+    if (!x->probed)
+        return err_nomem (err);
+    TRY (looks_take (x, false, PROBED, x->probed, err));
+    l = x->probed;
     e->index = -1;
-    if (st == ST_OK && l.n > 0)
-        *e = (struct entry){l.look[0].bound, l.look[0].index, BOUND_RUNS};
-    looks_release (&l);
-    return st;
+    if (l->n > 0)
+        *e = (struct entry){l->look[0].bound, l->look[0].index, BOUND_RUNS};
+    return ST_OK;
+}
+
+void looks_forget_probe (struct search *x)
+{
+    if (x->probed)
+        looks_release (x->probed);
+    free (x->probed);
+    x->probed = NULL;
 }
 
 void looks_release (struct looks *l)

@@ -355,6 +355,7 @@ static void release (struct search *x)
         placed_release (&x->placed[i].plan);
     for (int i = 0; i < x->groups_n; i++)
         groups_release (&x->groups[i]);
+    looks_forget_probe (x);
     free (x->groups);
     free (x->placed);
     free (x->placed_at);

@@ -22,6 +22,8 @@ typedef enum status search_nodes_fn (const struct mapper_problem *p,
                                      struct mapper_result *r, struct mapper_info *info,
                                      struct error *err);
 
+struct looks;
+
 /* A configuration that was placed. */
 struct kept {
     struct placed plan;
@@ -55,6 +57,7 @@ struct search {
     double waiting_bound_s; /* the least of theirs; INFINITY */
     bool by_kinds;          /* before sketches: is BOUND_KINDS as close as bounds get? */
     int needed;             /* such links of those in the heap, at least */
+    struct looks *probed;   /* what the probe sketched; NULL */
     struct groups *groups;  /* [max tp + 1] by tp, made when first needed */
     int groups_n;
     struct kept *placed; /* [n_placed] */
@@ -181,9 +184,11 @@ double search_cut (const struct search *x);
 bool looks_apply (const struct search *x);
 
 /** Sketch the lowest of the heap, which is sorted then.
+ *  They need not be sketched again.
  *  @param[out] e  the best of them, to be placed; its index is -1 where none can be
  *  @return ST_OK or ST_NOMEM */
 enum status looks_probe (struct search *x, struct entry *e, struct error *err);
+void looks_forget_probe (struct search *x);
 
 /** Sketch what the heap holds, and keep the best.
  *  @param[in] joint  the pool is odd or small: sketches are annealed, and good as they are;

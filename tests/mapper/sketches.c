@@ -220,7 +220,7 @@ static void sketch (const struct mapper_problem *p, const struct workload_config
     ok (pool_init (&pool, p, &err), &err);
     ok (groups_init (&groups, &pool, c, &err), &err);
     ok (walks_init (&walks, &pool, &err), &err);
-    ok (sketch_build (&pool, &walks, &groups, c, ways, out, &err), &err);
+    ok (sketch_build (&pool, &walks, &groups, c, ways, INFINITY, out, &err), &err);
     walks_release (&walks);
     groups_release (&groups);
     pool_release (&pool);

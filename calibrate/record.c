@@ -1,7 +1,9 @@
 /* The accuracy on record: calibrate/record.json, as `make record` writes it, built in as text. */
 #include "calibrate/calibrate_private.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -72,35 +74,40 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu)
  * generation with few runs (joint.c). */
 #define SPREAD_TYPE 0.12
 
-/* Letters of a type's name before its memory ("a100-sxm4" of a100-sxm4-80g). */
-static size_t without_memory (const char *name)
+/* Letters of a type's name of n letters before its memory ("a100-sxm4" of a100-sxm4-80g). */
+static size_t without_memory (const char *name, size_t n)
 {
-    const char *end = strrchr (name, '-');
+    size_t end = n > 0 && name[n - 1] == 'g' ? n - 1 : 0;
 
-    return end && strspn (end + 1, "0123456789") > 0 && end[strlen (end) - 1] == 'g'
-               ? (size_t) (end - name)
-               : strlen (name);
+    while (end > 0 && isdigit ((unsigned char) name[end - 1]))
+        end--;
+    return end > 1 && end < n - 1 && name[end - 1] == '-' ? end - 1 : n;
+}
+
+/* Is there a record with steps on this type, or on the same GPU with other memory?  `make record`
+ * writes one record a line: every estimate asks, and to parse them all takes longer than the rest of
+ * it. */
+static bool has_steps (const char *gpu)
+{
+    static const char before_gpu[] = "\"gpu\": \"", before_steps[] = "\"steps\": ";
+    const char *at = calibrate_shipped_record->text, *steps;
+    size_t letters = without_memory (gpu, strlen (gpu));
+
+    while ((at = strstr (at, before_gpu))) {
+        at += strlen (before_gpu);
+        steps = strstr (at, before_steps);
+        if (without_memory (at, strcspn (at, "\"")) == letters &&
+            strncmp (at, gpu, letters) == 0 && steps &&
+            atoi (steps + strlen (before_steps)) > 0)
+            return true;
+    }
+    return false;
 }
 
 double calibrate_type_spread (const struct topology_gpu_type *t)
 {
-    const struct text_shipped *s = calibrate_shipped_record;
-    const char *name = t->like ? t->like->name : t->name;
-    size_t letters = without_memory (name), k;
-    bool seen = t->measured != NULL;
-    json_t *doc = NULL, *one;
-
-    if (!seen && json_parse (s->name, s->text, strlen (s->text), &doc, NULL) == ST_OK)
-        json_array_foreach (json_object_get (doc, "records"), k, one)
-        {
-            const char *gpu = json_member_text (one, "gpu");
-
-            seen = seen ||
-                   (json_integer_value (json_object_get (one, "steps")) > 0 &&
-                    without_memory (gpu) == letters && strncmp (gpu, name, letters) == 0);
-        }
-    json_decref (doc);
-    return seen ? 0.0 : SPREAD_TYPE;
+    return t->measured || has_steps (t->like ? t->like->name : t->name) ? 0.0
+                                                                        : SPREAD_TYPE;
 }
 
 void calibrate_step_types_add (struct calibrate_step_types *t,

@@ -220,8 +220,11 @@ static const struct workload_model *preset_of (const char *family, double size_b
 
     for (int exactly = 1; exactly >= 0; exactly--)
         for (int i = 0; i < n; i++) {
-            struct spelled own = read_name (all[i].name);
+            struct spelled own;
 
+            if (tolower ((unsigned char) all[i].name[0]) != family[0])
+                continue; /* a preset's name begins with its family */
+            own = read_name (all[i].name);
             if (strcmp (own.family, family) != 0)
                 continue;
             if (size_is (size_b, own.size_b, &all[i], exactly))

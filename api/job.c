@@ -291,9 +291,9 @@ void api_memory (const struct mapper_problem *p, const struct memest_stage *s, i
         .stage = stage,
         .peak_bytes = s->peak_bytes,
         .gpu_bytes = gpu_bytes,
-        .limit_bytes = mapper_memory_limit (p, gpu_bytes),
+        .limit_bytes = mapper_stage_limit (p, s, gpu_bytes),
         .oom_probability =
-            memest_chance (p->memory_model, p->profile, s->peak_bytes, gpu_bytes),
+            memest_chance (p->memory_model, p->profile, memest_load_of (s), gpu_bytes),
         .weights_bytes = s->weights_bytes,
         .gradients_bytes = s->gradients_bytes,
         .optimizer_bytes = s->optimizer_bytes,

@@ -35,6 +35,28 @@ double stats_quantile (const double *v, int n, double q)
     return k + 1 < n ? v[k] + (at - k) * (v[k + 1] - v[k]) : v[n - 1];
 }
 
+double stats_normal_above (double z)
+{
+    return 0.5 * erfc (z / sqrt (2.0));
+}
+
+/* Abramowitz and Stegun, 26.2.23, and Newton's steps on the logarithm of the tail, which is nearly
+ * a parabola. */
+double stats_normal_quantile (double p)
+{
+    double tail = fmin (p, 1.0 - p), t = sqrt (-2.0 * log (tail));
+    double z = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+                       (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+
+    for (int i = 0; i < 4; i++) {
+        double above = stats_normal_above (z),
+               density = exp (-0.5 * z * z) / sqrt (2.0 * acos (-1.0));
+
+        z += log (above / tail) * above / density;
+    }
+    return p <= 0.5 ? z : -z;
+}
+
 struct stats_spread stats_spread_of (double *v, int n)
 {
     struct stats_spread s = {.n = n,

@@ -12,6 +12,12 @@ double stats_median (double *v, int n);
  *  is 0. */
 double stats_quantile (const double *v, int n, double q);
 
+/** Of a standard normal distribution, the chance of more than z. */
+double stats_normal_above (double z);
+
+/** The z that is exceeded with chance p, 0 < p < 1. */
+double stats_normal_quantile (double p);
+
 /** How the samples of one quantity lie. */
 struct stats_spread {
     int n;

@@ -276,13 +276,15 @@ static void unknown_frameworks (const char *dir)
         double shipped;
         char data[160];
 
-        generic.memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
+        generic.memory.residual = generic.memory.states_residual =
+            CALIBRATE_UNKNOWN_RESIDUAL;
         if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
             die (&err);
         e = peaks_of (&r[i], p, NULL, false);
         shipped = calibrate_memory_coverage (&r[i], p, NULL);
         /* The residual of the others. */
-        generic.memory.residual = n > 1 ? sqrt ((all - square[i]) / (n - 1)) : NAN;
+        generic.memory.residual = generic.memory.states_residual =
+            n > 1 ? sqrt ((all - square[i]) / (n - 1)) : NAN;
         if (calibrate_profiles (&r[i], &generic, p, &err) != ST_OK)
             die (&err);
         snprintf (data, sizeof data, "%s, framework unknown, %d peaks",

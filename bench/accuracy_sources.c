@@ -188,7 +188,7 @@ static void score_memory (const struct file *f, double *figure)
         if (!ran (run))
             continue;
         n++;
-        risky += memest_oom_probability (&f->p[i], need, run->gpu_bytes) > MAPPER_RISK;
+        risky += calibrate_chance (run, &f->p[i]) > MAPPER_RISK;
         refused += need > run->gpu_bytes;
     }
     figure[RAN] = n;

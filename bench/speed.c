@@ -79,7 +79,7 @@ static void bench_memory (struct table *t)
     struct job j = job_of ("1x1 h100-sxm5-80g", "llama-2-70b", 4096, 1024);
     struct workload_config c = {
         .deg = {8, 4, 4, 1, 1, 8, 1}, .micro_batch = 1, .zero = 1};
-    struct memest_problem p = {&j.model, &j.job, &c, &j.profile, MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&j.model, &j.job, &c, &j.profile, MEMEST_LINKWISE, 0, 0};
     struct memest_stage s;
     double rate[RUNS], sum = 0;
     const int n = 1000000;

@@ -159,6 +159,11 @@ enum status calibrate_cluster (const struct calibrate_run *run,
  *  out gives .37 to .44 (bench/accuracy.c prints it). */
 #define CALIBRATE_UNKNOWN_RESIDUAL 0.40
 
+/** The same for Megatron-LM before there was fp8, and its forks, under the default profile: the
+ *  root mean square over BLOOM, BigScience's V100 runs and Korthikanti et al. is .24, and three say
+ *  little of a fourth. */
+#define CALIBRATE_FORK_RESIDUAL 0.30
+
 /** The same of step times: the default profile on sources that no profile names and no
  *  framework's profile serves. */
 #define CALIBRATE_UNKNOWN_TIME_RESIDUAL 0.2
@@ -181,9 +186,17 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open);
 
-/** The same of its memory. */
-double calibrate_memory_spread (const struct calibrate_run *run,
+/** The 90 % interval of the run's peak, as a factor either way; wider where its shape is assumed. */
+double calibrate_peak_interval (const struct calibrate_run *run,
                                 const struct workload_profile *p);
+
+/** Standard deviations that the GPU's memory is above what the run needs. */
+double calibrate_deviations (const struct calibrate_run *run,
+                             const struct workload_profile *p);
+
+/** The chance that the run runs out of memory. */
+double calibrate_chance (const struct calibrate_run *run,
+                         const struct workload_profile *p);
 
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */

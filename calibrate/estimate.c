@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part)
 {
     return part == CALIBRATE_TIME
@@ -26,6 +28,7 @@ static const struct topology_gpu_type *slowest_type (const struct calibrate_run 
 void calibrate_profile_unknown (struct workload_profile *p)
 {
     p->memory.residual = CALIBRATE_UNKNOWN_RESIDUAL;
+    p->memory.states_residual = CALIBRATE_UNKNOWN_RESIDUAL;
     p->time.residual = CALIBRATE_UNKNOWN_TIME_RESIDUAL;
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
@@ -205,7 +208,9 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
     if (is_core (run))
         return;
     calibrate_profile_unknown (out);
-    if (!on_megatron (run->framework))
+    if (on_megatron (run->framework))
+        out->memory.residual = out->memory.states_residual = CALIBRATE_FORK_RESIDUAL;
+    else
         out->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
 }
 
@@ -263,10 +268,16 @@ double calibrate_time_spread (const struct calibrate_run *run,
 /* An assumed shape moves memory twice as far as time, which goes with parameters. */
 #define ASSUMED_MEMORY 2.0
 
-double calibrate_memory_spread (const struct calibrate_run *run,
-                                const struct workload_profile *p)
+/* A profile with the spreads of this run's memory. */
+static struct workload_profile spread_of (const struct calibrate_run *run,
+                                          const struct workload_profile *p)
 {
-    return hypot (p->memory.residual, ASSUMED_MEMORY * run->assumed);
+    struct workload_profile own = *p;
+    double assumed = ASSUMED_MEMORY * run->assumed;
+
+    own.memory.residual = hypot (p->memory.residual, assumed);
+    own.memory.states_residual = hypot (p->memory.states_residual, assumed);
+    return own;
 }
 
 /* A parameter's weight, gradient and optimizer state in bytes, where the run says more of them than
@@ -369,7 +380,8 @@ static void stage_of (const struct calibrate_run *run, const struct workload_pro
                       enum memest_model by, int stage, struct memest_stage *s)
 {
     struct workload_profile own = calibrate_profile_as_said (run, p);
-    struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by, 0};
+    struct memest_problem problem = {&run->model, &run->job, &run->config, &own, by,
+                                     0,           0};
     struct workload_stage held =
         run->chunks
             ? workload_stage_of_chunks (&run->model, &run->config, run->chunks, stage)
@@ -399,20 +411,40 @@ static void measured_stages (const struct calibrate_run *run,
     *last = p->measured_rank == MEASURED_FIRST ? 0 : end;
 }
 
-double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum memest_model by)
+/* The fullest of the measured stages, as measured. */
+static struct memest_load measured_load (const struct calibrate_run *run,
+                                         const struct workload_profile *p,
+                                         enum memest_model by)
 {
-    double most = 0.0;
+    struct memest_load most = {0.0, 0.0};
     int first, last;
 
     measured_stages (run, p, &first, &last);
     for (int i = first; i <= last; i++) {
         struct memest_stage s;
+        struct memest_load load;
 
         stage_of (run, p, by, i, &s);
-        most = fmax (most, as_measured (run, p, &s));
+        load = memest_load_of (&s);
+        load.peak_bytes = as_measured (run, p, &s);
+        if (load.peak_bytes > most.peak_bytes)
+            most = load;
     }
     return most;
+}
+
+double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
+                       enum memest_model by)
+{
+    return measured_load (run, p, by).peak_bytes;
+}
+
+double calibrate_peak_interval (const struct calibrate_run *run,
+                                const struct workload_profile *p)
+{
+    struct workload_profile own = spread_of (run, p);
+
+    return memest_interval (&own, measured_load (run, p, MEMEST_LINKWISE));
 }
 
 /* Memory of the smallest GPU that a stage's ranks stand on, over the run's smallest. */
@@ -435,25 +467,31 @@ static double room_of (const struct calibrate_run *run, int stage)
 }
 
 /* As calibrate_need, of what the row states. */
-static double need_as_said (const struct calibrate_run *run,
-                            const struct workload_profile *p, enum memest_model by)
+static struct memest_load need_as_said (const struct calibrate_run *run,
+                                        const struct workload_profile *p,
+                                        enum memest_model by)
 {
-    double most = 0.0;
+    struct memest_load most = {0.0, 0.0};
 
     for (int i = 0; i < run->config.deg.pp; i++) {
+        double room = room_of (run, i);
         struct memest_stage s;
+        struct memest_load load;
 
         stage_of (run, p, by, i, &s);
-        most = fmax (most, s.peak_bytes / room_of (run, i));
+        load = memest_load_of (&s);
+        if (load.peak_bytes / room > most.peak_bytes)
+            most = (struct memest_load){load.peak_bytes / room, load.states_bytes / room};
     }
     return most;
 }
 
-double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum memest_model by)
+static struct memest_load load_needed (const struct calibrate_run *run,
+                                       const struct workload_profile *p,
+                                       enum memest_model by)
 {
     struct calibrate_run leanest = *run;
-    double need = need_as_said (run, p, by);
+    struct memest_load need = need_as_said (run, p, by), least;
 
     if (run->recompute_said && (run->config.recompute != RECOMPUTE_SELECTIVE ||
                                 p->selective != SELECTIVE_LAYERS))
@@ -461,7 +499,29 @@ double calibrate_need (const struct calibrate_run *run, const struct workload_pr
     /* It ran, or did not, with whatever recomputation it took. */
     leanest.config.recompute = RECOMPUTE_FULL;
     leanest.config.recompute_layers = 0;
-    return fmin (need, need_as_said (&leanest, p, by));
+    least = need_as_said (&leanest, p, by);
+    return least.peak_bytes < need.peak_bytes ? least : need;
+}
+
+double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
+                       enum memest_model by)
+{
+    return load_needed (run, p, by).peak_bytes;
+}
+
+double calibrate_deviations (const struct calibrate_run *run,
+                             const struct workload_profile *p)
+{
+    struct workload_profile own = spread_of (run, p);
+
+    return memest_deviations (&own, load_needed (run, p, MEMEST_LINKWISE),
+                              run->gpu_bytes);
+}
+
+double calibrate_chance (const struct calibrate_run *run,
+                         const struct workload_profile *p)
+{
+    return stats_normal_above (calibrate_deviations (run, p));
 }
 
 double calibrate_static (const struct calibrate_run *run,

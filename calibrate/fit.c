@@ -49,15 +49,15 @@ static double normal_part (double estimate, double measured, double sigma)
 static double memory_part (const struct calibrate_run *run,
                            const struct workload_profile *p)
 {
-    double sigma = p->memory.residual, z;
+    double z;
 
     if (!isnan (run->peak_bytes))
         return normal_part (calibrate_peak (run, p, MEMEST_LINKWISE), run->peak_bytes,
-                            sigma);
+                            workload_residual (calibrate_peak_interval (run, p)));
     if (run->oom < 0)
         return 0.0;
-    z = log (calibrate_need (run, p, MEMEST_LINKWISE) / run->gpu_bytes) / sigma;
-    return -log_normal_cdf (run->oom ? z : -z);
+    z = calibrate_deviations (run, p);
+    return -log_normal_cdf (run->oom ? -z : z);
 }
 
 static double time_part (const struct calibrate_run *run,

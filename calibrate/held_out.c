@@ -45,8 +45,7 @@ double calibrate_memory_coverage (const struct calibrate_runs *runs,
         if (isnan (run->peak_bytes) || (use && !use[i]))
             continue;
         far = log (run->peak_bytes / calibrate_peak (run, &profile[i], MEMEST_LINKWISE));
-        within += fabs (far) <=
-                  log (workload_interval (calibrate_memory_spread (run, &profile[i])));
+        within += fabs (far) <= log (calibrate_peak_interval (run, &profile[i]));
         n++;
     }
     return n > 0 ? (double) within / n : NAN;
@@ -89,7 +88,7 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
             continue;
         need = calibrate_need (run, &profile[i], by);
         score[n] = need / run->gpu_bytes;
-        chance[n] = memest_oom_probability (&profile[i], need, run->gpu_bytes);
+        chance[n] = calibrate_chance (run, &profile[i]);
         label[n++] = run->oom;
     }
     if (st == ST_OK)

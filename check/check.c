@@ -184,8 +184,13 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
 {
     const struct workload_degrees *d = &p->config.deg;
     int per_stage = p->n_ranks / d->pp, worst = 0;
-    struct memest_problem memory = {&p->model, &p->job,         &p->config,
-                                    profile,   MEMEST_LINKWISE, 0};
+    struct memest_problem memory = {&p->model,
+                                    &p->job,
+                                    &p->config,
+                                    profile,
+                                    MEMEST_LINKWISE,
+                                    0,
+                                    memest_states_less (profile, p->oom_risk)};
     double most = -1, peak = 0, limit = 0;
     /* Of the fullest GPU: what a plan file states. */
     double fullest = -1, fullest_peak = 0, fullest_limit = 0;
@@ -201,7 +206,8 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
             least = fmin (least,
                           topology_gpu_type_of (c, gpu[i * per_stage + k])->memory_bytes);
         gpu_bytes = least;
-        least = memest_limit (profile, least, p->memory_limit_pct, p->oom_risk);
+        least = memest_limit_of (
+            &memory, &s, memest_limit (profile, least, p->memory_limit_pct, p->oom_risk));
         if (s.peak_bytes / gpu_bytes > fullest) {
             fullest = s.peak_bytes / gpu_bytes;
             fullest_peak = s.peak_bytes;
@@ -226,8 +232,8 @@ static enum status check_host (const struct workload_plan *p,
                                const struct workload_profile *profile, const int *gpu,
                                struct check_report *r, struct error *err)
 {
-    struct memest_problem memory = {&p->model, &p->job,         &p->config,
-                                    profile,   MEMEST_LINKWISE, 0.0};
+    struct memest_problem memory = {&p->model,       &p->job, &p->config, profile,
+                                    MEMEST_LINKWISE, 0,       0};
     int per_stage = p->n_ranks / p->config.deg.pp, worst = 0;
     double *bytes = calloc ((size_t) c->n_nodes, sizeof *bytes), most = -1.0, sum = 0.0;
 

@@ -173,8 +173,9 @@ double cli_step_interval (enum costmodel_kind by, const struct workload_profile 
  *  factor is NAN. */
 #define CLI_STEP_TEXT 96
 const char *cli_step_text (double step_s, double factor, char buf[CLI_STEP_TEXT]);
-/** The same of a peak of memory; its chance of running out is of the same spread. */
-double cli_peak_interval (enum memest_model by, const struct workload_profile *p);
+/** The same of a stage's peak of memory; its chance of running out is of the same spread. */
+double cli_peak_interval (enum memest_model by, const struct workload_profile *p,
+                          const struct memest_stage *s);
 /** "; 90 % of runs: 47.2 to 55.3 GiB", or nothing where the factor is NAN. */
 const char *cli_peak_text (double peak_bytes, double factor, char buf[CLI_STEP_TEXT]);
 /** The ends of an interval as keys of a document; null where the factor is NAN. */

@@ -179,9 +179,10 @@ double cli_step_interval (enum costmodel_kind by, const struct workload_profile 
     return workload_interval (calibrate_step_spread (&types, p, m));
 }
 
-double cli_peak_interval (enum memest_model by, const struct workload_profile *p)
+double cli_peak_interval (enum memest_model by, const struct workload_profile *p,
+                          const struct memest_stage *s)
 {
-    return by == MEMEST_LINKWISE ? workload_interval (p->memory.residual) : NAN;
+    return by == MEMEST_LINKWISE ? memest_interval (p, memest_load_of (s)) : NAN;
 }
 
 /* Decimals that make three digits of x. */

@@ -158,7 +158,7 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
 {
     const struct workload_profile plain = x->work.profile, *p = &plain;
     struct costmodel_problem priced;
-    double open = 0, need;
+    double open = 0;
 
     TRY (calibrate_step (x->run, x->work.cluster->c, p, &x->step_s, &open, err));
     /* Parts, changes and plans are of the job as it is. */
@@ -167,9 +167,8 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
     TRY (costmodel_estimate (&priced, x->gpu, true, &x->estimate, err));
     x->step_factor = workload_interval (calibrate_time_spread (x->run, p, open));
     x->peak_bytes = calibrate_peak (x->run, p, MEMEST_LINKWISE);
-    x->peak_factor = cli_peak_interval (MEMEST_LINKWISE, p);
-    need = calibrate_need (x->run, p, MEMEST_LINKWISE);
-    x->chance = memest_chance (MEMEST_LINKWISE, p, need, x->run->gpu_bytes);
+    x->peak_factor = calibrate_peak_interval (x->run, p);
+    x->chance = calibrate_chance (x->run, p);
     costmodel_note_types (x->work.cluster->c, x->work.plan.job.precision, notes);
     if (x->run->n_ways > 0)
         notes_add (

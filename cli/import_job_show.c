@@ -25,8 +25,9 @@ static double plan_chance (const struct import *x)
     double most = 0;
 
     for (int i = 0; i < r->config.deg.pp; i++)
-        most = fmax (most, memest_chance (MEMEST_LINKWISE, &x->work.profile,
-                                          r->memory[i].peak_bytes, r->gpu_bytes[i]));
+        most =
+            fmax (most, memest_chance (MEMEST_LINKWISE, &x->work.profile,
+                                       memest_load_of (&r->memory[i]), r->gpu_bytes[i]));
     return most;
 }
 

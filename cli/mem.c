@@ -38,14 +38,19 @@ struct estimate {
     const struct topology_gpu_type *gpu;
     struct memest_stage *stage; /* [pp] */
     int worst;
-    double limit_bytes;
+    double limit_bytes; /* if none of it are states */
     double chance;   /* of running out */
     struct text fix; /* the smallest change that makes it fit; "": none, or it fits */
 };
 
+static double limit_of (const struct estimate *e, int stage)
+{
+    return memest_limit_of (&e->problem, &e->stage[stage], e->limit_bytes);
+}
+
 static bool fits (const struct estimate *e)
 {
-    return e->stage[e->worst].peak_bytes <= e->limit_bytes;
+    return e->stage[e->worst].peak_bytes <= limit_of (e, e->worst);
 }
 
 static void print_stages (const struct estimate *e)
@@ -59,7 +64,7 @@ static void print_stages (const struct estimate *e)
         const double kind[] = {
             s->weights_bytes,     s->gradients_bytes, s->optimizer_bytes,
             s->activations_bytes, s->logits_bytes,    s->buffers_bytes,
-            s->overhead_bytes,    s->peak_bytes,      e->limit_bytes};
+            s->overhead_bytes,    s->peak_bytes,      limit_of (e, i)};
 
         table_cell (t, "%d", i);
         table_cell (t, "%d", e->work.plan.layers_per_stage[i]);
@@ -72,7 +77,7 @@ static void print_stages (const struct estimate *e)
 
 static double peak_interval (const struct estimate *e)
 {
-    return cli_peak_interval (e->problem.by, &e->work.profile);
+    return cli_peak_interval (e->problem.by, &e->work.profile, &e->stage[e->worst]);
 }
 
 /* Which kind is too much, by how much, and what would help. */
@@ -83,7 +88,7 @@ static void print_why (const struct estimate *e)
     const char *kind = memest_largest_kind (s, &bytes);
 
     cli_print ("%.2f GiB too much on stage %d; its largest part is %s, %.2f GiB\n",
-               (s->peak_bytes - e->limit_bytes) / UNITS_GIB, e->worst, kind,
+               (s->peak_bytes - limit_of (e, e->worst)) / UNITS_GIB, e->worst, kind,
                bytes / UNITS_GIB);
     if (e->fix.len > 0)
         cli_print ("it would fit with %s\n", text_str (&e->fix));
@@ -116,7 +121,7 @@ static void print_estimate (const struct estimate *e)
         "stage %d peaks at %.2f GiB%s\nthe limit is %.2f GiB: %s; chance of running out "
         "%s\n",
         e->worst, peak / UNITS_GIB, cli_peak_text (peak, peak_interval (e), ends),
-        e->limit_bytes / UNITS_GIB, fits (e) ? "fits" : "does not fit",
+        limit_of (e, e->worst) / UNITS_GIB, fits (e) ? "fits" : "does not fit",
         cli_chance (e->chance, chance));
     if (most_on_host (e) > 0)
         cli_print ("the host holds %.2f GiB for each GPU\n",
@@ -139,9 +144,9 @@ static json_t *estimate_json (const struct estimate *e)
     doc = json_pack ("{s:i, s:f, s:f, s:f, s:f, s:b, s:o, s:i, s:o}", "version", 1,
                      "parameters", workload_model_params (e->problem.model), "peak_bytes",
                      e->stage[e->worst].peak_bytes, "gpu_bytes", e->gpu->memory_bytes,
-                     "limit_bytes", e->limit_bytes, "fits", fits (e), "oom_probability",
-                     json_number_or_null (e->chance), "binding_stage", e->worst,
-                     "per_stage", list);
+                     "limit_bytes", limit_of (e, e->worst), "fits", fits (e),
+                     "oom_probability", json_number_or_null (e->chance), "binding_stage",
+                     e->worst, "per_stage", list);
     cli_interval_json (doc, e->stage[e->worst].peak_bytes, peak_interval (e),
                        "peak_low_bytes", "peak_high_bytes");
     json_object_set_new (
@@ -183,8 +188,9 @@ static enum status estimate (struct estimate *e, struct error *err)
     if (!e->stage)
         return err_nomem (err);
     e->worst = api_stages (&p, &e->work, e->stage);
-    e->chance = memest_chance (p.memory_model, p.profile, e->stage[e->worst].peak_bytes,
-                               e->gpu->memory_bytes);
+    e->chance =
+        memest_chance (p.memory_model, p.profile, memest_load_of (&e->stage[e->worst]),
+                       e->gpu->memory_bytes);
     if (!fits (e))
         memest_smallest_change (&e->problem, plan->layers_per_stage, e->limit_bytes,
                                 &changed, &e->fix);

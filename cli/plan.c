@@ -154,8 +154,7 @@ static enum status answer (const struct planning *x, struct error *err)
         cli_interval_json (json_object_get (doc, "estimate"), x->r.estimate.step_s,
                            plan_step_interval (x), "step_low_s", "step_high_s");
         cli_interval_json (memory, json_member_number (memory, "peak_bytes"),
-                           cli_peak_interval (x->p.memory_model, x->p.profile),
-                           "peak_low_bytes", "peak_high_bytes");
+                           plan_peak_interval (x), "peak_low_bytes", "peak_high_bytes");
         json_object_set_new (
             doc, "parts",
             cli_parts_json (x->p.profile, x->p.cluster->node, x->p.cluster->n_nodes));

@@ -111,6 +111,8 @@ struct planning {
     struct report_whatif what_if;
 };
 
+/** cli_peak_interval of the stage whose memory is nearest to its GPUs'. */
+double plan_peak_interval (const struct planning *x);
 /** cli_step_interval of the plan's step. */
 double plan_step_interval (const struct planning *x);
 

@@ -72,17 +72,26 @@ static int tightest_stage (const struct mapper_result *r)
     return worst;
 }
 
+double plan_peak_interval (const struct planning *x)
+{
+    return cli_peak_interval (x->p.memory_model, x->p.profile,
+                              &x->r.memory[tightest_stage (&x->r)]);
+}
+
 static void print_memory (const struct planning *x)
 {
     const struct mapper_problem *p = &x->p;
     int at = tightest_stage (&x->r);
-    double peak = x->r.memory[at].peak_bytes, gpu_bytes = x->r.gpu_bytes[at];
+    const struct memest_stage *s = &x->r.memory[at];
+    double gpu_bytes = x->r.gpu_bytes[at];
     char words[32];
 
-    cli_print (
-        "memory   %.1f GiB peak, limit %.1f GiB; chance of running out %s\n",
-        peak / UNITS_GIB, mapper_memory_limit (p, gpu_bytes) / UNITS_GIB,
-        cli_chance (memest_chance (p->memory_model, p->profile, peak, gpu_bytes), words));
+    cli_print ("memory   %.1f GiB peak, limit %.1f GiB; chance of running out %s\n",
+               s->peak_bytes / UNITS_GIB,
+               mapper_stage_limit (p, s, gpu_bytes) / UNITS_GIB,
+               cli_chance (memest_chance (p->memory_model, p->profile, memest_load_of (s),
+                                          gpu_bytes),
+                           words));
     if (x->info.safer == MAPPER_SAFER_STOPPED)
         cli_print ("         the search stopped before it looked for a smaller chance\n");
     if (x->info.safer == MAPPER_SAFER_NONE)
@@ -301,8 +310,7 @@ static void print_peak (const struct planning *x)
     char ends[CLI_STEP_TEXT];
 
     cli_print ("peak     of memory: stage %d%s\n", at,
-               cli_peak_text (x->r.memory[at].peak_bytes,
-                              cli_peak_interval (x->p.memory_model, x->p.profile), ends));
+               cli_peak_text (x->r.memory[at].peak_bytes, plan_peak_interval (x), ends));
 }
 
 static void print_granularity (const struct mapper_result *r)

@@ -238,6 +238,26 @@ static json_t *plan_json (const struct linkwise_plan *x, bool own_cluster)
     return doc;
 }
 
+/* Of the stage that takes most of its GPUs' memory. */
+static double peak_factor (const struct mapper_problem *p, const struct linkwise_plan *x,
+                           const int *gpu)
+{
+    struct memest_stage fullest = {0};
+    double most = 0;
+
+    for (int i = 0; i < x->plan.config.deg.pp; i++) {
+        struct memest_stage s;
+        double gpu_bytes = mapper_stage_memory (p, &x->plan.config,
+                                                x->plan.layers_per_stage, gpu, i, &s);
+
+        if (s.peak_bytes / gpu_bytes > most) {
+            most = s.peak_bytes / gpu_bytes;
+            fullest = s;
+        }
+    }
+    return cli_peak_interval (p->memory_model, &x->profile, &fullest);
+}
+
 static enum status add_plan (json_t *page, const struct linkwise_plan *x,
                              struct notes *notes, struct error *err)
 {
@@ -255,9 +275,8 @@ static enum status add_plan (json_t *page, const struct linkwise_plan *x,
             page, "step_factor",
             json_number_or_null (cli_step_interval (COSTMODEL_CRITICAL_PATH, &x->profile,
                                                     p.model, c, gpu, x->plan.n_ranks)));
-        json_object_set_new (
-            page, "peak_factor",
-            json_number_or_null (cli_peak_interval (p.memory_model, &x->profile)));
+        json_object_set_new (page, "peak_factor",
+                             json_number_or_null (peak_factor (&p, x, gpu)));
         json_object_set_new (page, "parts",
                              cli_parts_json (&x->profile, c->node, c->n_nodes));
     }

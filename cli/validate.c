@@ -73,8 +73,7 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
 {
     const struct calibrate_run *run = &v->runs.run[i];
     const struct workload_profile *profile = &v->profile[i];
-    double need = calibrate_need (run, profile, MEMEST_LINKWISE),
-           p = memest_oom_probability (profile, need, run->gpu_bytes),
+    double p = calibrate_chance (run, profile),
            peak = calibrate_peak (run, profile, MEMEST_LINKWISE) / UNITS_GIB,
            step_s = v->steps.step_s[i];
 
@@ -87,7 +86,7 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
         fputs (",,", out);
     }
     if (isfinite (peak)) {
-        double factor = workload_interval (calibrate_memory_spread (run, profile));
+        double factor = calibrate_peak_interval (run, profile);
 
         fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
                  p < 0.5);

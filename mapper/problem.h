@@ -109,7 +109,8 @@ static inline double mapper_step_error (const struct mapper_problem *p)
     return p->step_error > 0.0 ? p->step_error : p->profile->time.residual;
 }
 
-/** The most bytes that a stage may take on a GPU that reports so many. */
+/** The most bytes that a stage may take on a GPU that reports so many, if none are states
+ *  (memest_limit_of). */
 static inline double mapper_memory_limit (const struct mapper_problem *p,
                                           double gpu_bytes)
 {
@@ -137,9 +138,22 @@ struct workload_stage mapper_stage (const struct mapper_problem *p,
 static inline struct memest_problem
 mapper_memory_problem (const struct mapper_problem *p, const struct workload_config *c)
 {
-    return (struct memest_problem){
-        p->model,   p->job,          c,
-        p->profile, p->memory_model, p->cluster ? p->cluster->host_share_bytes : 0.0};
+    return (struct memest_problem){p->model,
+                                   p->job,
+                                   c,
+                                   p->profile,
+                                   p->memory_model,
+                                   p->cluster ? p->cluster->host_share_bytes : 0.0,
+                                   memest_states_less (p->profile, p->oom_risk)};
+}
+
+/** The most that this stage may take on a GPU that reports so many bytes. */
+static inline double mapper_stage_limit (const struct mapper_problem *p,
+                                         const struct memest_stage *s, double gpu_bytes)
+{
+    struct memest_problem memory = mapper_memory_problem (p, NULL);
+
+    return memest_limit_of (&memory, s, mapper_memory_limit (p, gpu_bytes));
 }
 
 /** Memory of a stage of a placement.

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/stats.h"
+
 /* Bytes per parameter of weights, gradients and optimizer state, and of the shard in the
  * optimizer's step alone.
  *
@@ -462,9 +464,8 @@ double memest_states_least (const struct memest_problem *p,
     if (p->by != MEMEST_LINKWISE)
         return 0.0;
     state_of (p, all, &s);
-    return p->profile->memory.fragmentation *
-               (s.weights_bytes + s.gradients_bytes + s.optimizer_bytes) /
-               p->config->deg.pp +
+    return (p->profile->memory.fragmentation - p->states_less) *
+               memest_load_of (&s).states_bytes / p->config->deg.pp +
            fixed_bytes (p);
 }
 
@@ -558,32 +559,71 @@ int memest_max_layers (const struct memest_problem *p, int stage, int layers,
 
 /* ---- risk ---- */
 
-double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
+/* States are never less sure than the rest. */
+static double states_residual (const struct workload_profile *p)
+{
+    return fmin (p->memory.states_residual, p->memory.residual);
+}
+
+double memest_peak_at (const struct workload_profile *p, struct memest_load load,
+                       double z)
+{
+    return load.states_bytes * exp (states_residual (p) * z) +
+           (load.peak_bytes - load.states_bytes) * exp (p->memory.residual * z);
+}
+
+double memest_interval (const struct workload_profile *p, struct memest_load load)
+{
+    return memest_peak_at (p, load, WORKLOAD_INTERVAL) / load.peak_bytes;
+}
+
+double memest_deviations (const struct workload_profile *p, struct memest_load load,
+                          double measured_bytes)
+{
+    double a = states_residual (p), r = p->memory.residual;
+    double off = log (measured_bytes / load.peak_bytes), states = load.states_bytes;
+    double lo = fmin (off / a, off / r), hi = fmax (off / a, off / r);
+
+    if (!(states > 0.0))
+        return off / r;
+    if (!isfinite (lo) || !isfinite (hi))
+        return off;
+    /* Between what either part alone would be off; the peak grows with z. */
+    for (int i = 0; i < 60; i++) {
+        double mid = 0.5 * (lo + hi);
+
+        if (memest_peak_at (p, load, mid) < measured_bytes)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    return 0.5 * (lo + hi);
+}
+
+double memest_oom_probability (const struct workload_profile *p, struct memest_load load,
                                double gpu_bytes)
 {
-    double z = log (peak_bytes / gpu_bytes) / p->memory.residual;
+    return stats_normal_above (memest_deviations (p, load, gpu_bytes));
+}
 
-    return 0.5 * erfc (-z / sqrt (2.0));
+/* Deviations that are exceeded with this chance, a hair more: rounding takes no more risk. */
+static double deviations_of (double risk)
+{
+    return stats_normal_quantile (risk) + 1e-9;
 }
 
 double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
                      double risk)
 {
-    double lo = gpu_bytes * 1e-30, hi = gpu_bytes * 1e30;
+    return risk > 0.0 ? gpu_bytes * exp (-p->memory.residual * deviations_of (risk))
+                      : gpu_bytes * pct / 100.0;
+}
 
-    if (risk <= 0.0)
-        return gpu_bytes * pct / 100.0;
-
-    /* The probability grows with the estimate; bisection in the logarithm. */
-    for (int i = 0; i < 200; i++) {
-        double mid = sqrt (lo * hi);
-
-        if (memest_oom_probability (p, mid, gpu_bytes) <= risk)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return lo;
+double memest_states_less (const struct workload_profile *p, double risk)
+{
+    return risk > 0.0 ? 1.0 - exp ((states_residual (p) - p->memory.residual) *
+                                   deviations_of (risk))
+                      : 0.0;
 }
 
 json_t *memest_stage_to_json (const struct memest_stage *s)

@@ -53,6 +53,18 @@ static inline double memest_usual_limit_pct (enum memest_model m)
     return m == MEMEST_FUJII ? 80 : 95;
 }
 
+/** A peak, and how much of it are weights, gradients and optimizer state: these follow from the
+ *  framework and the number of parameters, and are surer than the rest. */
+struct memest_load {
+    double peak_bytes, states_bytes;
+};
+
+static inline struct memest_load memest_load_of (const struct memest_stage *s)
+{
+    return (struct memest_load){s->peak_bytes, s->weights_bytes + s->gradients_bytes +
+                                                   s->optimizer_bytes};
+}
+
 /** Everything that an estimate is about; all borrowed.  The configuration must have passed
  *  workload_config_check. */
 struct memest_problem {
@@ -62,13 +74,22 @@ struct memest_problem {
     const struct workload_profile *profile;
     enum memest_model by;
     double host_limit_bytes; /* of the host's memory, for one GPU; 0: not known */
+    double states_less;      /* memest_states_less of a limit by risk; else 0 */
 };
+
+/** The peak at which this stage reaches a limit: under a limit by risk states take less of it than
+ *  the rest. */
+static inline double memest_limit_of (const struct memest_problem *p,
+                                      const struct memest_stage *s, double limit_bytes)
+{
+    return limit_bytes + p->states_less * memest_load_of (s).states_bytes;
+}
 
 /** Does a stage fit its GPU and its share of the host? */
 static inline bool memest_fits (const struct memest_problem *p,
                                 const struct memest_stage *s, double limit_bytes)
 {
-    return s->peak_bytes <= limit_bytes &&
+    return s->peak_bytes <= memest_limit_of (p, s, limit_bytes) &&
            (!(p->host_limit_bytes > 0.0) || s->host_bytes <= p->host_limit_bytes);
 }
 
@@ -88,8 +109,8 @@ void memest_stage (const struct memest_problem *p, int stage,
 void memest_stage_least (const struct memest_problem *p, int stage, int layers,
                          struct memest_stage *out);
 
-/** What some stage takes at least, whichever split, schedule, chunks, micro-batch and recomputation:
- *  the mean of the layers' states over the stages.  0 with published formulas.
+/** What some stage takes of a limit at least, whichever split, schedule, chunks, micro-batch and
+ *  recomputation: the mean of the layers' states over the stages.  0 with published formulas.
  *  @param[in] all  workload_all_layers of the model */
 double memest_states_least (const struct memest_problem *p,
                             const struct workload_stage *all);
@@ -100,25 +121,44 @@ double memest_states_least (const struct memest_problem *p,
 int memest_max_layers (const struct memest_problem *p, int stage, int layers,
                        double limit_bytes);
 
-/** Chance that an estimate of peak_bytes runs out of gpu_bytes: the measured peak is
- *  log-normal about the estimate with the profile's residual. */
-double memest_oom_probability (const struct workload_profile *p, double peak_bytes,
+/** The peak that is measured z standard deviations above its estimate.
+ *
+ *      states e^(a z) + (peak - states) e^(r z)
+ *
+ *  with the profile's residual r, and its states_residual a or r, whichever is less: both parts are
+ *  log-normal about their estimates, and err together (docs/memory.md). */
+double memest_peak_at (const struct workload_profile *p, struct memest_load load,
+                       double z);
+
+/** A 90 % interval goes from peak / factor to peak x factor. */
+double memest_interval (const struct workload_profile *p, struct memest_load load);
+
+/** Standard deviations that a measured peak is above its estimate, by memest_peak_at. */
+double memest_deviations (const struct workload_profile *p, struct memest_load load,
+                          double measured_bytes);
+
+/** Chance that the measured peak is over gpu_bytes. */
+double memest_oom_probability (const struct workload_profile *p, struct memest_load load,
                                double gpu_bytes);
 
 /** The same for an estimate by any model: NAN for published ones, since the profile does
  *  not know their errors. */
 static inline double memest_chance (enum memest_model by,
-                                    const struct workload_profile *p, double peak_bytes,
-                                    double gpu_bytes)
+                                    const struct workload_profile *p,
+                                    struct memest_load load, double gpu_bytes)
 {
-    return by == MEMEST_LINKWISE ? memest_oom_probability (p, peak_bytes, gpu_bytes)
-                                 : NAN;
+    return by == MEMEST_LINKWISE ? memest_oom_probability (p, load, gpu_bytes) : NAN;
 }
 
 /** How much of a GPU an estimate may take: pct percent of gpu_bytes, or, with risk > 0,
- *  as much as leaves a chance of at most `risk` (below 1) of running out. */
+ *  as much as leaves a chance of at most `risk` (below 1) of running out, if none of it are
+ *  states. */
 double memest_limit (const struct workload_profile *p, double gpu_bytes, double pct,
                      double risk);
+
+/** What is not counted of states in a limit by risk, as part of them: a stage whose peak is at most
+ *  that limit and this part of its states has a chance of at most `risk`.  0 with risk 0. */
+double memest_states_less (const struct workload_profile *p, double risk);
 
 /** One stage as a JSON object with the contract's keys.  A new reference. */
 json_t *memest_stage_to_json (const struct memest_stage *s);

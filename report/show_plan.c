@@ -78,10 +78,11 @@ static json_t *memory_json (const struct mapper_problem *p,
         json_object_set_new (one, "layers", json_integer (plan->layers_per_stage[i]));
         json_object_set_new (one, "gpu_bytes", json_real (gpu_bytes));
         json_object_set_new (one, "limit_bytes",
-                             json_real (mapper_memory_limit (p, gpu_bytes)));
-        json_object_set_new (one, "oom_probability",
-                             json_number_or_null (memest_chance (
-                                 p->memory_model, p->profile, s.peak_bytes, gpu_bytes)));
+                             json_real (mapper_stage_limit (p, &s, gpu_bytes)));
+        json_object_set_new (
+            one, "oom_probability",
+            json_number_or_null (memest_chance (p->memory_model, p->profile,
+                                                memest_load_of (&s), gpu_bytes)));
         json_array_append_new (list, one);
     }
     return list;

@@ -52,6 +52,7 @@ static const struct workload_constant constants[] = {
     MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),
     MEMORY ("fragmentation", fragmentation, 1, 1, 4, NAN, .02),
     MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
+    MEMORY ("states_residual", states_residual, 1, 0.001, 1, 0.03, 0),
     TIME ("gemm", gemm, 1, 1e-3, 4, 1, .1),
     TIME ("attention", attention, 1, 1e-3, 2, .6, .15),
     TIME ("attention_back", attention_back, 1, 1e-3, 1, .5, .15),

@@ -173,7 +173,9 @@ struct workload_profile {
         double group_bytes;     /* per communicator group in use (TP, PP, DP, CP, EP) */
         double allocated_bytes; /* what the allocator holds beside tensors */
         double fragmentation;   /* of everything but the overheads */
-        double residual;        /* standard deviation of log (measured / estimate) */
+        double residual; /* standard deviation of log (measured / estimate), of what is
+                                   no weight, gradient or optimizer state */
+        double states_residual; /* the same of these, where it is less */
     } memory;
     struct {
         double gemm;      /* of the GPU type's gemm_efficiency */
@@ -304,9 +306,15 @@ bool workload_reduces_once (const struct workload_profile *p,
 int workload_layers_unit (const struct workload_config *c,
                           const struct workload_profile *p);
 
+/** Of a normal distribution 90 % are within so many standard deviations. */
+#define WORKLOAD_INTERVAL 1.645
+
 /** A 90 % interval goes from estimate / factor to estimate x factor, where errors are
  *  log-normal: exp (1.645 residual).  @param residual  of the logarithm, as in a profile */
 double workload_interval (double residual);
+
+/** The residual that has this interval. */
+double workload_residual (double interval);
 
 /** Are the profile's constants of time from runs of such a model on such a GPU type?  Of a fitted
  *  profile that does not say they are, of a composed one they are not. */

@@ -38,7 +38,12 @@ bool workload_is_captured (const struct workload_profile *p,
 
 double workload_interval (double residual)
 {
-    return exp (1.645 * residual);
+    return exp (WORKLOAD_INTERVAL * residual);
+}
+
+double workload_residual (double interval)
+{
+    return log (interval) / WORKLOAD_INTERVAL;
 }
 
 bool workload_is_fitted (const struct workload_profile *p, const struct workload_model *m,

@@ -16,6 +16,7 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
     for (long i = 0; i < n; i++) {
         const struct workload_config *c = &list[i];
         int pp = c->deg.pp, layers = (p->model->layers + pp - 1) / pp;
+        struct memest_problem memory = mapper_memory_problem (p, c);
         struct mapper_miss miss = {.config = *c, .layers = layers};
         double worst = 0;
 
@@ -25,7 +26,6 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
                 miss.gpu_bytes = pool->class[q].type->memory_bytes;
             }
         for (int k = 0; k < pp && (!info->missed || worst < least); k++) {
-            struct memest_problem memory = mapper_memory_problem (p, c);
             struct workload_stage held = workload_stage_guess (p->model, c, k, layers);
             struct memest_stage s;
 
@@ -38,6 +38,7 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
         }
         if (!info->missed || worst < least) {
             least = worst;
+            miss.limit_bytes = memest_limit_of (&memory, &miss.memory, miss.limit_bytes);
             info->miss = miss;
             info->missed = true;
         }
@@ -114,7 +115,9 @@ static void add_change (const struct mapper_problem *p, const struct mapper_miss
     if (layers) {
         workload_layers_split (p->model, p->profile->partition, miss->config.deg.pp,
                                layers);
-        if (memest_smallest_change (&memory, layers, miss->limit_bytes, &changed, &words))
+        if (memest_smallest_change (&memory, layers,
+                                    mapper_memory_limit (p, miss->gpu_bytes), &changed,
+                                    &words))
             text_add (out, "this one would fit with %s%s\n", text_str (&words),
                       is_mixed (p->cluster) ? ", if all GPUs were its largest" : "");
     }

@@ -127,13 +127,13 @@ static json_t *memory_json (const struct mapper_problem *p, const struct mapper_
             r->memory[worst].peak_bytes / r->gpu_bytes[worst])
             worst = i;
     }
-    limit = mapper_memory_limit (p, r->gpu_bytes[worst]);
+    limit = mapper_stage_limit (p, &r->memory[worst], r->gpu_bytes[worst]);
     return json_pack ("{s:f, s:f, s:f, s:o, s:i, s:o}", "peak_bytes",
                       r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
                       "limit_bytes", limit, "oom_probability",
-                      json_number_or_null (memest_chance (p->memory_model, p->profile,
-                                                          r->memory[worst].peak_bytes,
-                                                          r->gpu_bytes[worst])),
+                      json_number_or_null (memest_chance (
+                          p->memory_model, p->profile, memest_load_of (&r->memory[worst]),
+                          r->gpu_bytes[worst])),
                       "binding_stage", worst, "per_stage", stages);
 }
 

@@ -14,8 +14,12 @@
 /* Is a chance of MAPPER_RISK a stricter limit than the problem's, and nobody's wish against it? */
 static bool is_stricter (const struct mapper_problem *p, const struct mapper_settings *s)
 {
+    /* That of a stage with nothing but states, which is the largest. */
+    double largest = memest_limit (p->profile, 1.0, 0.0, MAPPER_RISK) /
+                     (1.0 - memest_states_less (p->profile, MAPPER_RISK));
+
     return p->limit_free && s->tie > 0 && p->memory_model == MEMEST_LINKWISE &&
-           memest_limit (p->profile, 1.0, 0.0, MAPPER_RISK) < p->memory_limit_pct / 100;
+           largest < p->memory_limit_pct / 100;
 }
 
 /* The largest chance of a stage of the result. */
@@ -24,8 +28,9 @@ static double chance_of (const struct mapper_problem *p, const struct mapper_res
     double most = 0.0;
 
     for (int i = 0; i < r->config.deg.pp; i++)
-        most = fmax (most, memest_chance (p->memory_model, p->profile,
-                                          r->memory[i].peak_bytes, r->gpu_bytes[i]));
+        most =
+            fmax (most, memest_chance (p->memory_model, p->profile,
+                                       memest_load_of (&r->memory[i]), r->gpu_bytes[i]));
     return most;
 }
 

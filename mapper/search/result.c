@@ -35,14 +35,14 @@ static enum status describe_memory (const struct mapper_problem *p,
 
         r->gpu_bytes[i] =
             mapper_stage_memory (p, &r->config, r->layers, r->gpu, i, &r->memory[i]);
-        limit = mapper_memory_limit (p, r->gpu_bytes[i]);
+        limit = mapper_stage_limit (p, &r->memory[i], r->gpu_bytes[i]);
         if (r->memory[i].peak_bytes > limit)
             return err_set (
                 err, ST_NOFIT,
                 "stage %d with its %d layers needs %.1f GiB, the limit is %.1f "
                 "GiB on the GPUs it got",
                 i, r->layers[i], r->memory[i].peak_bytes / UNITS_GIB, limit / UNITS_GIB);
-        if (!memest_fits (&memory, &r->memory[i], limit))
+        if (!memest_fits (&memory, &r->memory[i], INFINITY))
             return err_set (err, ST_NOFIT,
                             "stage %d with its %d layers needs %.1f GiB of its host's "
                             "memory a GPU, there are %.1f GiB",

@@ -126,10 +126,26 @@ static void lines (void **state)
     assert_true (l.groups == 0);
 }
 
+/* Quantiles of the normal distribution, also far out. */
+static void normal (void **state)
+{
+    (void) state;
+
+    assert_true (fabs (stats_normal_above (1.959963984540054) - 0.025) < 1e-12);
+    assert_true (fabs (stats_normal_quantile (0.025) - 1.959963984540054) < 1e-12);
+    assert_true (fabs (stats_normal_quantile (0.5)) < 1e-12);
+    for (double p = 1e-300; p < 1; p = p < 1e-3 ? p * 1e3 : p + 0.01) {
+        double z = stats_normal_quantile (p);
+
+        assert_true (fabs (stats_normal_above (z) / p - 1) < 1e-9);
+        assert_true (z < stats_normal_quantile (p / 1.01));
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (medians), cmocka_unit_test (spreads),
+        cmocka_unit_test (normal), cmocka_unit_test (medians), cmocka_unit_test (spreads),
         cmocka_unit_test (intervals), cmocka_unit_test (lines)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

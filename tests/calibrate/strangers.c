@@ -526,8 +526,8 @@ static void shapes (void **state)
             fail_msg ("%s %s: %d layers of %d, %d", t[i].model, t[i].params, m->layers,
                       m->hidden, m->vocab);
         assert_true ((r.run[0].assumed > 0) == t[i].assumed);
-        assert_true (t[i].assumed ==
-                     (calibrate_memory_spread (&r.run[0], &p) > p.memory.residual));
+        assert_true (t[i].assumed == (calibrate_peak_interval (&r.run[0], &p) >
+                                      workload_interval (p.memory.residual)));
         calibrate_runs_release (&r);
         text_free (&text);
     }

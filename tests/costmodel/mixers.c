@@ -36,7 +36,7 @@ static struct bench bench_of (const char *model, int tp)
 /* Bytes per token of a stage with these layers. */
 static double kept (const struct bench *b, const char *letters)
 {
-    struct memest_problem q = {&b->m, &b->j, &b->c, &b->p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&b->m, &b->j, &b->c, &b->p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage held = {.dense = 0}, one;
     struct memest_stage s;
 
@@ -213,7 +213,7 @@ static void attention_gates (void **state)
     (void) state;
 
     for (int gate = 0; gate < 2; gate++) {
-        struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE, 0, 0};
         struct workload_stage held = {.dense = 1};
         struct memest_stage s;
         struct costmodel_compute k;

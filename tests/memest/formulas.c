@@ -9,7 +9,7 @@ static struct memest_stage stage_of (const struct workload_model *m,
                                      int layers)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem problem = {m, j, c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage held = workload_stage_guess (m, c, stage, layers);
     struct memest_stage s;
 
@@ -290,7 +290,7 @@ static void exchanges_beside_compute (void **state)
     m.expert_ffn = 1024;
     for (int pp = 1; pp <= 4; pp += 3) {
         struct workload_config c = config_of (1, pp, 2, 1);
-        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
         struct workload_stage held;
         struct memest_stage s;
         double bare, chunks = pp == 1 ? 1 : 2 * 2 + 4 + 1;
@@ -326,7 +326,7 @@ static void uneven_chunks (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 32};
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     const int layers[] = {5, 4, 4, 4}, even[] = {4, 4, 4, 4};
     struct workload_stage held;
     struct memest_stage s;
@@ -361,7 +361,7 @@ static void uneven_v (void **state)
     struct workload_job j = {.seq = 1024, .global_batch = 32};
     struct workload_config c = config_of (1, 4, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     double layer = layer_of (&m, &j, &c, 3);
     (void) state;
 
@@ -411,7 +411,7 @@ static void unlike_chunks (void **state)
     struct workload_job j = {.seq = 512};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct workload_config c = config_of (1, 4, 1, 1);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct rng r = seeded (3);
     (void) state;
 
@@ -515,7 +515,7 @@ static void norm_kernels (void **state)
             struct workload_job j = {
                 .seq = 2048, .global_batch = 8, .fused_norm = CHOICE_YES};
             struct workload_config c = config_of (1, 1, 1, 1);
-            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+            struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
             struct workload_stage one = {.dense = 1};
             struct memest_stage fused, now;
 
@@ -536,7 +536,7 @@ static void kept_gathers (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (4, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage again, kept;
     (void) state;
@@ -559,7 +559,7 @@ static void repeated_heads (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage grouped, copied;
     (void) state;
@@ -578,7 +578,7 @@ static void chunked_loss (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1, .head = 1};
     struct memest_stage whole, chunked;
     (void) state;

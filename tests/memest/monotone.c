@@ -93,8 +93,8 @@ static struct trial random_trial (struct rng *r)
 
 static struct memest_stage stage_of (const struct trial *t, int stage, int layers)
 {
-    struct memest_problem p = {&t->model,  &t->job,         &t->config,
-                               t->profile, MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,       &t->job, &t->config, t->profile,
+                               MEMEST_LINKWISE, 0,       0};
     struct workload_stage held =
         workload_stage_guess (&t->model, &t->config, stage, layers);
     struct memest_stage s;
@@ -106,8 +106,8 @@ static struct memest_stage stage_of (const struct trial *t, int stage, int layer
 /* The fullest stage of an even split. */
 static double peak_of (const struct trial *t)
 {
-    struct memest_problem p = {&t->model,  &t->job,         &t->config,
-                               t->profile, MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,       &t->job, &t->config, t->profile,
+                               MEMEST_LINKWISE, 0,       0};
     int layers[512];
     double most = 0;
 
@@ -320,8 +320,8 @@ static void exceptions (void **state)
 
 static struct memest_stage least_of (const struct trial *t, int stage, int layers)
 {
-    struct memest_problem p = {&t->model,  &t->job,         &t->config,
-                               t->profile, MEMEST_LINKWISE, 0};
+    struct memest_problem p = {&t->model,       &t->job, &t->config, t->profile,
+                               MEMEST_LINKWISE, 0,       0};
     struct memest_stage s;
 
     memest_stage_least (&p, stage, layers, &s);
@@ -338,8 +338,8 @@ static void least_of_all (void **state)
 
     while (tried < 5000) {
         struct trial t = random_trial (&r);
-        struct memest_problem p = {&t.model,  &t.job,          &t.config,
-                                   t.profile, MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&t.model,        &t.job, &t.config, t.profile,
+                                   MEMEST_LINKWISE, 0,      0};
         int pp = t.config.deg.pp, v = t.config.deg.vpp, layers[16];
         int left = t.model.layers / v;
 
@@ -376,8 +376,8 @@ static void most_layers (void **state)
 
     for (int i = 0; i < 5000; i++) {
         struct trial t = random_trial (&r);
-        struct memest_problem p = {&t.model,  &t.job,          &t.config,
-                                   t.profile, MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&t.model,        &t.job, &t.config, t.profile,
+                                   MEMEST_LINKWISE, 0,      0};
         int stage = rng_below (&r, t.config.deg.pp), most = 0, v, chunks, n, unit;
         double limit;
 
@@ -425,13 +425,14 @@ static void absurd_sizes (void **state)
         .job = {.seq = 1 << 30, .global_batch = 1 << 30, .attention = ATTENTION_UNFUSED},
         .config = config_of (1, 1, 1, 1 << 30),
         .profile = &core};
+    struct memest_load load = {0};
     (void) state;
 
     assert_true (valid (&t));
-    assert_true (isfinite (stage_of (&t, 0, 10000).peak_bytes));
+    load.peak_bytes = stage_of (&t, 0, 10000).peak_bytes;
+    assert_true (isfinite (load.peak_bytes));
     assert_true (isfinite (workload_model_params (&t.model)));
-    assert_true (
-        memest_oom_probability (&core, stage_of (&t, 0, 10000).peak_bytes, 8e10) == 1);
+    assert_true (memest_oom_probability (&core, load, 8e10) == 1);
 }
 
 int main (void)

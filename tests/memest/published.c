@@ -28,7 +28,7 @@ static void korthikanti (void **state)
             .seq = 2048, .global_batch = 512, .attention = ATTENTION_FUSED};
         struct workload_config c = config_of (8, known[i].pp, 1, known[i].micro);
         struct workload_profile p = profile_of ("megatron-core");
-        struct memest_problem q = {&m, &j, &c, &p, MEMEST_KORTHIKANTI, 0};
+        struct memest_problem q = {&m, &j, &c, &p, MEMEST_KORTHIKANTI, 0, 0};
         struct workload_stage held = {.dense = known[i].layers / known[i].pp,
                                       .embedding = true,
                                       .head = known[i].pp == 1};
@@ -60,7 +60,7 @@ static struct memest_stage fujii_stage (const struct workload_model *m,
                                         const struct workload_config *c, int stage)
 {
     struct workload_profile p = profile_of ("megatron-core");
-    struct memest_problem q = {m, j, c, &p, MEMEST_FUJII, 0};
+    struct memest_problem q = {m, j, c, &p, MEMEST_FUJII, 0, 0};
     struct workload_stage held =
         workload_stage_guess (m, c, stage, m->layers / c->deg.pp);
     struct memest_stage e;
@@ -127,7 +127,7 @@ static void korthikanti_by_hand (void **state)
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (4, 1, 1, 2);
     struct workload_profile p = profile_of ("megatron-core");
-    struct memest_problem q = {&m, &j, &c, &p, MEMEST_KORTHIKANTI, 0};
+    struct memest_problem q = {&m, &j, &c, &p, MEMEST_KORTHIKANTI, 0, 0};
     struct workload_stage held = {.dense = 3, .expert = 2};
     double n = 5 * (4096.0 * (2 * 4096 + 2 * 1024) + 3.0 * 4096 * 14336) / 4;
     struct memest_stage e;
@@ -183,7 +183,7 @@ static void wta_crs (void **state)
                                  .lora = known[i].lora,
                                  .wta_crs = known[i].budget};
         struct workload_config c = config_of (1, 1, 1, 100);
-        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0};
+        struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
         struct workload_stage held;
         struct memest_stage e;
 

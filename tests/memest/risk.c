@@ -3,6 +3,11 @@
 
 #include "memest/memest.h"
 
+static double chance (const struct workload_profile *p, double peak, double gpu)
+{
+    return memest_oom_probability (p, (struct memest_load){peak, 0}, gpu);
+}
+
 static void probability (void **state)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
@@ -10,20 +15,53 @@ static void probability (void **state)
     (void) state;
 
     /* An estimate of just the GPU's memory is a coin's toss. */
-    CLOSE (memest_oom_probability (&p, 8e10, 8e10), 0.5, 1e-12);
+    CLOSE (chance (&p, 8e10, 8e10), 0.5, 1e-12);
     /* One residual above it: the normal distribution's .841. */
-    CLOSE (memest_oom_probability (&p, 8e10 * exp (p.memory.residual), 8e10),
-           0.8413447460685429, 1e-12);
-    CLOSE (memest_oom_probability (&p, 8e10 * exp (-2 * p.memory.residual), 8e10),
-           0.022750131948179195, 1e-9);
+    CLOSE (chance (&p, 8e10 * exp (p.memory.residual), 8e10), 0.8413447460685429, 1e-12);
+    CLOSE (chance (&p, 8e10 * exp (-2 * p.memory.residual), 8e10), 0.022750131948179195,
+           1e-9);
     for (double peak = 1e9; peak < 1e12; peak *= 1.01) {
-        double now = memest_oom_probability (&p, peak, 8e10);
+        double now = chance (&p, peak, 8e10);
 
         assert_true (now >= before && now >= 0 && now <= 1);
         before = now;
     }
-    assert_true (memest_oom_probability (&p, 1e300, 1) == 1);
-    assert_true (memest_oom_probability (&p, 1, 1e300) == 0);
+    assert_true (chance (&p, 1e300, 1) == 1);
+    assert_true (chance (&p, 1, 1e300) == 0);
+}
+
+/* Weights, gradients and optimizer state are surer than the rest, and err with it. */
+static void surer_states (void **state)
+{
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT), alike = p;
+    double before = 1, wide = INFINITY;
+    (void) state;
+
+    p.memory.residual = 0.2;
+    p.memory.states_residual = 0.03;
+    for (int tenths = 0; tenths <= 10; tenths++) {
+        struct memest_load load = {7e10, tenths * 7e9};
+        double now = memest_oom_probability (&p, load, 8e10),
+               factor = memest_interval (&p, load);
+
+        assert_true (now < before && factor < wide);
+        before = now;
+        wide = factor;
+        CLOSE (memest_peak_at (&p, load, 0), 7e10, 1e-12);
+        CLOSE (memest_peak_at (&p, load, 2),
+               load.states_bytes * exp (0.06) + (7e10 - load.states_bytes) * exp (0.4),
+               1e-12);
+        for (double z = -4; z <= 4; z += 0.5)
+            assert_true (
+                fabs (memest_deviations (&p, load, memest_peak_at (&p, load, z)) - z) <
+                1e-9);
+    }
+    CLOSE (before, 0.5 * erfc (log (8 / 7.0) / 0.03 / sqrt (2.0)), 1e-9);
+    CLOSE (wide, exp (1.645 * 0.03), 1e-12);
+    /* What is less sure than the rest counts as the rest. */
+    alike.memory.states_residual = 1;
+    CLOSE (memest_oom_probability (&alike, (struct memest_load){7e10, 6e10}, 8e10),
+           chance (&alike, 7e10, 8e10), 1e-9);
 }
 
 /* A limit by risk leaves that risk; wider residuals leave less. */
@@ -38,8 +76,8 @@ static void limits (void **state)
     for (size_t i = 0; i < sizeof risks / sizeof *risks; i++) {
         double limit = memest_limit (&p, 8e10, 95, risks[i]);
 
-        CLOSE (memest_oom_probability (&p, limit, 8e10), risks[i], 1e-6);
-        assert_true (memest_oom_probability (&p, limit, 8e10) <= risks[i]);
+        CLOSE (chance (&p, limit, 8e10), risks[i], 1e-6);
+        assert_true (chance (&p, limit, 8e10) <= risks[i]);
         if (risks[i] < 0.5)
             assert_true (memest_limit (&wide, 8e10, 95, risks[i]) < limit);
         if (i > 0)
@@ -47,8 +85,39 @@ static void limits (void **state)
     }
     /* The widest residual that a profile may have, and next to no risk. */
     wide.memory.residual = 1;
-    CLOSE (memest_oom_probability (&wide, memest_limit (&wide, 8e10, 95, 1e-300), 8e10),
-           1e-300, 1e-6);
+    CLOSE (chance (&wide, memest_limit (&wide, 8e10, 95, 1e-300), 8e10), 1e-300, 1e-6);
+}
+
+/* A stage fits a limit by risk just where its chance is the risk, whatever part of it are states. */
+static void limits_of_stages (void **state)
+{
+    static const double risks[] = {1e-9, 0.01, 0.2, 0.5, 0.9};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct memest_problem q = {.profile = &p};
+    (void) state;
+
+    p.memory.residual = 0.15;
+    assert_true (memest_states_less (&p, 0) == 0);
+    for (size_t i = 0; i < sizeof risks / sizeof *risks; i++)
+        for (int tenths = 0; tenths <= 10; tenths++) {
+            double limit = memest_limit (&p, 8e10, 95, risks[i]), states, rest;
+            struct memest_stage s = {.peak_bytes = 0};
+
+            q.states_less = memest_states_less (&p, risks[i]);
+            rest = (1 - tenths / 10.0) * limit;
+            states = (limit - rest) / (1 - q.states_less);
+            s.weights_bytes = states / 2;
+            s.gradients_bytes = states / 3;
+            s.optimizer_bytes = states / 6;
+            s.activations_bytes = rest;
+            s.peak_bytes = (states + rest) * (1 - 1e-9);
+            CLOSE (memest_oom_probability (&p, memest_load_of (&s), 8e10), risks[i],
+                   1e-5);
+            assert_true (memest_fits (&q, &s, limit));
+            CLOSE (memest_limit_of (&q, &s, limit), states + rest, 1e-9);
+            s.peak_bytes *= 1 + 1e-8;
+            assert_false (memest_fits (&q, &s, limit));
+        }
 }
 
 /* ---- the smallest change ---- */
@@ -149,7 +218,7 @@ static void smallest_change (void **state)
                                    1 << rng_below (&r, 4), 1 << rng_below (&r, 3),
                                    1 << rng_below (&r, 5), 1 << rng_below (&r, 4)),
                                out, cheapest;
-        struct memest_problem p = {&m, &j, &c, &f, MEMEST_LINKWISE, 0};
+        struct memest_problem p = {&m, &j, &c, &f, MEMEST_LINKWISE, 0, 0};
         double limit = 7.6e10 * (0.3 + rng_unit (&r));
         struct text words = {0};
         int layers[512], number = 0;
@@ -242,7 +311,8 @@ static void document (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (probability), cmocka_unit_test (limits),
+        cmocka_unit_test (probability),     cmocka_unit_test (surer_states),
+        cmocka_unit_test (limits),          cmocka_unit_test (limits_of_stages),
         cmocka_unit_test (smallest_change), cmocka_unit_test (largest_kind),
         cmocka_unit_test (document)};
 

@@ -52,7 +52,7 @@ static struct stage stage_with (const char *model, int tp, bool sp)
 
 static struct memest_stage memory_of (const struct stage *s)
 {
-    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0};
+    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0, 0};
     struct memest_stage out;
 
     memest_stage (&q, 0, &s->held, &out);
@@ -430,7 +430,7 @@ static void least_of_stages (void **state)
 
     for (int i = 0; i < 60; i++) {
         struct stage s = stage_with ("mixtral-8x7b", 1, false);
-        struct memest_problem q = {&s.m, &s.j, &s.c, &s.p, MEMEST_LINKWISE, 0};
+        struct memest_problem q = {&s.m, &s.j, &s.c, &s.p, MEMEST_LINKWISE, 0, 0};
         int layers[3] = {1 + i % 5, 1 + i / 5 % 4};
         struct memest_stage least, out;
 

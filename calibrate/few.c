@@ -5,8 +5,9 @@
  * linear about the start in logarithms: the posterior mean, each deviation being normal about 0
  * with its spread.  Runs of one model have more in common, which no constant is to answer for.  How
  * far the runs scatter about that, as Student's t, is not known either: several levels are weighed
- * by how likely they make the runs.  Runs left out one by one then say which part of all this to take, so that the fit
- * is not worse than its start on what it has not seen.  What no run shows keeps its value. */
+ * by how likely they make the runs.  Runs left out one by one then say which part of all this to
+ * take, so that the fit is not worse than its start on what it has not seen.  What no run shows
+ * keeps its value. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>

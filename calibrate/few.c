@@ -30,7 +30,7 @@
 /* Runs left out choose how many quarters of the fit are taken, if the roots of their errors, by
  * which one far run does not rule, are at most so much of the start's. */
 #define PARTS 4
-#define TAKEN_MOST 0.92
+#define TAKEN_MOST 0.9
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,

@@ -223,6 +223,7 @@ static enum status look (struct import *x, struct error *err)
     struct progress progress;
     enum status st;
 
+    x->step_error = p.step_error = api_step_error (&p);
     cli_progress_start (&progress);
     st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained,
                          err);

@@ -24,6 +24,7 @@ struct import {
     int *gpu;                  /* [world] */
     struct costmodel_estimate estimate;
     double step_s, step_factor; /* estimated, and its 90 % interval */
+    double step_error;          /* api_step_error on the job's machines */
     double peak_bytes, peak_factor, chance;
     struct report_explained explained;
     struct report_gain *change; /* the best single one; NULL: none gains */

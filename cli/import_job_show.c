@@ -9,8 +9,8 @@
 /* Is a gain more than what estimates of one job may miss? */
 static const char *how_sure (const struct import *x, double share)
 {
-    return share > x->work.profile.time.residual ? "likely: more than the model's error"
-                                                 : "unsure: within the model's error";
+    return share > x->step_error ? "likely: more than the model's error"
+                                 : "unsure: within the model's error";
 }
 
 static double plan_share (const struct import *x)
@@ -241,8 +241,7 @@ static json_t *gain_json (const struct import *x, json_t *doc, double step_s,
     json_object_set_new (doc, "gain", json_real (share));
     json_object_set_new (doc, "measured_step_s",
                          json_number_or_null (x->run->iter_time_s * (1 - share)));
-    json_object_set_new (doc, "sure",
-                         json_boolean (share > x->work.profile.time.residual));
+    json_object_set_new (doc, "sure", json_boolean (share > x->step_error));
     return doc;
 }
 

@@ -88,7 +88,7 @@ static inline void take (struct setting *s, const struct mapper_result *r)
 static inline void find_peaks (const struct setting *s, double *peak_bytes)
 {
     struct memest_problem memory = {&s->model,   &s->job,         &s->config,
-                                    &s->profile, MEMEST_LINKWISE, 0};
+                                    &s->profile, MEMEST_LINKWISE, 0, 0};
 
     for (int i = 0; i < s->config.deg.pp; i++) {
         struct workload_stage held =

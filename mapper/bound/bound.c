@@ -140,7 +140,7 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
                             const struct slow_slots *slots, int slow, const int *cap,
                             enum bound_level level)
 {
-    bool known = slots && slots->known_s > 0.0;
+    bool known = x->on || (slots && slots->known_s > 0.0);
     double bound = 0.0;
 
     if (times->total_only || !pool_layers_alike (x->b.pool) || known)
@@ -203,7 +203,7 @@ static double run_bound (const struct least_terms *x, const struct slow_slots *o
     struct needed_node node;
 
     slots.on = &node;
-    return bound_needed_node (&x->b, slots.run, &node)
+    return bound_needed_node (x, slots.run, &node)
                ? bound_with_slots (x, &slots, slots.run, caps, cap, level)
                : 0.0;
 }
@@ -241,7 +241,7 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
                             .tp_s = x->tp.least};
     struct slow_slots spans;
 
-    if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (&x->b, 1, &node))
+    if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (x, 1, &node))
         return known;
     if (can_span) {
         slow_slots_init (x, n_classes, true, &spans);
@@ -276,6 +276,41 @@ static double highest_divided (const struct least_terms *x, const int *caps, int
         most = higher_bound (x, &x->times, NULL, 0, caps ? cap : NULL, level);
     }
     return most;
+}
+
+/* The bound of any stage that has a TP group which spans nodes. */
+static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
+                              double known, enum bound_level level)
+{
+    struct slow_slots spans;
+
+    if (x->b.c->deg.tp == 1 || !isfinite (x->tp.across))
+        return INFINITY;
+    slow_slots_init (x, x->b.pool->n_classes, true, &spans);
+    spans.known_s = known;
+    return bound_with_slots (x, &spans, 1, caps, cap, level);
+}
+
+/* The same with the slow slots of every class beside it: wherever these are, some stage
+ * synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.
+ * @return `known`, a bound, or more */
+static double beside_needed (const struct least_terms *any, const int *caps, int *cap,
+                             double known, enum bound_level level)
+{
+    struct least_terms x = *any;
+    struct on_needed on = {.known_s = known, .times = any->times};
+    double least = INFINITY;
+
+    if (any->b.pool->n_classes < 2 || any->times.p == 1 || any->times.p > MOST_TOLD ||
+        !(known > 0.0) || !isfinite (known) || !bound_needed_node (any, 1, &on.node))
+        return known;
+    needed_node_put (any, &on.node, &on.times);
+    x.on = &on;
+    for (; on.stage < any->times.p && least > known; on.stage++)
+        least = fmin (least, highest_divided (&x, caps, cap, level));
+    return least > known ? fmax (known, fmin (least, spanning_bound (any, caps, cap, known,
+                                                                     level)))
+                         : known;
 }
 
 /* The bound where it takes longer than `known` for stages to be on several nodes: either the
@@ -326,19 +361,6 @@ static void few_lanes_bounds (const struct least_terms *x, const int *caps, int 
     from[1] = fmin (from[1], fmax (before, last));
 }
 
-/* The bound of any stage that has a TP group which spans nodes. */
-static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
-                              double known, enum bound_level level)
-{
-    struct slow_slots spans;
-
-    if (x->b.c->deg.tp == 1 || !isfinite (x->tp.across))
-        return INFINITY;
-    slow_slots_init (x, x->b.pool->n_classes, true, &spans);
-    spans.known_s = known;
-    return bound_with_slots (x, &spans, 1, caps, cap, level);
-}
-
 /* The bound by what stages have to themselves (lanes.c): all their nodes, or two neighbours have
  * few lanes, or some TP group spans nodes.  @return `known`, a bound, or more */
 static double alone_bound (const struct least_terms *any, const int *caps, int *cap,
@@ -381,6 +403,8 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     if (!caps || bound >= most)
         return bound;
     bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), most);
+    if (last && bound < most)
+        bound = beside_needed (&x, caps, cap, bound, level);
     if (!last || bound >= most)
         return bound;
     return apart_bound (&x, caps, cap, alone_bound (&x, caps, cap, bound, level), level);

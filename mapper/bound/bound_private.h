@@ -147,6 +147,8 @@ double bound_exchange_s (const struct bounded *b);
 struct expert_way {
     double exchange_s; /* one all-to-all */
     struct line sync;  /* for each parameter */
+    int low, high; /* of a group are on a rank's node, with itself */
+    int unit;      /* GPUs of a node that each of them takes */
 };
 
 /** All of them: what exchanges on one node is synchronised across nodes, and the other way
@@ -159,6 +161,10 @@ struct expert_ways {
 
 /** @param[in] whole  all TP groups of the stage lie inside nodes */
 struct expert_ways bound_expert_ways (const struct bounded *b, bool whole);
+
+/** One all-to-all in such a way of a rank with no better a link to other nodes. */
+double bound_exchange_through_s (const struct bounded *b, const struct expert_way *w,
+                                 double bytes_per_s);
 
 /** Is some way of a below all of b in something? */
 bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b);
@@ -187,6 +193,7 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
+    const struct on_needed *on;  /* a stage of which more is known; or NULL */
     struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;
     struct least_compute all;
@@ -218,7 +225,7 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
 /** Slow slots: those with a GPU of class `from` or slower, or, with `spans`, those whose
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {
-    const struct needed_node *on; /* or NULL */
+    struct needed_node *on; /* or NULL */
     int lanes;          /* on one whose stage's synchronisation has no more; 0: any */
     int run_first, run; /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
@@ -323,16 +330,31 @@ struct needed_node {
     double
         ring_bytes_per_s[SPANS]; /* payload of one synchronisation ring through it, by its
                                        stage's TP groups; INFINITY: none needs to pass */
-    double send_s;               /* a boundary between it and another, there and back */
+    /* The same of experts, by their way on it, of x->whole and x->span */
+    double experts_bytes_per_s[2][EXPERT_WAYS];
+    double one_way_bytes_per_s; /* a link out of it or into it */
+    double send_s;              /* a boundary between it and another, there and back */
+    /* Out of needed_node_put: those of a rank on it, where they are known */
+    struct expert_ways experts[2];
+    bool tells_experts;
 };
 
 /** @param[in] stages  of one replica that have a whole TP group each on it
  *  @return is there one, and worse linked than others? */
-bool bound_needed_node (const struct bounded *b, int stages, struct needed_node *node);
+bool bound_needed_node (const struct least_terms *x, int stages,
+                        struct needed_node *node);
 
 /** Slots on it into the times. */
-void needed_node_put (const struct least_terms *x, const struct needed_node *node,
+void needed_node_put (const struct least_terms *x, struct needed_node *node,
                       struct config_times *times);
+
+/** A stage that has a TP group on it in some replica: its rings pass the node, for all of them. */
+struct on_needed {
+    int stage;
+    double known_s;            /* as in struct slow_slots */
+    struct config_times times; /* on it */
+    struct needed_node node;
+};
 
 /* ---- lanes.c ---- */
 

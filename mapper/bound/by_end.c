@@ -141,9 +141,10 @@ static double fractional_end (const struct pipeline_case *pc)
     for (int k = 0; k < x->p; k++) {
         double fixed = rows_fixed_s (pc, k);
 
-        if (k == 0 && pc->first.experts && x->slow == 0)
+        if (k == 0 && pc->first.experts)
             fixed += x->m * least_first (x) *
-                     (pc->first.experts->more.fwd_s + pc->first.experts->more.back_s);
+                     (pc->first.experts->more[ANY_SLOT].fwd_s +
+                      pc->first.experts->more[ANY_SLOT].back_s);
 
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
@@ -268,15 +269,30 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->unit;
 }
 
+/* The same replica without slow slots, of which a TP group spans nodes. */
+static void calm_init (const struct bound_pipeline *x, struct stage_placing first,
+                       struct bound_pipeline *without, struct pipeline_case *calm)
+{
+    *without = *x;
+    without->slow = without->run = 0;
+    rows_init (calm, without, first, NULL);
+    calm->spans = true;
+}
+
 static double one_bound (const struct bound_pipeline *x, struct stage_placing first,
                          enum bound_level level, int *work)
 {
-    struct pipeline_case pc;
+    struct pipeline_case pc, calm;
+    struct bound_pipeline without;
     double rows_s;
 
     rows_init (&pc, x, first, work);
     if (!work)
         return loose_bound (&pc);
+    if (x->slow > 0 && (x->span[SPAN_ONE] || x->first_span[SPAN_ONE])) {
+        calm_init (x, first, &without, &calm);
+        pc.calm = &calm;
+    }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
     return level >= BOUND_PLAYED && x->v > 1 && rows_s > x->known_s

@@ -42,9 +42,10 @@ struct bound_slot {
 
 /** What a way to place a stage's experts adds: to a layer, and to synchronisation. */
 #define EXPERT_WAYS 8
+enum slot_kind { ANY_SLOT, SLOW_SLOT, ON_NEEDED, SLOT_KINDS };
 struct bound_experts {
-    struct both_ways more;
-    double sync_layer_s, sync_fixed_s;
+    struct both_ways more[SLOT_KINDS];
+    double sync_layer_s[SLOT_KINDS], sync_fixed_s[SLOT_KINDS];
 };
 
 /** A configuration with every time at its best. */
@@ -61,16 +62,21 @@ struct bound_pipeline {
      * the first, and no others; 0: any. */
     int run_first, run;
     struct bound_slot slot[2]; /* any, and a slow one: nowhere less */
+    /* Where has_on is set, stage `on` synchronises as slot on_slot does, or longer, in every
+     * replica: some rank of it is on a badly linked node. */
+    bool has_on;
+    int on;
+    struct bound_slot on_slot;
     bool span[SPANS];          /* which are possible for a stage */
     bool first_span[SPANS];    /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;
     int per_node;
-    /* Ways to place a stage's experts where its TP groups lie inside nodes: beside each
-     * other, not beside what is above.  0: nothing is added. */
-    struct bound_experts experts[EXPERT_WAYS];
-    int n_experts;
+    /* Ways to place a stage's experts where its TP groups lie inside nodes, and where some span
+     * them: beside each other, not beside what is above.  0: nothing is added. */
+    struct bound_experts experts[2][EXPERT_WAYS];
+    int n_experts[2];
     double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
                             the first kind are not slow */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */

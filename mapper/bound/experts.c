@@ -4,9 +4,9 @@
 #include <math.h>
 
 /* One all-to-all of a rank with h - 1 of the others on its node: to these over one kind of
- * link, to the rest over the other.  Where tokens go to a node once, most are saved where
+ * link, to the rest over the other, of `out` bytes/s at best.  Where tokens go to a node once, most are saved where
  * most of the rest are on one. */
-static double exchange_s (const struct bounded *b, int h)
+static double exchange_s (const struct bounded *b, int h, double out)
 {
     const struct pool *pool = b->pool;
     const struct workload_profile *p = pool->problem->profile;
@@ -34,7 +34,7 @@ static double exchange_s (const struct bounded *b, int h)
     if (h < n) {
         if (r.between.bytes_per_s <= 0)
             return INFINITY;
-        far = fmax ((n - h) * to_far / r.between.bytes_per_s,
+        far = fmax ((n - h) * to_far / fmin (r.between.bytes_per_s, out),
                     h * (n - h) * to_far / r.node_bytes_per_s);
         latency = fmax (latency, r.between.latency_s);
     }
@@ -45,30 +45,43 @@ static double exchange_s (const struct bounded *b, int h)
 }
 
 /* Seconds of the quickest exchange with `low` to `high` of a group on one rank's node. */
-static double quickest_s (const struct bounded *b, int low, int high)
+static double quickest_s (const struct bounded *b, int low, int high, double out)
 {
     double least = b->c->deg.ep == 1 ? 0.0 : INFINITY;
 
     for (int h = low; h <= high && b->c->deg.ep > 1; h++)
-        least = fmin (least, exchange_s (b, h));
+        least = fmin (least, exchange_s (b, h, out));
     return least;
 }
 
 double bound_exchange_s (const struct bounded *b)
 {
     int gpus = b->pool->max_node_gpus, ep = b->c->deg.ep;
-    double least = quickest_s (b, 1, ep < gpus ? ep : gpus);
+    double least = quickest_s (b, 1, ep < gpus ? ep : gpus, INFINITY);
 
     return isfinite (least) ? least : 0.0; /* no such placement */
 }
 
+double bound_exchange_through_s (const struct bounded *b, const struct expert_way *w,
+                                 double bytes_per_s)
+{
+    return quickest_s (b, w->low, w->high, bytes_per_s);
+}
+
 /* ---- exchanges against synchronisation ---- */
+
+static void take_range (struct expert_way *a, const struct expert_way *b)
+{
+    a->low = a->low < b->low ? a->low : b->low;
+    a->high = a->high > b->high ? a->high : b->high;
+}
 
 static void take_least (struct expert_way *a, const struct expert_way *b)
 {
     a->exchange_s = fmin (a->exchange_s, b->exchange_s);
     a->sync.each = fmin (a->sync.each, b->sync.each);
     a->sync.fixed = fmin (a->sync.fixed, b->sync.fixed);
+    take_range (a, b);
 }
 
 /* Is a nowhere below b? */
@@ -78,27 +91,31 @@ static bool no_better (const struct expert_way *a, const struct expert_way *b)
            a->sync.fixed >= b->sync.fixed;
 }
 
-/* Is some way nowhere above w? */
-static bool is_covered (const struct expert_ways *ways, const struct expert_way *w)
+/* Some way that is nowhere above w, or -1. */
+static int covering (const struct expert_ways *ways, const struct expert_way *w)
 {
     for (int i = 0; i < ways->n; i++)
         if (no_better (w, &ways->way[i]))
-            return true;
-    return false;
+            return i;
+    return -1;
 }
 
 bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b)
 {
     for (int i = 0; i < a->n; i++)
-        if (!is_covered (b, &a->way[i]))
+        if (covering (b, &a->way[i]) < 0)
             return true;
     return false;
 }
 
 static void add_way (struct expert_ways *out, const struct expert_way *w)
 {
-    if (is_covered (out, w))
+    int by = covering (out, w);
+
+    if (by >= 0) { /* it stands for both then, on any node */
+        take_range (&out->way[by], w);
         return;
+    }
     if (out->n == EXPERT_WAYS)
         take_least (&out->way[out->n - 1], w);
     else
@@ -131,7 +148,10 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
         /* A group is no larger than n: then it fits with fewer of each, too. */
         if (per_node >= n || low < least)
             low = least;
-        w.exchange_s = quickest_s (b, low, h);
+        w.exchange_s = quickest_s (b, low, h, INFINITY);
+        w.low = low;
+        w.high = h;
+        w.unit = unit;
         w.sync = bound_sync (b, &rates, n, 1, per_node, per_node,
                              n > per_node ? low * unit : unit);
         if (isfinite (w.exchange_s) && isfinite (w.sync.fixed))

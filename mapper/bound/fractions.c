@@ -15,10 +15,8 @@ struct stage_times stage_times_of (const struct bound_case *x, int k, int kind)
     if (k == 0) {
         l.fwd_s += s->embed_fwd_s;
         l.back_s += s->embed_back_s;
-        if (x->slow == 0) { /* they may be in another replica */
-            l.layer_fwd_s += times->first_fwd_s;
-            l.layer_back_s += times->first_back_s;
-        }
+        l.layer_fwd_s += times->first_fwd_s;
+        l.layer_back_s += times->first_back_s;
         if (x->spans_here) {
             l.layer_fwd_s += times->span_fwd_s[kind];
             l.layer_back_s += times->span_back_s[kind];

@@ -11,6 +11,10 @@
  *   that ring has members elsewhere too, and must enter and leave node i: over no better a
  *   link than the best out and the best in, in as many lanes as it has members there, within
  *   what the node reaches.
+ * - Let h of a rank's expert group be on node i, itself included.  Its exchanges with the others
+ *   pass node i's links.  The rings of these h, each with experts of its own, share node i's GPUs:
+ *   one of them has no more than an h-th as many members there.  With more members than a node has
+ *   GPUs all of them leave it.
  * - Where the stage before or after it has no rank on node i, the sends between the two leave
  *   or enter it, there and back.
  *
@@ -21,6 +25,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/extremes.h"
 
@@ -31,15 +36,29 @@ struct node_links {
     int gpus;
     double order; /* the worst links first, however many stages are told */
     double ring_bytes_per_s[SPANS], send_bytes_per_s;
+    double experts_bytes_per_s[2][EXPERT_WAYS], one_way_bytes_per_s;
 };
+
+/* What passes a node in each way of the experts of a rank on it, of so many GPUs. */
+static void put_experts_rates (const struct expert_ways *ways, int gpus, double reach,
+                               double total, double *out)
+{
+    for (int i = 0; i < ways->n; i++) {
+        int each = ways->way[i].low * ways->way[i].unit;
+        int held = each > 0 ? gpus / each : 1;
+
+        out[i] =
+            fmin ((held > 1 ? held : 1) * reach, total / (each > 1 ? each : 1));
+    }
+}
 
 /* All rings of the stage have members there, so one of them no more than TP groups fit it
  * beside those of the other stages.  With whole TP groups all have as many and leave, sharing what
  * the node reaches; else some may be there with all members. */
-static struct node_links links_of (const struct bounded *b, int i, int stages)
+static struct node_links links_of (const struct least_terms *x, int i, int stages)
 {
-    const struct pool *pool = b->pool;
-    const struct workload_degrees *d = &b->c->deg;
+    const struct pool *pool = x->b.pool;
+    const struct workload_degrees *d = &x->b.c->deg;
     const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
     double total = n->node_bytes_per_s > 0 ? n->node_bytes_per_s : INFINITY;
     double reach = pool->reach[i];
@@ -47,11 +66,15 @@ static struct node_links links_of (const struct bounded *b, int i, int stages)
     int groups = room > stages ? room - stages + 1 : 1;
     struct node_links l = {.gpus = n->gpus,
                            .order = fmin (room * reach, total / d->tp),
-                           .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp)};
+                           .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp),
+                           .one_way_bytes_per_s = pool->one_way[i]};
 
     l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / d->tp);
     l.ring_bytes_per_s[SPAN_ONE] = fmin (groups * reach, total);
     l.ring_bytes_per_s[SPAN_ALL] = l.ring_bytes_per_s[SPAN_ONE];
+    put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, reach, total,
+                       l.experts_bytes_per_s[0]);
+    put_experts_rates (&x->span, n->gpus, reach, total, l.experts_bytes_per_s[1]);
     return l;
 }
 
@@ -74,15 +97,22 @@ static int best_needed (const struct node_links *l, int n, long idle,
         gpus += l[i].gpus;
         best->gpus = l[i].gpus > best->gpus ? l[i].gpus : best->gpus;
         best->send_bytes_per_s = larger (best->send_bytes_per_s, l[i].send_bytes_per_s);
+        best->one_way_bytes_per_s =
+            larger (best->one_way_bytes_per_s, l[i].one_way_bytes_per_s);
         for (int s = 0; s < SPANS; s++)
             best->ring_bytes_per_s[s] =
                 larger (best->ring_bytes_per_s[s], l[i].ring_bytes_per_s[s]);
+        for (int w = 0; w < 2 * EXPERT_WAYS; w++)
+            best->experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS] =
+                larger (best->experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS],
+                        l[i].experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS]);
     }
     return best->gpus;
 }
 
-bool bound_needed_node (const struct bounded *b, int stages, struct needed_node *node)
+bool bound_needed_node (const struct least_terms *x, int stages, struct needed_node *node)
 {
+    const struct bounded *b = &x->b;
     const struct pool *pool = b->pool;
     const struct workload_degrees *d = &b->c->deg;
     struct node_links *l, best;
@@ -95,7 +125,7 @@ bool bound_needed_node (const struct bounded *b, int stages, struct needed_node 
     if (!l)
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
-        l[i] = links_of (b, i, stages);
+        l[i] = links_of (x, i, stages);
         idle += l[i].gpus;
     }
     qsort (l, (size_t) pool->n_nodes, sizeof *l, by_order);
@@ -108,6 +138,10 @@ bool bound_needed_node (const struct bounded *b, int stages, struct needed_node 
             ((long) workload_dense_shards (b->c) + stages - 1) * d->tp > gpus
                 ? best.ring_bytes_per_s[s]
                 : INFINITY;
+    memcpy (node->experts_bytes_per_s, best.experts_bytes_per_s,
+            sizeof node->experts_bytes_per_s);
+    node->one_way_bytes_per_s = best.one_way_bytes_per_s;
+    node->tells_experts = false;
     node->send_s = 2.0 * bound_flow_s (b, best.send_bytes_per_s, pool->inter_latency_s);
     return best.send_bytes_per_s < TELLS * pool->inter_bytes_per_s;
 }
@@ -117,7 +151,58 @@ static struct line larger_line (struct line a, struct line b)
     return (struct line){fmax (a.each, b.each), fmax (a.fixed, b.fixed)};
 }
 
-void needed_node_put (const struct least_terms *x, const struct needed_node *node,
+/* Do all rings of experts that have a member on it leave it? */
+static bool experts_leave (const struct bounded *b)
+{
+    return workload_expert_shards (b->c) > b->pool->max_node_gpus &&
+           workload_shard_copies (b->c) == 1;
+}
+
+/* The ways of a rank's experts on it. */
+static struct expert_ways ways_on (const struct least_terms *x, const struct expert_ways *any,
+                                   const struct needed_node *node,
+                                   const double *bytes_per_s)
+{
+    const struct bounded *b = &x->b;
+    struct link_rates rates = link_rates_of (b->pool, 0);
+    struct expert_ways out = *any;
+
+    for (int i = 0; i < out.n; i++) {
+        struct expert_way *w = &out.way[i];
+
+        w->exchange_s = larger (
+            w->exchange_s, bound_exchange_through_s (b, w, node->one_way_bytes_per_s));
+        w->sync = larger_line (
+            any->least.sync, bound_sync_through (b, &rates, workload_expert_shards (b->c),
+                                                 b->pool->max_node_gpus, bytes_per_s[i]));
+        if (i == 0)
+            out.least.sync = w->sync;
+        out.least.sync.each = smaller (out.least.sync.each, w->sync.each);
+        out.least.sync.fixed = smaller (out.least.sync.fixed, w->sync.fixed);
+    }
+    return out;
+}
+
+/* What a stage on it takes more for its experts, in the best of their ways. */
+static void put_experts (const struct least_terms *x, struct needed_node *node,
+                         struct config_times *times)
+{
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
+        bool spans = span != SPAN_NONE;
+        const struct expert_ways *ways = spans ? &x->span : &x->whole;
+        struct expert_ways *here = &node->experts[spans];
+        struct line any = least_experts_sync (x, &ways->least), on;
+
+        *here = ways_on (x, ways, node, node->experts_bytes_per_s[spans]);
+        on = least_experts_sync (x, &here->least);
+        times->sync_layer_s[1][span] += on.each - any.each;
+        times->other_layer_s[1][span] += on.each - any.each;
+        times->sync_fixed_s[1][span] += on.fixed - any.fixed;
+    }
+    node->tells_experts = true;
+}
+
+void needed_node_put (const struct least_terms *x, struct needed_node *node,
                       struct config_times *times)
 {
     const struct bounded *b = &x->b;
@@ -138,6 +223,8 @@ void needed_node_put (const struct least_terms *x, const struct needed_node *nod
         config_times_put_sync (x, larger_line (any, slow), larger_line (first, slow), 1,
                                span, times);
     }
+    if (x->whole.n > 0 && experts_leave (b))
+        put_experts (x, node, times);
     if (b->c->deg.pp > 1)
         times->pair_s[0][1] = times->pair_s[1][0] =
             fmax (times->pair_s[0][0], node->send_s);

@@ -37,21 +37,28 @@ static struct stage_tail with_head (struct stage_tail t, const struct config_tim
     return t;
 }
 
-/* The ways to place a stage's experts as by_end.c takes them.  @return how many */
-static int scheduled_experts (const struct least_terms *x, bool tight,
-                              struct bound_experts *out)
+/* The ways to place a stage's experts as by_end.c takes them, where TP groups lie inside nodes or
+ * span them.  @return how many */
+static int scheduled_experts (const struct least_terms *x, const struct slow_slots *slots,
+                              bool spans, struct bound_experts *out)
 {
-    struct line all = least_experts_sync (x, &x->whole.least);
+    const struct expert_ways *any = spans ? &x->span : &x->whole;
+    const struct expert_ways *ways[SLOT_KINDS] = {any, any, any};
 
-    if (!experts_told_apart (x, tight))
-        return 0;
-    for (int i = 0; i < x->whole.n; i++) {
-        struct line sync = least_experts_sync (x, &x->whole.way[i]);
+    if (slots && slots->on && slots->on->tells_experts)
+        ways[SLOW_SLOT] = &slots->on->experts[spans];
+    if (x->on && x->on->node.tells_experts)
+        ways[ON_NEEDED] = &x->on->node.experts[spans];
+    for (int i = 0; i < any->n; i++)
+        for (enum slot_kind kind = ANY_SLOT; kind < SLOT_KINDS; kind++) {
+            struct line all = least_experts_sync (x, &ways[kind]->least);
+            struct line sync = least_experts_sync (x, &ways[kind]->way[i]);
 
-        out[i] = (struct bound_experts){least_exchanges_more (x, &x->whole.way[i]),
-                                        sync.each - all.each, sync.fixed - all.fixed};
-    }
-    return x->whole.n;
+            out[i].more[kind] = least_exchanges_more (x, &ways[kind]->way[i]);
+            out[i].sync_layer_s[kind] = sync.each - all.each;
+            out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
+        }
+    return any->n;
 }
 
 /* A kind of slot as by_end.c takes it. */
@@ -149,6 +156,16 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
 {
     struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
 
-    s.n_experts = scheduled_experts (x, level > BOUND_FRACTIONS, s.experts);
+    if (x->on) {
+        s.has_on = true;
+        s.on = x->on->stage;
+        s.on_slot.first = tail_of (x, &x->on->times, 1, true);
+        s.on_slot.other = tail_of (x, &x->on->times, 1, false);
+        s.on_slot.last = with_head (s.on_slot.other, &x->on->times, 1);
+        s.known_s = x->on->known_s;
+    }
+    for (int spans = 0; spans < 2 && experts_told_apart (x, level > BOUND_FRACTIONS);
+         spans++)
+        s.n_experts[spans] = scheduled_experts (x, slots, spans, s.experts[spans]);
     return bound_by_end (&s, level);
 }

@@ -24,9 +24,9 @@
  *
  * Times are those of the stage's slot, of two kinds (bound.c).  A way through all stages
  * takes at least all layers on any slots, and what those on slow slots take more; its sends
- * cross nodes as often as per_node forces them to.  A TP group that spans nodes
- * and experts that exchange slowly add to the stage's work, but where there are slow slots
- * these may be in another replica, and only the tail counts them.
+ * cross nodes as often as per_node forces them to.  Experts that exchange slowly add to the
+ * stage's work in every replica.  So does a TP group that spans nodes in its own, which may be
+ * another one than that with the slow slots (pipeline_case.calm).
  *
  * Where chunks are uneven, a stage's first chunks hold its mean or more, and the last ones
  * less: a way through first chunks takes at least as much as with even ones, one through last
@@ -191,19 +191,40 @@ static double way_down_s (const struct pipeline_case *pc)
                                                                 : x->any_s);
 }
 
+/* Is stage k on a badly linked node? */
+static bool is_on (const struct bound_pipeline *x, int k)
+{
+    return x->has_on && k == x->on;
+}
+
+/* Stage k's tail as a kind of slot has it. */
+static const struct stage_tail *tail_on (const struct pipeline_case *pc, int k,
+                                         const struct bound_slot *slot)
+{
+    return k == 0 ? &slot->first : k == pc->x->p - 1 ? &slot->last : &slot->other;
+}
+
+static double sync_s (const struct stage_tail *t, enum slot_kind kind, double layers,
+                      struct stage_placing placing)
+{
+    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
+
+    if (placing.experts)
+        sync += placing.experts->sync_fixed_s[kind] +
+                layers * placing.experts->sync_layer_s[kind];
+    return sync;
+}
+
 double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, double layers,
                           struct stage_placing placing, double under_s)
 {
     const struct bound_pipeline *x = pc->x;
-    const struct bound_slot *slot = &x->slot[kind];
-    const struct stage_tail *t = k == 0          ? &slot->first
-                                 : k == x->p - 1 ? &slot->last
-                                                 : &slot->other;
-    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
+    const struct stage_tail *t = tail_on (pc, k, &x->slot[kind]);
+    double sync = sync_s (t, kind, layers, placing);
 
-    if (placing.experts)
-        sync += placing.experts->sync_fixed_s + layers * placing.experts->sync_layer_s;
-
+    if (is_on (x, k))
+        sync = larger (sync, sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers,
+                                     placing));
     return t->fixed_s + layers * t->layer_s +
            larger (x->bare * sync,
                    costmodel_exposed_s (x->profile, sync, x->hides * under_s));
@@ -380,16 +401,16 @@ static void put_rest (const struct pipeline_case *pc, struct held *h)
     }
 }
 
-/* A group whose exchanges are slow, one that spans nodes and the slow slots may be in
- * different replicas. */
+/* A group that spans nodes and the slow slots may be in different replicas.  For the slowest
+ * exchange of a stage all its replicas wait. */
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
                                   struct stage_placing placing)
 {
     const struct bound_pipeline *x = pc->x;
     struct both_ways more = {0.0, 0.0};
 
-    if (placing.experts && x->slow == 0)
-        more = placing.experts->more;
+    if (placing.experts)
+        more = placing.experts->more[is_on (x, k) ? ON_NEEDED : kind];
     if (rows_span (x, placing)) {
         const struct bound_slot *s = &x->slot[kind];
         const struct stage_tail *t = k == 0 ? &s->first : &s->other;
@@ -530,6 +551,23 @@ static double step_in (const struct pipeline_case *pc, int k, int kind, int laye
     return end + rows_tail_s (pc, k, kind, layers, placing, end);
 }
 
+/* Is its one group that spans nodes paid for in another replica? */
+static bool asks_calm (const struct pipeline_case *pc, struct stage_placing placing)
+{
+    return pc->calm && placing.span == SPAN_ONE;
+}
+
+/* The same in either of both replicas: one tail follows. */
+static double step_in_both (const struct pipeline_case *pc, int k, int kind, int layers,
+                            int below, struct stage_placing placing, double end)
+{
+    double step = step_in (pc, k, kind, layers, below, placing, end);
+
+    return asks_calm (pc, placing)
+               ? larger (step, step_in (pc->calm, k, 0, layers, below, placing, 0.0))
+               : step;
+}
+
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end)
 {
@@ -537,7 +575,7 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
     double least = INFINITY;
 
     if (k == 0 && !pc->split)
-        return step_in (pc, k, kind, layers, below, pc->first, end);
+        return step_in_both (pc, k, kind, layers, below, pc->first, end);
     for (int i = 0; i < pc->n_placings; i++) {
         const struct pipeline_case *way = pc;
 
@@ -546,8 +584,8 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
             spans.spans = true;
             way = &spans;
         }
-        least =
-            smaller (least, step_in (way, k, kind, layers, below, pc->placing[i], end));
+        least = smaller (
+            least, step_in_both (way, k, kind, layers, below, pc->placing[i], end));
     }
     return least;
 }
@@ -558,6 +596,9 @@ double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, 
 
     if (pc->split)
         return rows_step_s (pc, k, kind, layers, below, 0.0);
+    if (k == 0 && asks_calm (pc, pc->first))
+        return larger (end_s (pc, k, kind, layers, below, pc->first, false),
+                       end_s (pc->calm, k, 0, layers, below, pc->first, false));
     return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing, false);
 }
 

@@ -24,7 +24,7 @@ struct stage_placing {
 
 /** All ways to place a stage for which its TP groups may be placed in the ways span[].
  *  @return how many */
-#define PLACINGS_MAX (EXPERT_WAYS + SPANS - 1)
+#define PLACINGS_MAX (EXPERT_WAYS * SPANS)
 int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
                    struct stage_placing out[PLACINGS_MAX]);
 
@@ -58,6 +58,9 @@ struct pipeline_case {
     double way_more_s[N_PARTS];
     int slow_layers; /* on slow slots, at least: raised as more is known */
     int *work;       /* [2 * p] of by_end.c; NULL for the loose bound */
+    /* Where a stage's one TP group that spans nodes may be in another replica than the slow slots:
+     * one without these.  NULL: not asked for. */
+    const struct pipeline_case *calm;
 };
 void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
                 struct stage_placing first, int *work);

@@ -67,13 +67,15 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
 {
     int n = 0;
 
-    for (int i = SPAN_ONE; i < SPANS; i++)
-        if (span[i])
+    for (int i = SPANS - 1; i >= SPAN_NONE; i--) {
+        const struct bound_experts *ways = x->experts[i != SPAN_NONE];
+        int n_ways = x->n_experts[i != SPAN_NONE];
+
+        for (int w = 0; span[i] && w < n_ways; w++)
+            out[n++] = (struct stage_placing){(enum tp_span) i, &ways[w]};
+        if (span[i] && n_ways == 0)
             out[n++] = (struct stage_placing){(enum tp_span) i, NULL};
-    for (int i = 0; span[SPAN_NONE] && i < x->n_experts; i++)
-        out[n++] = (struct stage_placing){SPAN_NONE, &x->experts[i]};
-    if (span[SPAN_NONE] && x->n_experts == 0)
-        out[n++] = (struct stage_placing){SPAN_NONE, NULL};
+    }
     return n;
 }
 

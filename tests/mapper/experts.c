@@ -265,12 +265,118 @@ static void hides_as_on_the_last_stage (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Nodes of a few GPUs, of which some have slow links, some slow GPUs and some both: all are
+ * needed, and rings of experts are longer than a node. */
+static struct topology_cluster *cluster_with_bad_nodes (struct rng *r, int gpus)
+{
+    int inside = 20 << rng_below (r, 5), between = 10 << rng_below (r, 4);
+    int bad = 1 + rng_below (r, between), of[4] = {2 + rng_below (r, 5), 0, 0, 0};
+    struct text t = {0};
+    struct topology_cluster *c;
+
+    for (int i = 1; i < 4; i++)
+        of[i] = rng_below (r, 3);
+    for (int i = 0; i < 4; i++)
+        for (int n = of[i]; n > 0; n = 0)
+            text_add (&t, "%s%dx%d %s intra:%d inter:%d", i > 0 ? " + " : "", n, gpus,
+                      i % 2 ? "a100-sxm4-80g" : "h100-sxm5-80g", inside,
+                      i < 2 ? between : bad);
+    c = cluster_of (text_str (&t));
+    text_free (&t);
+    return c;
+}
+
+/* One of them, all of whose GPUs the configuration takes, or nearly. */
+static bool draw_on_bad_nodes (struct rng *r, struct setting *s)
+{
+    static const enum workload_schedule all[] = {SCHEDULE_1F1B, SCHEDULE_INTERLEAVED,
+                                                 SCHEDULE_INTERLEAVED, SCHEDULE_ZB1P};
+    struct workload_config *c = &s->config;
+    struct workload_degrees *d = &c->deg;
+
+    *c = config_of (1 + rng_below (r, 2), 1 + rng_below (r, 4), 1, 1);
+    d->dp = s->cluster->n_gpus / (d->tp * d->pp);
+    if (d->dp == 0)
+        return false;
+    d->ep = 1 + rng_below (r, 4);
+    d->etp = 1 + rng_below (r, d->tp);
+    c->schedule = d->pp > 1 ? all[rng_below (r, 4)] : SCHEDULE_1F1B;
+    if (c->schedule == SCHEDULE_INTERLEAVED)
+        d->vpp = 2 + rng_below (r, 2);
+    s->job.global_batch =
+        d->dp * (c->schedule == SCHEDULE_INTERLEAVED ? d->pp * (1 + rng_below (r, 3))
+                                                     : 1 + rng_below (r, 8));
+    c->zero = rng_below (r, d->pp == 1 ? 4 : 2);
+    return possible (s) && workload_expert_shards (c) > 1;
+}
+
+/* Exchanges of GPUs and layers that move, in turns. */
+static double settle (struct rng *r, struct setting *s, int *gpu)
+{
+    int pp = s->config.deg.pp, least, unit;
+    double step = climb (r, s, gpu, 80);
+
+    layer_units (s, &least, &unit);
+    for (int i = 0; i < 30 && pp > 1; i++) {
+        int from = rng_below (r, pp), to = rng_below (r, pp), trial[128];
+        double now;
+
+        if (from == to || s->layers[from] - unit < least)
+            continue;
+        memcpy (trial, gpu, sizeof trial);
+        s->layers[from] -= unit;
+        s->layers[to] += unit;
+        now = climb (r, s, trial, 20);
+        if (now <= step) {
+            step = now;
+            memcpy (gpu, trial, sizeof trial);
+        } else {
+            s->layers[from] += unit;
+            s->layers[to] -= unit;
+        }
+    }
+    return step;
+}
+
+static void below_on_bad_nodes (void **state)
+{
+    struct rng r = seeded (33);
+    int tried = 0;
+    (void) state;
+
+    for (int round = getenv ("LINKWISE_LONG") ? 4000 : 80; round > 0; round--) {
+        struct setting s = {.cluster = cluster_with_bad_nodes (&r, 1 + rng_below (&r, 4)),
+                            .model = expert_model (&r, true),
+                            .job = {.seq = 256 << rng_below (&r, 4)},
+                            .profile = profile_of ("megatron-core-composed")};
+
+        if (rng_below (&r, 2))
+            draw_overlap (&r, &s.profile);
+        for (int i = 0; i < 12; i++) {
+            struct mapper_problem p = unlimited (&s);
+            double bound[BOUND_RUNS + 1];
+            int gpu[128] = {0};
+
+            if (!draw_on_bad_nodes (&r, &s))
+                continue;
+            bounds_in (&p, &s.config, bound);
+            draw_layers (&r, &s);
+            draw_tiles (&r, &s, gpu);
+            above (&s, "settled", gpu, settle (&r, &s, gpu), BOUND_RUNS + 1, bound);
+            tried++;
+        }
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (tried > 40);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (ways_of_whole_groups),
                                        cmocka_unit_test (hides_as_on_the_last_stage),
                                        cmocka_unit_test (below_everything),
-                                       cmocka_unit_test (below_patterns)};
+                                       cmocka_unit_test (below_patterns),
+                                       cmocka_unit_test (below_on_bad_nodes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

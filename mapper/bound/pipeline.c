@@ -61,6 +61,21 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
     return any->n;
 }
 
+/* The first of so many ways, and all others as one, each figure at its least.  @return how many */
+static int first_and_rest (struct bound_experts *way, int n)
+{
+    for (int i = 2; i < n; i++)
+        for (enum slot_kind k = ANY_SLOT; k < SLOT_KINDS; k++) {
+            struct bound_experts *a = &way[1], *b = &way[i];
+
+            a->more[k].fwd_s = fmin (a->more[k].fwd_s, b->more[k].fwd_s);
+            a->more[k].back_s = fmin (a->more[k].back_s, b->more[k].back_s);
+            a->sync_layer_s[k] = fmin (a->sync_layer_s[k], b->sync_layer_s[k]);
+            a->sync_fixed_s[k] = fmin (a->sync_fixed_s[k], b->sync_fixed_s[k]);
+        }
+    return n < 2 ? n : 2;
+}
+
 /* A kind of slot as by_end.c takes it. */
 static struct bound_slot bound_slot_of (const struct least_terms *x,
                                         const struct config_times *times,
@@ -164,8 +179,12 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         s.on_slot.last = with_head (s.on_slot.other, &x->on->times, 1);
         s.known_s = x->on->known_s;
     }
-    for (int spans = 0; spans < 2 && experts_told_apart (x, level > BOUND_FRACTIONS);
-         spans++)
-        s.n_experts[spans] = scheduled_experts (x, slots, spans, s.experts[spans]);
+    if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
+        s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);
+        /* All of both would take six times as long. */
+        if (level >= BOUND_PLAYED && x->b.c->deg.tp > 1)
+            s.n_experts[1] = first_and_rest (
+                s.experts[1], scheduled_experts (x, slots, true, s.experts[1]));
+    }
     return bound_by_end (&s, level);
 }

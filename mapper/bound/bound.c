@@ -292,7 +292,8 @@ static double spanning_bound (const struct least_terms *x, const int *caps, int 
 }
 
 /* The same with the slow slots of every class beside it: wherever these are, some stage
- * synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.
+ * synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.  Asked
+ * of experts alone, whose rings weigh most.
  * @return `known`, a bound, or more */
 static double beside_needed (const struct least_terms *any, const int *caps, int *cap,
                              double known, enum bound_level level)
@@ -301,16 +302,17 @@ static double beside_needed (const struct least_terms *any, const int *caps, int
     struct on_needed on = {.known_s = known, .times = any->times};
     double least = INFINITY;
 
-    if (any->b.pool->n_classes < 2 || any->times.p == 1 || any->times.p > MOST_TOLD ||
-        !(known > 0.0) || !isfinite (known) || !bound_needed_node (any, 1, &on.node))
+    if (any->whole.n == 0 || any->b.pool->n_classes < 2 || any->times.p == 1 ||
+        any->times.p > MOST_TOLD || !(known > 0.0) || !isfinite (known) ||
+        !bound_needed_node (any, 1, &on.node))
         return known;
     needed_node_put (any, &on.node, &on.times);
     x.on = &on;
     for (; on.stage < any->times.p && least > known; on.stage++)
         least = fmin (least, highest_divided (&x, caps, cap, level));
-    return least > known ? fmax (known, fmin (least, spanning_bound (any, caps, cap, known,
-                                                                     level)))
-                         : known;
+    return least > known
+               ? fmax (known, fmin (least, spanning_bound (any, caps, cap, known, level)))
+               : known;
 }
 
 /* The bound where it takes longer than `known` for stages to be on several nodes: either the

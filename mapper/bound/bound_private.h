@@ -147,8 +147,8 @@ double bound_exchange_s (const struct bounded *b);
 struct expert_way {
     double exchange_s; /* one all-to-all */
     struct line sync;  /* for each parameter */
-    int low, high; /* of a group are on a rank's node, with itself */
-    int unit;      /* GPUs of a node that each of them takes */
+    int low, high;     /* of a group are on a rank's node, with itself */
+    int unit;          /* GPUs of a node that each of them takes */
 };
 
 /** All of them: what exchanges on one node is synchronised across nodes, and the other way
@@ -226,8 +226,8 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {
     struct needed_node *on; /* or NULL */
-    int lanes;          /* on one whose stage's synchronisation has no more; 0: any */
-    int run_first, run; /* as in struct bound_pipeline: the stages that are on it */
+    int lanes;              /* on one whose stage's synchronisation has no more; 0: any */
+    int run_first, run;     /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
     int from;
     bool slower, spans; /* can a slot be slow for its GPUs, for its links? */

@@ -289,7 +289,9 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     rows_init (&pc, x, first, work);
     if (!work)
         return loose_bound (&pc);
-    if (x->slow > 0 && (x->span[SPAN_ONE] || x->first_span[SPAN_ONE])) {
+    /* Without experts it gains next to nothing. */
+    if (x->slow > 0 && x->n_experts[0] > 0 &&
+        (x->span[SPAN_ONE] || x->first_span[SPAN_ONE])) {
         calm_init (x, first, &without, &calm);
         pc.calm = &calm;
     }

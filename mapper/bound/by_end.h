@@ -67,8 +67,8 @@ struct bound_pipeline {
     bool has_on;
     int on;
     struct bound_slot on_slot;
-    bool span[SPANS];          /* which are possible for a stage */
-    bool first_span[SPANS];    /* and for stage 0 */
+    bool span[SPANS];       /* which are possible for a stage */
+    bool first_span[SPANS]; /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most
      * per_node stages of a pipeline; per_node 0: any number. */
     double any_s, cross_s;

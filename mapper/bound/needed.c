@@ -47,8 +47,7 @@ static void put_experts_rates (const struct expert_ways *ways, int gpus, double 
         int each = ways->way[i].low * ways->way[i].unit;
         int held = each > 0 ? gpus / each : 1;
 
-        out[i] =
-            fmin ((held > 1 ? held : 1) * reach, total / (each > 1 ? each : 1));
+        out[i] = fmin ((held > 1 ? held : 1) * reach, total / (each > 1 ? each : 1));
     }
 }
 
@@ -159,7 +158,8 @@ static bool experts_leave (const struct bounded *b)
 }
 
 /* The ways of a rank's experts on it. */
-static struct expert_ways ways_on (const struct least_terms *x, const struct expert_ways *any,
+static struct expert_ways ways_on (const struct least_terms *x,
+                                   const struct expert_ways *any,
                                    const struct needed_node *node,
                                    const double *bytes_per_s)
 {

@@ -223,8 +223,8 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
     double sync = sync_s (t, kind, layers, placing);
 
     if (is_on (x, k))
-        sync = larger (sync, sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers,
-                                     placing));
+        sync = larger (sync,
+                       sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, placing));
     return t->fixed_s + layers * t->layer_s +
            larger (x->bare * sync,
                    costmodel_exposed_s (x->profile, sync, x->hides * under_s));
@@ -584,8 +584,8 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
             spans.spans = true;
             way = &spans;
         }
-        least = smaller (
-            least, step_in_both (way, k, kind, layers, below, pc->placing[i], end));
+        least = smaller (least,
+                         step_in_both (way, k, kind, layers, below, pc->placing[i], end));
     }
     return least;
 }

@@ -67,7 +67,8 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
 {
     int n = 0;
 
-    for (int i = SPANS - 1; i >= SPAN_NONE; i--) {
+    for (int k = 1; k <= SPANS; k++) {
+        int i = k % SPANS; /* SPAN_NONE last */
         const struct bound_experts *ways = x->experts[i != SPAN_NONE];
         int n_ways = x->n_experts[i != SPAN_NONE];
 

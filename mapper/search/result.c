@@ -80,11 +80,14 @@ static bool order_fits (const struct mapper_problem *p, const struct mapper_resu
     int world = (int) workload_world (&r->config.deg),
         per_stage = world / r->config.deg.pp;
 
-    for (int k = 0; k < world; k++)
-        if (r->memory[k / per_stage].peak_bytes >
-            mapper_memory_limit (p,
-                                 topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes))
+    for (int k = 0; k < world; k++) {
+        const struct memest_stage *s = &r->memory[k / per_stage];
+
+        if (s->peak_bytes >
+            mapper_stage_limit (p, s,
+                                topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes))
             return false;
+    }
     return true;
 }
 

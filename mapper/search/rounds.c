@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/threads.h"
 
+#define ADOPTED 64 /* sketches that try one's places, at once */
 #define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */
 #define MOVES_PRICED 40000000L /* GPUs of a stage times moves, in one annealing */
 #define FULL_GPUS 24           /* of a pool that gets all moves */
@@ -118,26 +119,46 @@ static enum status keep_sketch (struct looks *l, const struct entry *e, struct s
     return ST_OK;
 }
 
+/* Keep what was adopted, in order. */
+static enum status keep_adopted (struct looks *l, const struct entry *e, struct sketch *k,
+                                 const enum status *st, int n, struct error *err)
+{
+    enum status all = ST_OK;
+
+    for (int i = 0; i < n; i++) {
+        if (st[i] == ST_OK && all == ST_OK)
+            all = keep_sketch (l, &e[i], &k[i], err);
+        else if (st[i] == ST_OK)
+            sketch_release (&k[i]);
+        else if (st[i] == ST_NOMEM && all == ST_OK)
+            all = err_nomem (err);
+    }
+    return all;
+}
+
 /* The places of one sketch for all others of its degrees. */
 static enum status try_siblings (struct search *x, struct looks *l, long index,
                                  const struct sketch *of, struct error *err)
 {
     double best = look_value (x, &l->look[0]);
 
-    for (long i = 0; i < x->heap_n && x->heap[i].bound_s < best; i++) {
-        const struct entry *e = &x->heap[i];
-        const struct workload_config *c = &x->config[e->index];
-        struct sketch k;
-        enum status st;
+    for (long at = 0; at < x->heap_n && x->heap[at].bound_s < best;) {
+        struct entry e[ADOPTED];
+        struct sketch k[ADOPTED];
+        enum status st[ADOPTED];
+        int n = 0;
 
-        if (e->index == index || !look_same_degrees (c, &x->config[index]) ||
-            deadline_passed (&x->deadline))
-            continue;
-        st = sketch_adopt (&x->pool, &l->walks, c, of, &k, NULL);
-        if (st == ST_NOMEM)
-            return err_nomem (err);
-        if (st == ST_OK)
-            TRY (keep_sketch (l, e, &k, err));
+        for (; n < ADOPTED && at < x->heap_n && x->heap[at].bound_s < best; at++)
+            if (x->heap[at].index != index &&
+                look_same_degrees (&x->config[x->heap[at].index], &x->config[index]))
+                e[n++] = x->heap[at];
+#pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(x->threads)
+        for (int i = 0; i < n; i++)
+            st[i] = deadline_passed (&x->deadline)
+                        ? ST_NOFIT
+                        : sketch_adopt (&x->pool, &l->walks, &x->config[e[i].index], of,
+                                        &k[i], NULL);
+        TRY (keep_adopted (l, e, k, st, n, err));
     }
     return ST_OK;
 }

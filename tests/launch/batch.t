@@ -112,6 +112,7 @@ way() { # NAME PATTERN [VARIABLE...]: with what stands for linkwise on standard 
 }
 way hangs "bind did not place" LINKWISE_TIMEOUT=1 <<<'sleep 60'
 way crashes "bind did not place" <<<'kill -SEGV $$'
+way missing "bind did not place" LINKWISE="$T/none" </dev/null
 way empty "not one for these nodes" <<<'exit 0'
 cp -r "$T/launch" "$T/old"
 way stale "not one for these nodes" LAUNCH="$T/old" <<<'[ "$1" = bind ] || cp -r "$LAUNCH"/* "$6"'

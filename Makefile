@@ -60,20 +60,27 @@ MISSING := $(strip $(if $(shell command -v $(firstword $(CC))),$(call missing,$(
 NO_CMOCKA := $(if $(call headers,stdarg.h stddef.h stdint.h setjmp.h cmocka.h),,libcmocka-dev)
 CHECK_MISSING := $(strip $(NO_CMOCKA) $(foreach n,$(CHECK_NEEDS),$(if $(shell command -v $(firstword $(subst :, ,$n))),,$(lastword $(subst :, ,$n)))))
 TEST_MISSING := $(strip $(MISSING) $(NO_CMOCKA))
-HAVE_OPENMP := $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
-HAVE_CUDA := $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
+# What building alone asks is asked once, where a rule first needs it: most runs of make build nothing.
+once = $(eval $1 := $$($2))$($1)
+openmp = $(shell printf '$(hash)include <omp.h>\nint main (void) { return omp_get_max_threads () < 1; }\n' | $(CC) -fopenmp -x c - -o /dev/null 2>/dev/null && echo yes)
+HAVE_OPENMP = $(call once,HAVE_OPENMP,openmp)
+cuda = $(call headers,cuda_runtime_api.h,-I$(CUDA_HOME)/include)
+HAVE_CUDA = $(call once,HAVE_CUDA,cuda)
 pkg = $(shell pkg-config $(1) $(2) 2>/dev/null)
 
-OPENMP := $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
+OPENMP = $(if $(HAVE_OPENMP),-fopenmp,-Wno-unknown-pragmas)
 WARN := -Wall -Wextra -Wshadow -Wmissing-prototypes
-OUR_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) \
-              $(call pkg,--cflags,jansson libmd hwloc expat)
+OUR_CFLAGS = -std=c11 -D_GNU_SOURCE -I. -fPIC $(WARN) $(OPENMP) $(SAN_FLAGS) $(PKG_CFLAGS)
+pkg_cflags = $(call pkg,--cflags,jansson libmd hwloc expat)
+PKG_CFLAGS = $(call once,PKG_CFLAGS,pkg_cflags)
 # All at once, or where one of them is not known each by itself: package, and its usual option.
 pkgs = $(or $(call pkg,--libs,$(filter-out -l%,$1)),$(foreach x,$(join $(filter-out -l%,$1),$(filter -l%,$1)), \
          $(or $(call pkg,--libs,$(firstword $(subst -l, ,$x))),-l$(lastword $(subst -l, ,$x)))))
-PROBE_LIBS := $(call pkgs,jansson hwloc expat libmd -ljansson -lhwloc -lexpat -lmd) -lm -ldl -lpthread
-LIBS := -lglpk -lcsv $(call pkgs,jansson hwloc expat libmd nlopt yaml-0.1 -ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
-OUR_LDFLAGS := $(OPENMP) $(SAN_FLAGS)
+probe_libs = $(call pkgs,jansson hwloc expat libmd -ljansson -lhwloc -lexpat -lmd) -lm -ldl -lpthread
+PROBE_LIBS = $(call once,PROBE_LIBS,probe_libs)
+libs = -lglpk -lcsv $(call pkgs,jansson hwloc expat libmd nlopt yaml-0.1 -ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
+LIBS = $(call once,LIBS,libs)
+OUR_LDFLAGS = $(OPENMP) $(SAN_FLAGS)
 
 ifneq ($(V),1)
 Q := @

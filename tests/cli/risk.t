@@ -47,4 +47,7 @@ expect 0 "a plan that hardly runs out" "^memory " \
     $LINKWISE plan "1x8 a100-sxm4-80g intra:240" llama-2-13b --seq 4096 --global-batch 128
 ! grep -q "^risky" "$T/out"
 result $? "... and has nothing beside it" "$T/out"
+expect 0 "Megatron's order is held to the limit of the plan" "^default  .* s in Megatron's rank order" \
+    $LINKWISE plan "4x4 rtx-4090 intra:24 inter:.1" qwen3-8b --seq 4096 --global-batch 512 \
+    --granularity node --tp 2 --dp 2 --pp 4 --micro-batch 1
 done_testing

@@ -225,9 +225,10 @@ enum status api_profile (const struct linkwise_profile *given,
                          struct workload_profile *out, struct error *err);
 
 /** Memory of every stage of a plan, whose ranks need not be known.
- *  @param[out] stage  [pp]  @return the fullest */
+ *  @param[in] gpu_bytes  of each GPU  @param[out] stage  [pp]
+ *  @return the one that is nearest to its limit */
 int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
-                struct memest_stage *stage);
+                double gpu_bytes, struct memest_stage *stage);
 
 /** A stage's memory within the problem's limits, in the caller's terms. */
 void api_memory (const struct mapper_problem *p, const struct memest_stage *s, int stage,

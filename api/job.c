@@ -304,19 +304,20 @@ void api_memory (const struct mapper_problem *p, const struct memest_stage *s, i
 }
 
 int api_stages (const struct mapper_problem *p, const struct linkwise_plan *x,
-                struct memest_stage *stage)
+                double gpu_bytes, struct memest_stage *stage)
 {
     const struct memest_problem memory = mapper_memory_problem (p, &x->plan.config);
-    int fullest = 0;
+    int tightest = 0;
 
     for (int i = 0; i < x->plan.config.deg.pp; i++) {
         struct workload_stage held = workload_plan_stage (&x->plan, i);
 
         memest_stage (&memory, i, &held, &stage[i]);
-        if (stage[i].peak_bytes > stage[fullest].peak_bytes)
-            fullest = i;
+        if (mapper_stage_full (p, &stage[i], gpu_bytes) >
+            mapper_stage_full (p, &stage[tightest], gpu_bytes))
+            tightest = i;
     }
-    return fullest;
+    return tightest;
 }
 
 enum linkwise_status
@@ -330,7 +331,7 @@ linkwise_memory (const struct linkwise_model *model,
     struct linkwise_plan x = {.cluster = NULL};
     struct mapper_problem p;
     struct memest_stage *s = NULL;
-    int pp, fullest;
+    int pp, tightest;
     enum status st;
 
     API_NEED (model);
@@ -357,8 +358,8 @@ linkwise_memory (const struct linkwise_model *model,
         costmodel_note_type (type, x.plan.job.precision, api_notes (notes));
         p = api_plan_problem (&x, NULL);
         p.memory_limit_pct = memest_usual_limit_pct (p.memory_model);
-        fullest = api_stages (&p, &x, s);
-        stage = stage < 0 ? fullest : stage;
+        tightest = api_stages (&p, &x, type->memory_bytes, s);
+        stage = stage < 0 ? tightest : stage;
         api_memory (&p, &s[stage], stage, type->memory_bytes, out);
     }
     free (s);

@@ -254,7 +254,8 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
 
 /** The profile of every run: `forced` for all, or with NULL the shipped one that names its
  *  source, else its framework's, else its GPU type's (of a mix, the slowest one's), else the
- *  default; these two as calibrate_profile_unknown has them.  Of one that does not name the source,
+ *  default; these two with the wider residuals of what nobody fitted, and but for Megatron's forks
+ *  at a lower rate.  Of one that does not name the source,
  *  on GPUs without fp8 no tensor-parallel communication hides.  @param[out] out  [runs->n] */
 enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,

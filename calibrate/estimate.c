@@ -466,10 +466,11 @@ static double room_of (const struct calibrate_run *run, int stage)
     return isfinite (least) ? least / smallest : 1.0;
 }
 
-/* As calibrate_need, of what the row states. */
+/* As calibrate_need, of what the row states: of the fullest stage, or of the likeliest to run
+ * out. */
 static struct memest_load need_as_said (const struct calibrate_run *run,
                                         const struct workload_profile *p,
-                                        enum memest_model by)
+                                        enum memest_model by, bool likeliest)
 {
     struct memest_load most = {0.0, 0.0};
 
@@ -480,18 +481,21 @@ static struct memest_load need_as_said (const struct calibrate_run *run,
 
         stage_of (run, p, by, i, &s);
         load = memest_load_of (&s);
-        if (load.peak_bytes / room > most.peak_bytes)
-            most = (struct memest_load){load.peak_bytes / room, load.states_bytes / room};
+        load = (struct memest_load){load.peak_bytes / room, load.states_bytes / room};
+        if (likeliest ? memest_deviations (p, load, run->gpu_bytes) <
+                            memest_deviations (p, most, run->gpu_bytes)
+                      : load.peak_bytes > most.peak_bytes)
+            most = load;
     }
     return most;
 }
 
 static struct memest_load load_needed (const struct calibrate_run *run,
                                        const struct workload_profile *p,
-                                       enum memest_model by)
+                                       enum memest_model by, bool likeliest)
 {
     struct calibrate_run leanest = *run;
-    struct memest_load need = need_as_said (run, p, by), least;
+    struct memest_load need = need_as_said (run, p, by, likeliest), least;
 
     if (run->recompute_said && (run->config.recompute != RECOMPUTE_SELECTIVE ||
                                 p->selective != SELECTIVE_LAYERS))
@@ -499,14 +503,14 @@ static struct memest_load load_needed (const struct calibrate_run *run,
     /* It ran, or did not, with whatever recomputation it took. */
     leanest.config.recompute = RECOMPUTE_FULL;
     leanest.config.recompute_layers = 0;
-    least = need_as_said (&leanest, p, by);
+    least = need_as_said (&leanest, p, by, likeliest);
     return least.peak_bytes < need.peak_bytes ? least : need;
 }
 
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by)
 {
-    return load_needed (run, p, by).peak_bytes;
+    return load_needed (run, p, by, false).peak_bytes;
 }
 
 double calibrate_deviations (const struct calibrate_run *run,
@@ -514,7 +518,7 @@ double calibrate_deviations (const struct calibrate_run *run,
 {
     struct workload_profile own = spread_of (run, p);
 
-    return memest_deviations (&own, load_needed (run, p, MEMEST_LINKWISE),
+    return memest_deviations (&own, load_needed (run, p, MEMEST_LINKWISE, true),
                               run->gpu_bytes);
 }
 

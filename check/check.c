@@ -192,27 +192,19 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
                                     0,
                                     memest_states_less (profile, p->oom_risk)};
     double most = -1, peak = 0, limit = 0;
-    /* Of the fullest GPU: what a plan file states. */
-    double fullest = -1, fullest_peak = 0, fullest_limit = 0;
 
     memest_model_parse (p->memory_model, &memory.by);
     for (int i = 0; i < d->pp; i++) {
         struct workload_stage held = workload_plan_stage (p, i);
         struct memest_stage s;
-        double least = INFINITY, gpu_bytes;
+        double least = INFINITY;
 
         memest_stage (&memory, i, &held, &s);
         for (int k = 0; k < per_stage; k++)
             least = fmin (least,
                           topology_gpu_type_of (c, gpu[i * per_stage + k])->memory_bytes);
-        gpu_bytes = least;
         least = memest_limit_of (
             &memory, &s, memest_limit (profile, least, p->memory_limit_pct, p->oom_risk));
-        if (s.peak_bytes / gpu_bytes > fullest) {
-            fullest = s.peak_bytes / gpu_bytes;
-            fullest_peak = s.peak_bytes;
-            fullest_limit = least;
-        }
         if (s.peak_bytes / least > most) {
             most = s.peak_bytes / least;
             worst = i;
@@ -223,7 +215,7 @@ static void check_memory (const struct workload_plan *p, const struct topology_c
     check_say (r, "memory", verdict_of (most <= 1.0),
                "stage %d needs %.1f GiB, the limit is %.1f GiB", worst, peak / UNITS_GIB,
                limit / UNITS_GIB);
-    check_memory_said (p, fullest_peak, fullest_limit, r);
+    check_memory_said (p, peak, limit, r);
 }
 
 /* What the ranks of a node keep in its host's memory together. */

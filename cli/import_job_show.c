@@ -18,19 +18,6 @@ static double plan_share (const struct import *x)
     return 1 - x->best.plan.estimate.step_s / x->estimate.step_s;
 }
 
-/* Of running out of memory, by the plan's fullest stage. */
-static double plan_chance (const struct import *x)
-{
-    const struct mapper_result *r = &x->best.plan;
-    double most = 0;
-
-    for (int i = 0; i < r->config.deg.pp; i++)
-        most =
-            fmax (most, memest_chance (MEMEST_LINKWISE, &x->work.profile,
-                                       memest_load_of (&r->memory[i]), r->gpu_bytes[i]));
-    return most;
-}
-
 /* ---- printing ---- */
 
 static void print_read (const struct import *x)
@@ -119,6 +106,7 @@ static void print_change (const struct import *x)
 static void print_plan (const struct import *x)
 {
     const struct report_best *b = &x->best;
+    const struct mapper_problem p = api_plan_problem (&x->work, x->work.cluster->c);
     char config[CLI_CONFIG_TEXT], chance[32], step[32];
 
     if (!b->fits) {
@@ -129,7 +117,7 @@ static void print_plan (const struct import *x)
         cli_print ("plan     none that was found, with a chance of running out of %s at "
                    "most, is "
                    "faster than what runs: %s is the best, at %s\n",
-                   cli_chance (plan_chance (x), chance),
+                   cli_chance (mapper_chance (&p, &b->plan), chance),
                    cli_config_text (&b->plan.config, config),
                    cli_seconds (b->plan.estimate.step_s, step));
         return;

@@ -39,8 +39,8 @@ struct estimate {
     struct memest_stage *stage; /* [pp] */
     int worst;
     double limit_bytes; /* if none of it are states */
-    double chance;   /* of running out */
-    struct text fix; /* the smallest change that makes it fit; "": none, or it fits */
+    double chance;      /* of running out */
+    struct text fix;    /* the smallest change that makes it fit; "": none, or it fits */
 };
 
 static double limit_of (const struct estimate *e, int stage)
@@ -187,10 +187,12 @@ static enum status estimate (struct estimate *e, struct error *err)
     e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage);
     if (!e->stage)
         return err_nomem (err);
-    e->worst = api_stages (&p, &e->work, e->stage);
-    e->chance =
-        memest_chance (p.memory_model, p.profile, memest_load_of (&e->stage[e->worst]),
-                       e->gpu->memory_bytes);
+    e->worst = api_stages (&p, &e->work, e->gpu->memory_bytes, e->stage);
+    for (int i = 0; i < plan->config.deg.pp; i++)
+        e->chance =
+            memest_larger_chance (e->chance, memest_chance (p.memory_model, p.profile,
+                                                            memest_load_of (&e->stage[i]),
+                                                            e->gpu->memory_bytes));
     if (!fits (e))
         memest_smallest_change (&e->problem, plan->layers_per_stage, e->limit_bytes,
                                 &changed, &e->fix);

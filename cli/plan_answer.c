@@ -60,38 +60,23 @@ static void print_step (const struct planning *x)
     plan_goodput_print (p, &x->r);
 }
 
-/* The stage whose memory is nearest to its GPUs'. */
-static int tightest_stage (const struct mapper_result *r)
-{
-    int worst = 0;
-
-    for (int i = 1; i < r->config.deg.pp; i++)
-        if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
-            r->memory[worst].peak_bytes / r->gpu_bytes[worst])
-            worst = i;
-    return worst;
-}
-
 double plan_peak_interval (const struct planning *x)
 {
     return cli_peak_interval (x->p.memory_model, x->p.profile,
-                              &x->r.memory[tightest_stage (&x->r)]);
+                              &x->r.memory[mapper_tightest_stage (&x->p, &x->r)]);
 }
 
 static void print_memory (const struct planning *x)
 {
     const struct mapper_problem *p = &x->p;
-    int at = tightest_stage (&x->r);
+    int at = mapper_tightest_stage (p, &x->r);
     const struct memest_stage *s = &x->r.memory[at];
-    double gpu_bytes = x->r.gpu_bytes[at];
     char words[32];
 
     cli_print ("memory   %.1f GiB peak, limit %.1f GiB; chance of running out %s\n",
                s->peak_bytes / UNITS_GIB,
-               mapper_stage_limit (p, s, gpu_bytes) / UNITS_GIB,
-               cli_chance (memest_chance (p->memory_model, p->profile, memest_load_of (s),
-                                          gpu_bytes),
-                           words));
+               mapper_stage_limit (p, s, x->r.gpu_bytes[at]) / UNITS_GIB,
+               cli_chance (mapper_chance (p, &x->r), words));
     if (x->info.safer == MAPPER_SAFER_STOPPED)
         cli_print ("         the search stopped before it looked for a smaller chance\n");
     if (x->info.safer == MAPPER_SAFER_NONE)
@@ -306,7 +291,7 @@ static void print_layers (const struct mapper_result *r)
 
 static void print_peak (const struct planning *x)
 {
-    int at = tightest_stage (&x->r);
+    int at = mapper_tightest_stage (&x->p, &x->r);
     char ends[CLI_STEP_TEXT];
 
     cli_print ("peak     of memory: stage %d%s\n", at,

@@ -238,11 +238,11 @@ static json_t *plan_json (const struct linkwise_plan *x, bool own_cluster)
     return doc;
 }
 
-/* Of the stage that takes most of its GPUs' memory. */
+/* Of the stage that is nearest to its limit. */
 static double peak_factor (const struct mapper_problem *p, const struct linkwise_plan *x,
                            const int *gpu)
 {
-    struct memest_stage fullest = {0};
+    struct memest_stage tightest = {0};
     double most = 0;
 
     for (int i = 0; i < x->plan.config.deg.pp; i++) {
@@ -250,12 +250,12 @@ static double peak_factor (const struct mapper_problem *p, const struct linkwise
         double gpu_bytes = mapper_stage_memory (p, &x->plan.config,
                                                 x->plan.layers_per_stage, gpu, i, &s);
 
-        if (s.peak_bytes / gpu_bytes > most) {
-            most = s.peak_bytes / gpu_bytes;
-            fullest = s;
+        if (mapper_stage_full (p, &s, gpu_bytes) > most) {
+            most = mapper_stage_full (p, &s, gpu_bytes);
+            tightest = s;
         }
     }
-    return cli_peak_interval (p->memory_model, &x->profile, &fullest);
+    return cli_peak_interval (p->memory_model, &x->profile, &tightest);
 }
 
 static enum status add_plan (json_t *page, const struct linkwise_plan *x,

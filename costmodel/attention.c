@@ -8,8 +8,8 @@
 /* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
  * sequences and narrow heads (docs/formulas.md, T20). */
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
-#define FLASH_BACK 0.82   /* backward's rate over forward's, of all but FlashAttention 1 */
-#define FLASH_SINKS 0.5   /* with a number of each head in the softmax (gpt-oss) */
+#define FLASH_BACK 0.82 /* backward's rate over forward's, of all but FlashAttention 1 */
+#define FLASH_SINKS 0.5 /* with a number of each head in the softmax (gpt-oss) */
 /* FlashAttention 1 and its form in Triton over FlashAttention 2: half, and in Triton .71 forward
  * and half backward (arXiv 2307.08691, section 4.1), here as one. */
 #define FLASH1_FWD 0.6
@@ -24,11 +24,12 @@ static double flash_efficiency (const struct setting *x, double seq)
            (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + TOPOLOGY_FLASH_HALF_SEQ);
 }
 
-/* Backward's rate over forward's. */
+/* Backward's rate over forward's.  With wider elements than 16 bits no kernel is FlashAttention 1. */
 static double flash_back (const struct setting *x)
 {
-    return FLASH_BACK *
-           (x->j->attention == ATTENTION_FLASH1 ? FLASH1_BACK / FLASH1_FWD : 1.0);
+    bool first = x->j->attention == ATTENTION_FLASH1 && x->plain.element_bytes <= 2.0;
+
+    return FLASH_BACK * (first ? FLASH1_BACK / FLASH1_FWD : 1.0);
 }
 
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose

@@ -156,6 +156,13 @@ static inline double mapper_stage_limit (const struct mapper_problem *p,
     return memest_limit_of (&memory, s, mapper_memory_limit (p, gpu_bytes));
 }
 
+/** The part of that limit which it takes: above 1 it does not fit. */
+static inline double mapper_stage_full (const struct mapper_problem *p,
+                                        const struct memest_stage *s, double gpu_bytes)
+{
+    return s->peak_bytes / mapper_stage_limit (p, s, gpu_bytes);
+}
+
 /** Memory of a stage of a placement.
  *  @param[in] layers  [pp]  @param[in] gpu  [world]
  *  @return bytes of the smallest GPU that the stage got */

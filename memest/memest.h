@@ -77,12 +77,14 @@ struct memest_problem {
     double states_less;      /* memest_states_less of a limit by risk; else 0 */
 };
 
-/** The peak at which this stage reaches a limit: under a limit by risk states take less of it than
- *  the rest. */
+/** The peak at which a stage of such proportions reaches a limit: under a limit by risk states take
+ *  less of it than the rest. */
 static inline double memest_limit_of (const struct memest_problem *p,
                                       const struct memest_stage *s, double limit_bytes)
 {
-    return limit_bytes + p->states_less * memest_load_of (s).states_bytes;
+    double counted = s->peak_bytes - p->states_less * memest_load_of (s).states_bytes;
+
+    return counted > 0.0 ? limit_bytes * s->peak_bytes / counted : limit_bytes;
 }
 
 /** Does a stage fit its GPU and its share of the host? */
@@ -148,6 +150,12 @@ static inline double memest_chance (enum memest_model by,
                                     struct memest_load load, double gpu_bytes)
 {
     return by == MEMEST_LINKWISE ? memest_oom_probability (p, load, gpu_bytes) : NAN;
+}
+
+/** The larger of two chances; NAN where one is not known. */
+static inline double memest_larger_chance (double a, double b)
+{
+    return isnan (a) || a > b ? a : b;
 }
 
 /** How much of a GPU an estimate may take: pct percent of gpu_bytes, or, with risk > 0,

@@ -28,10 +28,12 @@ void find_miss (const struct pool *pool, const struct workload_config *list, lon
         for (int k = 0; k < pp && (!info->missed || worst < least); k++) {
             struct workload_stage held = workload_stage_guess (p->model, c, k, layers);
             struct memest_stage s;
+            double full;
 
             memest_stage (&memory, k, &held, &s);
-            if (s.peak_bytes > worst) {
-                worst = s.peak_bytes;
+            full = s.peak_bytes / memest_limit_of (&memory, &s, miss.limit_bytes);
+            if (full > worst) {
+                worst = full;
                 miss.stage = k;
                 miss.memory = s;
             }

@@ -114,26 +114,20 @@ static json_t *estimate_json (const struct mapper_problem *p,
 static json_t *memory_json (const struct mapper_problem *p, const struct mapper_result *r)
 {
     json_t *stages = json_array ();
-    int worst = 0, pp = r->config.deg.pp;
-    double limit;
+    int worst = mapper_tightest_stage (p, r);
 
-    for (int i = 0; i < pp; i++) {
+    for (int i = 0; i < r->config.deg.pp; i++) {
         json_t *one = memest_stage_to_json (&r->memory[i]);
 
         json_object_set_new (one, "layers", json_integer (r->layers[i]));
         json_object_set_new (one, "gpu_bytes", json_real (r->gpu_bytes[i]));
         json_array_append_new (stages, one);
-        if (r->memory[i].peak_bytes / r->gpu_bytes[i] >
-            r->memory[worst].peak_bytes / r->gpu_bytes[worst])
-            worst = i;
     }
-    limit = mapper_stage_limit (p, &r->memory[worst], r->gpu_bytes[worst]);
     return json_pack ("{s:f, s:f, s:f, s:o, s:i, s:o}", "peak_bytes",
                       r->memory[worst].peak_bytes, "gpu_bytes", r->gpu_bytes[worst],
-                      "limit_bytes", limit, "oom_probability",
-                      json_number_or_null (memest_chance (
-                          p->memory_model, p->profile, memest_load_of (&r->memory[worst]),
-                          r->gpu_bytes[worst])),
+                      "limit_bytes",
+                      mapper_stage_limit (p, &r->memory[worst], r->gpu_bytes[worst]),
+                      "oom_probability", json_number_or_null (mapper_chance (p, r)),
                       "binding_stage", worst, "per_stage", stages);
 }
 

@@ -22,18 +22,6 @@ static bool is_stricter (const struct mapper_problem *p, const struct mapper_set
            largest < p->memory_limit_pct / 100;
 }
 
-/* The largest chance of a stage of the result. */
-static double chance_of (const struct mapper_problem *p, const struct mapper_result *r)
-{
-    double most = 0.0;
-
-    for (int i = 0; i < r->config.deg.pp; i++)
-        most =
-            fmax (most, memest_chance (p->memory_model, p->profile,
-                                       memest_load_of (&r->memory[i]), r->gpu_bytes[i]));
-    return most;
-}
-
 /* What the risky plan knows into the safe one. */
 static void hand_over (const struct mapper_problem *p, const struct mapper_result *risky,
                        double chance, struct mapper_result *safe)
@@ -97,7 +85,7 @@ enum status mapper_search_prudent (struct mapper_problem *p,
     enum status st;
 
     TRY (search_offloading (p, s, r, info, err));
-    chance = chance_of (p, r);
+    chance = mapper_chance (p, r);
     if (!is_stricter (p, s) || chance <= MAPPER_RISK)
         return ST_OK;
     if (info->stopped) {

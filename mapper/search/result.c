@@ -73,6 +73,28 @@ int mapper_fullest_host (const struct mapper_problem *p, const struct mapper_res
     return most;
 }
 
+int mapper_tightest_stage (const struct mapper_problem *p, const struct mapper_result *r)
+{
+    int worst = 0;
+
+    for (int i = 1; i < r->config.deg.pp; i++)
+        if (mapper_stage_full (p, &r->memory[i], r->gpu_bytes[i]) >
+            mapper_stage_full (p, &r->memory[worst], r->gpu_bytes[worst]))
+            worst = i;
+    return worst;
+}
+
+double mapper_chance (const struct mapper_problem *p, const struct mapper_result *r)
+{
+    double most = 0.0;
+
+    for (int i = 0; i < r->config.deg.pp; i++)
+        most = memest_larger_chance (most, memest_chance (p->memory_model, p->profile,
+                                                          memest_load_of (&r->memory[i]),
+                                                          r->gpu_bytes[i]));
+    return most;
+}
+
 /* Has every GPU of the order the memory for its stage? */
 static bool order_fits (const struct mapper_problem *p, const struct mapper_result *r,
                         const int *gpu)
@@ -80,14 +102,11 @@ static bool order_fits (const struct mapper_problem *p, const struct mapper_resu
     int world = (int) workload_world (&r->config.deg),
         per_stage = world / r->config.deg.pp;
 
-    for (int k = 0; k < world; k++) {
-        const struct memest_stage *s = &r->memory[k / per_stage];
-
-        if (s->peak_bytes >
-            mapper_stage_limit (p, s,
-                                topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes))
+    for (int k = 0; k < world; k++)
+        if (mapper_stage_full (p, &r->memory[k / per_stage],
+                               topology_gpu_type_of (p->cluster, gpu[k])->memory_bytes) >
+            1.0)
             return false;
-    }
     return true;
 }
 

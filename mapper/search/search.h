@@ -181,6 +181,12 @@ enum status mapper_search_prudent (struct mapper_problem *p,
                                    struct error *err);
 void mapper_result_release (struct mapper_result *r);
 
+/** The stage of a result whose memory is nearest to its limit. */
+int mapper_tightest_stage (const struct mapper_problem *p, const struct mapper_result *r);
+
+/** The largest chance of a stage of a result of running out of memory; NAN: not known. */
+double mapper_chance (const struct mapper_problem *p, const struct mapper_result *r);
+
 /** The node whose ranks keep most in their host's memory, and how much.
  *  @return -1: none keeps any, or memory is short */
 int mapper_fullest_host (const struct mapper_problem *p, const struct mapper_result *r,

@@ -72,10 +72,10 @@ static double chance_of (const struct search *x, long i)
         struct memest_stage s;
         double gpu_bytes =
             mapper_stage_memory (x->p, c, placed->layers, placed->gpu, k, &s);
-        double chance = memest_chance (x->p->memory_model, x->p->profile,
-                                       memest_load_of (&s), gpu_bytes);
 
-        most = chance > most || isnan (chance) ? chance : most;
+        most =
+            memest_larger_chance (most, memest_chance (x->p->memory_model, x->p->profile,
+                                                       memest_load_of (&s), gpu_bytes));
     }
     return most;
 }

@@ -38,7 +38,7 @@ function memoryRow(m, stage, most) {
 
 function memorySection() {
     const stages = data.memory, most = Math.max(...stages.map(m => Math.max(m.gpu_bytes, m.peak_bytes)));
-    const worst = stages.reduce((w, m, k) => m.peak_bytes / m.gpu_bytes > stages[w].peak_bytes / stages[w].gpu_bytes ? k : w, 0);
+    const worst = stages.reduce((w, m, k) => m.peak_bytes / m.limit_bytes > stages[w].peak_bytes / stages[w].limit_bytes ? k : w, 0);
     const m = stages[worst], over = stages.filter(s => s.peak_bytes > s.limit_bytes).length;
     const factor = data.peak_factor;
     return section("memory", "Memory",

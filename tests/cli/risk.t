@@ -50,4 +50,7 @@ result $? "... and has nothing beside it" "$T/out"
 expect 0 "Megatron's order is held to the limit of the plan" "^default  .* s in Megatron's rank order" \
     $LINKWISE plan "4x4 rtx-4090 intra:24 inter:.1" qwen3-8b --seq 4096 --global-batch 512 \
     --granularity node --tp 2 --dp 2 --pp 4 --micro-batch 1
+expect 0 "the tightest stage is not always the largest" "does not fit; chance of running out [3-7]" \
+    $LINKWISE mem gemma-2-9b --gpu a100-sxm4-40g --pp 2 --tp 2 --dp 4 --seq 4096 --recompute full \
+    --micro-batch 2 --global-batch 64 --layers-per-stage 29,13 --profile nanotron --oom-risk 0.01
 done_testing

@@ -114,7 +114,7 @@ static void limits_of_stages (void **state)
             CLOSE (memest_oom_probability (&p, memest_load_of (&s), 8e10), risks[i],
                    1e-5);
             assert_true (memest_fits (&q, &s, limit));
-            CLOSE (memest_limit_of (&q, &s, limit), states + rest, 1e-9);
+            CLOSE (memest_limit_of (&q, &s, limit), states + rest, 1e-7);
             s.peak_bytes *= 1 + 1e-8;
             assert_false (memest_fits (&q, &s, limit));
         }

@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* One all-to-all of a rank with h - 1 of the others on its node: to these over one kind of
- * link, to the rest over the other, of `out` bytes/s at best.  Where tokens go to a node once, most are saved where
- * most of the rest are on one. */
+ * link, to the rest over the other, of `out` bytes/s at best.  Where tokens go to a node once, most
+ * are saved where most of the rest are on one. */
 static double exchange_s (const struct bounded *b, int h, double out)
 {
     const struct pool *pool = b->pool;
@@ -138,7 +138,7 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
     bool within = whole && d->tp % d->etp == 0;
     int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
     int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
-    int h = gpus / unit < d->ep ? gpus / unit : d->ep;
+    int h = gpus / unit < d->ep ? gpus / unit : d->ep, top = h;
     struct expert_ways out = {0};
 
     while (h >= least) {
@@ -148,14 +148,17 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
         /* A group is no larger than n: then it fits with fewer of each, too. */
         if (per_node >= n || low < least)
             low = least;
-        w.exchange_s = quickest_s (b, low, h, INFINITY);
+        /* A rank may have an h that not all can have. */
+        w.exchange_s = quickest_s (b, low, top, INFINITY);
         w.low = low;
-        w.high = h;
+        w.high = top;
         w.unit = unit;
         w.sync = bound_sync (b, &rates, n, 1, per_node, per_node,
                              n > per_node ? low * unit : unit);
-        if (isfinite (w.exchange_s) && isfinite (w.sync.fixed))
+        if (isfinite (w.exchange_s) && isfinite (w.sync.fixed)) {
             add_way (&out, &w);
+            top = low - 1;
+        }
         h = low - 1;
     }
     if (out.n == 0) /* no such placement */

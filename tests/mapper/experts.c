@@ -370,13 +370,104 @@ static void below_on_bad_nodes (void **state)
     assert_true (tried > 40);
 }
 
+/* Nodes of 8 GPUs, the first of fewer and with slow links; those of the second half may be a little
+ * slower. */
+static struct topology_cluster *cluster_with_a_bad_node (int nodes, int first,
+                                                         double speed, double latency_us)
+{
+    struct text t = {0};
+    struct topology_cluster *c;
+
+    text_add (&t, "{\"version\": 1, \"nodes\": [");
+    for (int i = 0; i < nodes; i++) {
+        int gpus = i ? 8 : first;
+        bool slower = speed < 1 && 2 * i >= nodes;
+
+        text_add (&t,
+                  "%s{\"name\": \"n%d\", \"gpus\": %d, \"gpu_type\": \"h100-sxm5-80g\"",
+                  i ? "," : "", i, gpus);
+        for (int k = 0; k < gpus && slower; k++)
+            text_add (&t, "%s%g", k ? "," : ", \"speed\": [", speed);
+        text_add (&t, slower ? "]}" : "}");
+    }
+    text_add (
+        &t,
+        "], \"links\": {\"intra\": {\"bandwidth_gb_per_s\": 300, \"latency_us\": 8}, "
+        "\"inter\": {\"latency_us\": %g, \"bandwidth_gb_per_s\": [",
+        latency_us);
+    for (int i = 0; i < nodes; i++) {
+        for (int k = 0; k < nodes; k++)
+            text_add (&t, "%s%s",
+                      k   ? ","
+                      : i ? "],["
+                          : "[",
+                      i == k   ? "null"
+                      : i && k ? "40"
+                               : "1");
+    }
+    text_add (&t, "]]}}}");
+    c = cluster_from (text_str (&t));
+    text_free (&t);
+    return c;
+}
+
+/* A whole group of experts' ranks lies on the bad node, so that they pass tokens on inside; of all
+ * other groups the ranks of one expert share nodes, so that rings are short.  Neither the way of
+ * that group nor that of the others bounds the stage alone. */
+static void below_a_whole_group (void **state)
+{
+    static const struct {
+        int nodes, first;
+        double speed, latency_us;
+        int pp, dp, ep, top_k, layers;
+    } known[] = {{13, 6, 1, 8, 1, 102, 6, 2, 4}, {64, 8, .98, 10000, 2, 256, 8, 8, 2}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        int pp = known[i].pp, dp = known[i].dp, ep = known[i].ep, gpu[512], at = 0;
+        struct setting s = {
+            .cluster = cluster_with_a_bad_node (known[i].nodes, known[i].first,
+                                                known[i].speed, known[i].latency_us),
+            .model = small_model (known[i].layers),
+            .job = {.seq = 4096, .global_batch = dp},
+            .profile = profile_of ("megatron-core-composed"),
+            .config = config_of (1, pp, dp, 1)};
+        struct mapper_problem p = unlimited (&s);
+        double bound[BOUND_RUNS + 1];
+
+        s.config.deg.ep = ep;
+        s.model.hidden = 2048;
+        s.model.kv_heads = 16;
+        s.model.head_dim = 128;
+        s.model.vocab = 1024;
+        s.model.experts = ep;
+        s.model.top_k = known[i].top_k;
+        s.model.expert_ffn = s.model.ffn = 128;
+        for (int k = 0; k < pp; k++)
+            s.layers[k] = known[i].layers / pp;
+        for (; at < ep; at++)
+            gpu[at] = at;
+        for (int stage = 0; stage < pp; stage++) {
+            at = stage ? 8 * known[i].nodes / 2 : at < 8 ? known[i].first : at;
+            for (int e = 0; e < ep; e++)
+                for (int k = (stage ? 0 : ep) + e; k < dp; k += ep)
+                    gpu[stage * dp + k] = at++;
+        }
+        bounds_in (&p, &s.config, bound);
+        above (&s, "a group on the bad node", gpu, step_of (&s, gpu, NULL),
+               BOUND_RUNS + 1, bound);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (ways_of_whole_groups),
                                        cmocka_unit_test (hides_as_on_the_last_stage),
                                        cmocka_unit_test (below_everything),
                                        cmocka_unit_test (below_patterns),
-                                       cmocka_unit_test (below_on_bad_nodes)};
+                                       cmocka_unit_test (below_on_bad_nodes),
+                                       cmocka_unit_test (below_a_whole_group)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -242,8 +242,11 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||
-            (st[i] == ST_OK && !array_grow (&l->look, (size_t) l->n, sizeof *l->look)))
+            (st[i] == ST_OK && !array_grow (&l->look, (size_t) l->n, sizeof *l->look))) {
+            for (; i < n; i++)
+                sketch_release (&sketch[i]);
             return err_nomem (err);
+        }
         if (st[i] == ST_OK)
             l->look[l->n++] = (struct look){e[i].index, e[i].bound_s, sketch[i]};
     }

@@ -370,40 +370,43 @@ static void below_on_bad_nodes (void **state)
     assert_true (tried > 40);
 }
 
-/* Nodes of 8 GPUs, the first of fewer and with slow links; those of the second half may be a little
- * slower. */
-static struct topology_cluster *cluster_with_a_bad_node (int nodes, int first,
-                                                         double speed, double latency_us)
+/* Nodes of alike GPUs, the first with fewer and with slow links; those of the second half may be a
+ * little slower. */
+struct bad_node {
+    int nodes, gpus, first;
+    double bad, speed, latency_us;
+    int pp, ep, top_k, layers;
+};
+
+static struct topology_cluster *cluster_with_a_bad_node (const struct bad_node *b)
 {
     struct text t = {0};
     struct topology_cluster *c;
 
     text_add (&t, "{\"version\": 1, \"nodes\": [");
-    for (int i = 0; i < nodes; i++) {
-        int gpus = i ? 8 : first;
-        bool slower = speed < 1 && 2 * i >= nodes;
+    for (int i = 0; i < b->nodes; i++) {
+        int gpus = i ? b->gpus : b->first;
+        bool slower = b->speed < 1 && 2 * i >= b->nodes;
 
         text_add (&t,
                   "%s{\"name\": \"n%d\", \"gpus\": %d, \"gpu_type\": \"h100-sxm5-80g\"",
                   i ? "," : "", i, gpus);
         for (int k = 0; k < gpus && slower; k++)
-            text_add (&t, "%s%g", k ? "," : ", \"speed\": [", speed);
+            text_add (&t, "%s%g", k ? "," : ", \"speed\": [", b->speed);
         text_add (&t, slower ? "]}" : "}");
     }
     text_add (
         &t,
         "], \"links\": {\"intra\": {\"bandwidth_gb_per_s\": 300, \"latency_us\": 8}, "
         "\"inter\": {\"latency_us\": %g, \"bandwidth_gb_per_s\": [",
-        latency_us);
-    for (int i = 0; i < nodes; i++) {
-        for (int k = 0; k < nodes; k++)
-            text_add (&t, "%s%s",
-                      k   ? ","
-                      : i ? "],["
-                          : "[",
-                      i == k   ? "null"
-                      : i && k ? "40"
-                               : "1");
+        b->latency_us);
+    for (int i = 0; i < b->nodes; i++) {
+        text_add (&t, "%s", i ? "],[" : "[");
+        for (int k = 0; k < b->nodes; k++)
+            if (i == k)
+                text_add (&t, "%snull", k ? "," : "");
+            else
+                text_add (&t, "%s%g", k ? "," : "", i && k ? 40 : b->bad);
     }
     text_add (&t, "]]}}}");
     c = cluster_from (text_str (&t));
@@ -411,53 +414,91 @@ static struct topology_cluster *cluster_with_a_bad_node (int nodes, int first,
     return c;
 }
 
-/* A whole group of experts' ranks lies on the bad node, so that they pass tokens on inside; of all
- * other groups the ranks of one expert share nodes, so that rings are short.  Neither the way of
- * that group nor that of the others bounds the stage alone. */
-static void below_a_whole_group (void **state)
+/* As many whole groups as fit on the bad node, of one stage; all other ranks of a stage by expert,
+ * or by group.
+ * @return ranks of a stage */
+static int put_whole_groups (const struct bad_node *b, int on, bool by_expert, int *gpu)
 {
-    static const struct {
-        int nodes, first;
-        double speed, latency_us;
-        int pp, dp, ep, top_k, layers;
-    } known[] = {{13, 6, 1, 8, 1, 102, 6, 2, 4}, {64, 8, .98, 10000, 2, 256, 8, 8, 2}};
+    int whole = b->first / b->ep * b->ep, total = b->first + (b->nodes - 1) * b->gpus;
+    int dp = (total - b->first + whole) / b->pp / b->ep * b->ep, at = b->first;
+
+    for (int i = 0; i < b->pp; i++) {
+        int stage = (on + i) % b->pp, first = i == 0 ? whole : 0, *of = gpu + stage * dp;
+
+        if (first > dp)
+            return 0;
+        for (int k = 0; k < first; k++)
+            of[k] = k;
+        for (int e = 0; e < b->ep && by_expert; e++)
+            for (int k = first + e; k < dp; k += b->ep)
+                of[k] = at++;
+        for (int k = first; k < dp && !by_expert; k++)
+            of[k] = at++;
+    }
+    return dp;
+}
+
+static bool check_a_bad_node (const struct bad_node *b, int on, bool by_expert)
+{
+    int gpu[512], dp = put_whole_groups (b, on, by_expert, gpu);
+    struct setting s = {.model = small_model (b->layers),
+                        .job = {.seq = 4096, .global_batch = dp},
+                        .profile = profile_of ("megatron-core-composed"),
+                        .config = config_of (1, b->pp, dp, 1)};
+    double bound[BOUND_RUNS + 1];
+    struct mapper_problem p;
+
+    if (dp < 2 * b->ep)
+        return false;
+    s.cluster = cluster_with_a_bad_node (b);
+    p = unlimited (&s);
+    s.config.deg.ep = b->ep;
+    s.model.hidden = 2048;
+    s.model.kv_heads = 16;
+    s.model.head_dim = 128;
+    s.model.vocab = 1024;
+    s.model.experts = b->ep;
+    s.model.top_k = b->top_k;
+    s.model.expert_ffn = s.model.ffn = 128;
+    for (int k = 0; k < b->pp; k++)
+        s.layers[k] = b->layers / b->pp;
+    bounds_in (&p, &s.config, bound);
+    above (&s, "groups on the bad node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1,
+           bound);
+    topology_cluster_destroy (s.cluster);
+    return true;
+}
+
+/* Whole groups of experts' ranks lie on the bad node, so that they pass tokens on inside; of all
+ * other groups the ranks of one expert share nodes, so that rings are short.  Neither the way of
+ * these groups nor that of the others bounds the stage alone. */
+static void below_whole_groups (void **state)
+{
+    static const struct bad_node known[] = {{13, 8, 6, 1, 1, 8, 1, 6, 2, 4},
+                                            {64, 8, 8, 1, .98, 10000, 2, 8, 8, 2}};
+    static const double latency_us[] = {8, 8, 300, 10000};
+    struct rng r = seeded (34);
+    int tried = 0, rounds = getenv ("LINKWISE_LONG") ? 4000 : 100;
     (void) state;
 
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        int pp = known[i].pp, dp = known[i].dp, ep = known[i].ep, gpu[512], at = 0;
-        struct setting s = {
-            .cluster = cluster_with_a_bad_node (known[i].nodes, known[i].first,
-                                                known[i].speed, known[i].latency_us),
-            .model = small_model (known[i].layers),
-            .job = {.seq = 4096, .global_batch = dp},
-            .profile = profile_of ("megatron-core-composed"),
-            .config = config_of (1, pp, dp, 1)};
-        struct mapper_problem p = unlimited (&s);
-        double bound[BOUND_RUNS + 1];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true (check_a_bad_node (&known[i], 0, true));
+    for (int i = 0; i < rounds; i++) {
+        int pp = 1 + rng_below (&r, 3), gpus = 2 + rng_below (&r, 7);
+        struct bad_node b = {.nodes = 3 + rng_below (&r, 14),
+                             .gpus = gpus,
+                             .first = 1 + rng_below (&r, gpus),
+                             .bad = 1 + rng_below (&r, 30),
+                             .speed = rng_below (&r, 2) ? 1 : .98,
+                             .latency_us = latency_us[rng_below (&r, 4)],
+                             .pp = pp,
+                             .ep = 2 + rng_below (&r, 8),
+                             .layers = pp * (1 + rng_below (&r, 4))};
 
-        s.config.deg.ep = ep;
-        s.model.hidden = 2048;
-        s.model.kv_heads = 16;
-        s.model.head_dim = 128;
-        s.model.vocab = 1024;
-        s.model.experts = ep;
-        s.model.top_k = known[i].top_k;
-        s.model.expert_ffn = s.model.ffn = 128;
-        for (int k = 0; k < pp; k++)
-            s.layers[k] = known[i].layers / pp;
-        for (; at < ep; at++)
-            gpu[at] = at;
-        for (int stage = 0; stage < pp; stage++) {
-            at = stage ? 8 * known[i].nodes / 2 : at < 8 ? known[i].first : at;
-            for (int e = 0; e < ep; e++)
-                for (int k = (stage ? 0 : ep) + e; k < dp; k += ep)
-                    gpu[stage * dp + k] = at++;
-        }
-        bounds_in (&p, &s.config, bound);
-        above (&s, "a group on the bad node", gpu, step_of (&s, gpu, NULL),
-               BOUND_RUNS + 1, bound);
-        topology_cluster_destroy (s.cluster);
+        b.top_k = 1 + rng_below (&r, b.ep);
+        tried += check_a_bad_node (&b, rng_below (&r, pp), rng_below (&r, 3) > 0);
     }
+    assert_true (tried > rounds / 3);
 }
 
 int main (void)
@@ -467,7 +508,7 @@ int main (void)
                                        cmocka_unit_test (below_everything),
                                        cmocka_unit_test (below_patterns),
                                        cmocka_unit_test (below_on_bad_nodes),
-                                       cmocka_unit_test (below_a_whole_group)};
+                                       cmocka_unit_test (below_whole_groups)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static inline double memest_limit_of (const struct memest_problem *p,
 {
     double counted = s->peak_bytes - p->states_less * memest_load_of (s).states_bytes;
 
-    return counted > 0.0 ? limit_bytes * s->peak_bytes / counted : limit_bytes;
+    return counted > 0.0 ? limit_bytes * (s->peak_bytes / counted) : limit_bytes;
 }
 
 /** Does a stage fit its GPU and its share of the host? */

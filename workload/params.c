@@ -216,12 +216,12 @@ double workload_active_params (const struct workload_model *m)
 
 /* ---- stages ---- */
 
-/* Count a layer, or (by = -1) take it away again. */
+/* Count a layer, or (by = -1) take it away again.  Behind the last one there is none of any kind. */
 static void count_layer (const struct workload_model *m, int index, int by,
                          struct workload_layers *l)
 {
     *(workload_is_expert_layer (m, index) ? &l->expert : &l->dense) += by;
-    if (m->pattern[0])
+    if (m->pattern[0] && index < m->layers)
         l->of[workload_kind_of (m, index)] += by;
 }
 

@@ -227,9 +227,9 @@ struct linkwise_job {
     const char *gathered_logits;        /* the same */
     double wta_crs;                     /* budget of WTA-CRS, 0 to 1; 0: not used */
     bool lora;                          /* adapters alone are trained */
-    const char
-        *tp_comm_overlap; /* "on", "off": sequence-parallel collectives in pieces between
-                                    those of products; usual: the profile's */
+    /* "on", "off": sequence-parallel collectives in pieces between those of products; usual: the
+     * profile's */
+    const char *tp_comm_overlap;
 };
 
 static inline struct linkwise_job linkwise_job (int seq, int global_batch)

@@ -10,9 +10,9 @@
 
 /** A square matrix in a file that is mapped. */
 struct npy {
-    const double
-        *v; /* [n*n] row-major, NaN where the file says so: native 8-byte floats in
-                        C order; NULL where entries are of another form, for npy_at */
+    /* [n*n] row-major, NaN where the file says so: native 8-byte floats in C order; NULL where
+     * entries are of another form, for npy_at */
+    const double *v;
     const float *f; /* the same of 4-byte floats */
     size_t n;
     void *map;

@@ -419,7 +419,7 @@ static void schedules (const char *dir)
 int main (int argc, char **argv)
 {
     static const char *const header[] = {"<data",    "<figure",        "prior",
-                                         "held out", "<to be reached", NULL};
+                                         "held out", "<to reach", NULL};
 
     if (argc != 2) {
         fprintf (stderr, "usage: accuracy DIR (a folder of runs files)\n");

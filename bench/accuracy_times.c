@@ -442,7 +442,7 @@ static void print_all (const char *dir, const struct source *s)
 int main (int argc, char **argv)
 {
     static const char *const header[] = {"<data",   "<figure",        "prior", "held out",
-                                         "shipped", "<to be reached", NULL};
+                                         "shipped", "<to reach", NULL};
     size_t n = sizeof sources / sizeof *sources;
 
     if (argc != 2) {

@@ -33,8 +33,8 @@ struct models_trial {
     int tried;
     double error_p50, error_p90; /* relative; NaN when too few were tried */
     double low; /* 99 of 100 reach this part of the prediction, at most 1; NaN */
-    bool
-        accepted; /* three of four come within 10 %: their kind or their ends explain them */
+    /* three of four come within 10 %: their kind or their ends explain them */
+    bool accepted;
 };
 
 /** Fit a model.

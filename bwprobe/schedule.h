@@ -19,11 +19,10 @@ struct schedule_stride {
 struct schedule_shape {
     int n;     /* endpoints */
     int nodes; /* 1 or more */
-    const int
-        *first; /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
-    const struct schedule_stride
-        *stride; /* [n_strides] rounds between nodes, the most valuable first; NULL: the
-                      circle method's */
+    /* [nodes + 1] node i has the endpoints first[i] .. first[i + 1] - 1 */
+    const int *first;
+    /* [n_strides] rounds between nodes, the most valuable first; NULL: the circle method's */
+    const struct schedule_stride *stride;
     int n_strides;
 };
 
@@ -103,8 +102,8 @@ struct schedule_part {
 
 struct schedule_plan {
     int at_once;
-    bool
-        levelled; /* measuring together gives the same as alone: only the former is done */
+    /* measuring together gives the same as alone: only the former is done */
+    bool levelled;
     struct schedule_part part[SCHEDULE_KINDS];
     double seconds; /* all of it */
     bool whole;     /* every pair is measured, in every pass asked for */

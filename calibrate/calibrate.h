@@ -71,8 +71,8 @@ struct calibrate_run {
     bool captured_parts;               /* parts of layers, in graphs of their own */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
-    double
-        state_bytes; /* a parameter's weight, gradient and optimizer state; 0: not said */
+    /* a parameter's weight, gradient and optimizer state; 0: not said */
+    double state_bytes;
     int *layers;     /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     const int *chunks; /* [pp * vpp] of a row that says them of every chunk, as
@@ -83,8 +83,8 @@ struct calibrate_run {
         double inter_bytes_per_s; /* of one node; 0: the type's usual */
     } part[CALIBRATE_TYPES_MAX];  /* GPU types in node order */
     int n_parts;
-    struct calibrate_way
-        way[CALIBRATE_WAYS_MAX]; /* the job and config have the likeliest */
+    /* the job and config have the likeliest */
+    struct calibrate_way way[CALIBRATE_WAYS_MAX];
     int n_ways;                  /* 0: nothing is open */
     int gpus, gpus_per_node;
     double gpu_bytes; /* of one GPU, as its driver reports it; the least of a mix */
@@ -109,9 +109,8 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
-    struct calibrate_reason
-        doubted[CALIBRATE_REASONS_MAX]; /* measurements that cannot be:
-                                                               no fit takes them */
+    /* measurements that cannot be: no fit takes them */
+    struct calibrate_reason doubted[CALIBRATE_REASONS_MAX];
     int n_doubted;
     char absent[512]; /* columns that the header lacks, with commas; taken as empty */
     char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
@@ -186,7 +185,7 @@ void calibrate_profile_unknown (struct workload_profile *p);
 double calibrate_time_spread (const struct calibrate_run *run,
                               const struct workload_profile *p, double open);
 
-/** The 90 % interval of the run's peak, as a factor either way; wider where its shape is assumed. */
+/** The 90 % interval of the run's peak, a factor either way; wider where its shape is assumed. */
 double calibrate_peak_interval (const struct calibrate_run *run,
                                 const struct workload_profile *p);
 
@@ -255,8 +254,8 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
 /** The profile of every run: `forced` for all, or with NULL the shipped one that names its
  *  source, else its framework's, else its GPU type's (of a mix, the slowest one's), else the
  *  default; these two with the wider residuals of what nobody fitted, and but for Megatron's forks
- *  at a lower rate.  Of one that does not name the source,
- *  on GPUs without fp8 no tensor-parallel communication hides.  @param[out] out  [runs->n] */
+ *  at a lower rate.  Of one that does not name the source, on GPUs without fp8 no tensor-parallel
+ *  communication hides.  @param[out] out  [runs->n] */
 enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,
                                 struct workload_profile *out, struct error *err);
@@ -408,8 +407,8 @@ struct calibrate_next {
     const char *what;         /* that is changed */
     int from, to;             /* its values */
     struct calibrate_run run; /* changed; without layers, so that none can estimate it */
-    const struct workload_constant
-        *constant; /* that it narrows most; NULL: a scale of all times */
+    /* that it narrows most; NULL: a scale of all times */
+    const struct workload_constant *constant;
     /* Of that one's logarithm, standard deviations: with no run, with the runs given, with
      * the next one too */
     double prior_spread, spread, next_spread;

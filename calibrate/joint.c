@@ -28,8 +28,8 @@
 /* What a constant moves: fields of GPU types, or keys of profiles. */
 struct constant {
     char name[CALIBRATE_JOINT_NAME];
-    const char
-        *types; /* prefixes of types' names, each with a comma behind; NULL: profiles */
+    /* prefixes of types' names, each with a comma behind; NULL: profiles */
+    const char *types;
     size_t field, other_field;   /* of struct topology_gpu_type */
     const char *key, *other_key; /* of profiles */
     char profile[64];            /* "": all */

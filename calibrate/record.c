@@ -85,8 +85,8 @@ static size_t without_memory (const char *name, size_t n)
 }
 
 /* Is there a record with steps on this type, or on the same GPU with other memory?  `make record`
- * writes one record a line: every estimate asks, and to parse them all takes longer than the rest of
- * it. */
+ * writes one record a line: every estimate asks, and to parse them all takes longer than the rest
+ * of it. */
 static bool has_steps (const char *gpu)
 {
     static const char before_gpu[] = "\"gpu\": \"", before_steps[] = "\"steps\": ";

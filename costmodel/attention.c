@@ -24,7 +24,7 @@ static double flash_efficiency (const struct setting *x, double seq)
            (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + TOPOLOGY_FLASH_HALF_SEQ);
 }
 
-/* Backward's rate over forward's.  With wider elements than 16 bits no kernel is FlashAttention 1. */
+/* Backward's rate over forward's.  FlashAttention 1 has no kernel for more than 16 bits. */
 static double flash_back (const struct setting *x)
 {
     bool first = x->j->attention == ATTENTION_FLASH1 && x->plain.element_bytes <= 2.0;

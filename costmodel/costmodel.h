@@ -37,9 +37,9 @@ struct costmodel_problem {
     const struct workload_profile *profile;
     const struct topology_cluster *cluster;
     const int *layers; /* [pp] layers of each stage */
-    const int
-        *chunks; /* [pp * vpp] of each of its chunks (workload_stage_of_chunks); NULL:
-                          dealt by workload_chunk_layers */
+    /* [pp * vpp] of each of its chunks (workload_stage_of_chunks); NULL: dealt by
+     * workload_chunk_layers */
+    const int *chunks;
     const struct costmodel_what_if *what_if; /* NULL: links as they are */
     /* [n_nodes] bytes/s of a node's links to others: each between two counts as the lower of
      * theirs, whatever it is itself; NULL: links as they are.  Where nothing logs them. */
@@ -184,10 +184,9 @@ struct costmodel_volume {
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
                            the payload of its one all-reduce */
-    double
-        dp_bare_bytes;  /* of these, what has no compute beside it: gradients that a stage
-                           reduces after its last backward alone, weights that are gathered
-                           when the step is done */
+    /* of these, what has no compute beside it: gradients that a stage reduces after its last
+     * backward alone, weights that are gathered when the step is done */
+    double dp_bare_bytes;
     int dp_phases;      /* how many reduce-scatters and all-gathers, or all-reduces */
     bool dp_all_reduce; /* all-reduces instead */
     /* Of groups that hold the same shards (workload_copy_group), per parameter of a shard: the

@@ -142,8 +142,8 @@ void scratch_destroy (struct scratch *s);
 struct members {
     const int *gpu;
     int n, stride;
-    const int
-        *node; /* [n] the nodes of each place, SPREAD where not one; NULL: not known */
+    /* [n] the nodes of each place, SPREAD where not one; NULL: not known */
+    const int *node;
 };
 
 static inline struct members members_of (const int *gpu, struct workload_group g)
@@ -160,6 +160,35 @@ static inline int member_node (const struct terms *t, const struct members *m, i
 {
     return m->node && m->node[i] != SPREAD ? m->node[i] : t->node_of[*member_at (m, i)];
 }
+
+/** The j-th of the groups beside each other. */
+static inline struct members members_beside (const struct members *m, int j)
+{
+    return (struct members){m->gpu + j, m->n, m->stride, m->node};
+}
+
+/** The row of groups after that one. */
+static inline struct members next_row (struct members row)
+{
+    row.gpu += (size_t) row.n * (size_t) row.stride;
+    row.node = row.node ? row.node + row.n : NULL;
+    return row;
+}
+
+/** The groups beside each other that run through the same nodes in the same order; a kind may come
+ *  out twice. */
+struct kinds {
+    int n;
+    int *group, *times; /* [n] one of each, and how many they are; in scratch */
+};
+struct kinds kinds_of (const struct terms *t, const struct members *m);
+
+/** Add the groups that leave a node to the shares of the nodes that they touch; those of `count`
+ *  rows that send at the same time; and no node is shared any more. */
+void add_shares (const struct terms *t, const struct members *m,
+                 const struct kinds *kinds);
+void add_row_shares (const struct terms *t, struct members row, int count);
+void clear_shares (struct scratch *s);
 
 /** Count the members on each node, nodes in order of first appearance: into s->order,
  *  s->lead (their first members), s->count; s->first says where in these, until `bucketed`
@@ -203,9 +232,9 @@ struct slot_time {
     double weight_s;         /* of back_s: what zero-bubble schedules put off */
     double tp_s, cp_s, ep_s; /* parts of fwd_s and back_s together */
     double ep_hidden_s;      /* all-to-alls under compute, in neither */
-    double
-        busy_s[2]; /* in fwd_s and back_s, hidden or not: its communication inside nodes,
-                         and over its node's way out */
+    /* in fwd_s and back_s, hidden or not: its communication inside nodes, and over its node's
+     * way out */
+    double busy_s[2];
     enum workload_all_reduce tp_by;              /* all-reduces of the slowest group */
     struct costmodel_stage_time embedding, head; /* parts that belong to one chunk */
     int unmeasured;
@@ -223,6 +252,20 @@ bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *s
 static inline const int *slot_gpus (const struct terms *t, int stage, int d)
 {
     return t->gpu + (size_t) (stage * t->dp + d) * (size_t) t->slot;
+}
+
+/** A stage's groups of a kind. */
+static inline struct members stage_groups (const struct terms *t, int stage,
+                                           enum workload_group_kind kind)
+{
+    return members_of (slot_gpus (t, stage, 0),
+                       workload_group_of (&t->problem.config->deg, kind));
+}
+
+/** Has the node one kind of link for all its GPUs? */
+static inline bool alike_inside (const struct topology_node *n)
+{
+    return !n->intra || (n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0);
 }
 
 /** Price one slot: compute and tensor parallelism.
@@ -306,7 +349,6 @@ struct sync_time sync_price (const struct terms *t, int stage, const int *slot_n
 /** Fill t->scratch->share with a stage's data-parallel groups of a kind, as sync_price does,
  *  until clear_shares. */
 void share_sync (const struct terms *t, int stage, enum workload_group_kind kind);
-void clear_shares (struct scratch *s);
 
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, int stage);

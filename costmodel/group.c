@@ -158,9 +158,8 @@ struct topology_link link_between (const struct terms *t, int src, int dst,
     int a = t->node_of[src], b = t->node_of[dst];
 
     if (t->problem.all_usual && a != b)
-        return (struct topology_link){
-            smaller (t->problem.usual[a], t->problem.usual[b]),
-            c->inter.latency_s.number, true};
+        return (struct topology_link){smaller (t->problem.usual[a], t->problem.usual[b]),
+                                      c->inter.latency_s.number, true};
 
     struct topology_link l = a != b && !c->has_gpu_links ? topology_node_link (c, a, b)
                                                          : topology_link (c, src, dst);
@@ -212,8 +211,7 @@ static inline struct topology_link node_link (struct walk *w, int a, int b, int 
 
     struct topology_link l = topology_node_link (t->problem.cluster, a, b);
 
-    return l.measured && !t->problem.what_if && !t->slow &&
-                   !(t->log && t->log->all)
+    return l.measured && !t->problem.what_if && !t->slow && !(t->log && t->log->all)
                ? l
                : take_link (w, src, dst);
 }
@@ -400,4 +398,92 @@ void scratch_destroy (struct scratch *s)
     if (s)
         free (s->share);
     free (s);
+}
+
+/* ---- groups beside each other ---- */
+
+bool inside_node (const struct terms *t, const int *gpu, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (t->node_of[gpu[i]] != t->node_of[gpu[0]])
+            return false;
+    return true;
+}
+
+/* Do two groups, at all places whose GPUs are on several nodes? */
+static bool same_nodes (const struct terms *t, const struct members *m, const int *loose,
+                        int n_loose, int j, int k)
+{
+    for (int i = 0; i < n_loose; i++) {
+        const int *place = member_at (m, loose[i]);
+
+        if (t->node_of[place[j]] != t->node_of[place[k]])
+            return false;
+    }
+    return true;
+}
+
+struct kinds kinds_of (const struct terms *t, const struct members *m)
+{
+    struct kinds k = {0, t->scratch->group, t->scratch->times};
+    int *loose = t->scratch->member, n_loose = 0;
+
+    for (int i = 0; i < m->n; i++)
+        if (m->node ? m->node[i] == SPREAD
+                    : !inside_node (t, member_at (m, i), m->stride))
+            loose[n_loose++] = i;
+    if (n_loose == 0) {
+        k.n = 1;
+        k.group[0] = 0;
+        k.times[0] = m->stride;
+    }
+    for (int j = 0; j < m->stride && n_loose > 0; j++) {
+        int like = k.n;
+
+        if (k.n > 0 && same_nodes (t, m, loose, n_loose, k.group[0], j))
+            like = 0;
+        else if (k.n > 1 && same_nodes (t, m, loose, n_loose, k.group[k.n - 1], j))
+            like = k.n - 1;
+        if (like == k.n) {
+            k.group[k.n] = j;
+            k.times[k.n++] = 0;
+        }
+        k.times[like]++;
+    }
+    return k;
+}
+
+void add_shares (const struct terms *t, const struct members *m,
+                 const struct kinds *kinds)
+{
+    struct scratch *s = t->scratch;
+
+    for (int q = 0; q < kinds->n && t->limited; q++) {
+        struct members one = members_beside (m, kinds->group[q]);
+        int nodes = bucket (t, &one);
+
+        for (int k = 0; k < nodes && nodes > 1; k++) {
+            int a = s->order[k];
+
+            if (s->share[a] == 0)
+                s->shared[s->n_shared++] = a;
+            s->share[a] += kinds->times[q];
+        }
+        bucketed (t, nodes);
+    }
+}
+
+void clear_shares (struct scratch *s)
+{
+    while (s->n_shared > 0)
+        s->share[s->shared[--s->n_shared]] = 0;
+}
+
+void add_row_shares (const struct terms *t, struct members row, int count)
+{
+    for (int k = 0; k < count; k++, row = next_row (row)) {
+        struct kinds kinds = kinds_of (t, &row);
+
+        add_shares (t, &row, &kinds);
+    }
 }

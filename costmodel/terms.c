@@ -1,4 +1,4 @@
-/* The pieces of a placed plan's price: stages, boundaries, synchronisation. */
+/* The pieces of a placed plan's price: stages and boundaries (sync.c: synchronisation). */
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
@@ -39,12 +39,6 @@ static enum status price_stages (struct terms *t, struct error *err)
         terms_hold (t, i, &held);
     }
     return ST_OK;
-}
-
-/* Has the node one kind of link for all its GPUs? */
-static bool alike_inside (const struct topology_node *n)
-{
-    return !n->intra || (n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0);
 }
 
 enum status terms_init (struct terms *t, const struct costmodel_problem *p,
@@ -119,14 +113,6 @@ static int type_of (const struct terms *t, int gpu)
 
 /* ---- one stage of one replica ---- */
 
-bool inside_node (const struct terms *t, const int *gpu, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (t->node_of[gpu[i]] != t->node_of[gpu[0]])
-            return false;
-    return true;
-}
-
 bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *share,
                        int by)
 {
@@ -150,98 +136,6 @@ bool change_tp_shares (const struct terms *t, const int *gpu, int groups, int *s
         }
     }
     return any;
-}
-
-/* The groups beside each other that run through the same nodes in the same order. */
-struct kinds {
-    int n;
-    int *group, *times; /* [n] one of each, and how many they are; in scratch */
-};
-
-/* Do two groups, at all places whose GPUs are on several nodes? */
-static bool same_nodes (const struct terms *t, const struct members *m, const int *loose,
-                        int n_loose, int j, int k)
-{
-    for (int i = 0; i < n_loose; i++) {
-        const int *place = member_at (m, loose[i]);
-
-        if (t->node_of[place[j]] != t->node_of[place[k]])
-            return false;
-    }
-    return true;
-}
-
-/* Sort the groups by kind; a kind may come out twice. */
-static struct kinds kinds_of (const struct terms *t, const struct members *m)
-{
-    struct kinds k = {0, t->scratch->group, t->scratch->times};
-    int *loose = t->scratch->member, n_loose = 0;
-
-    for (int i = 0; i < m->n; i++)
-        if (m->node ? m->node[i] == SPREAD
-                    : !inside_node (t, member_at (m, i), m->stride))
-            loose[n_loose++] = i;
-    if (n_loose == 0) {
-        k.n = 1;
-        k.group[0] = 0;
-        k.times[0] = m->stride;
-    }
-    for (int j = 0; j < m->stride && n_loose > 0; j++) {
-        int like = k.n;
-
-        if (k.n > 0 && same_nodes (t, m, loose, n_loose, k.group[0], j))
-            like = 0;
-        else if (k.n > 1 && same_nodes (t, m, loose, n_loose, k.group[k.n - 1], j))
-            like = k.n - 1;
-        if (like == k.n) {
-            k.group[k.n] = j;
-            k.times[k.n++] = 0;
-        }
-        k.times[like]++;
-    }
-    return k;
-}
-
-/* The j-th of the groups. */
-static struct members beside (const struct members *m, int j)
-{
-    return (struct members){m->gpu + j, m->n, m->stride, m->node};
-}
-
-/* Add the groups that leave a node to the shares of the nodes that they touch. */
-static void add_shares (const struct terms *t, const struct members *m,
-                        const struct kinds *kinds)
-{
-    struct scratch *s = t->scratch;
-
-    for (int q = 0; q < kinds->n && t->limited; q++) {
-        struct members one = beside (m, kinds->group[q]);
-        int nodes = bucket (t, &one);
-
-        for (int k = 0; k < nodes && nodes > 1; k++) {
-            int a = s->order[k];
-
-            if (s->share[a] == 0)
-                s->shared[s->n_shared++] = a;
-            s->share[a] += kinds->times[q];
-        }
-        bucketed (t, nodes);
-    }
-}
-
-/* No node is shared any more. */
-void clear_shares (struct scratch *s)
-{
-    while (s->n_shared > 0)
-        s->share[s->shared[--s->n_shared]] = 0;
-}
-
-/* A stage's groups of a kind. */
-static struct members stage_groups (const struct terms *t, int stage,
-                                    enum workload_group_kind kind)
-{
-    return members_of (slot_gpus (t, stage, 0),
-                       workload_group_of (&t->problem.config->deg, kind));
 }
 
 /* The embedding's and the head's part of a slot, which belong to its first and last
@@ -299,7 +193,7 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     bool out_of_node = false;
 
     for (int j = 0; j < cp.stride; j++) {
-        struct members one = beside (&cp, d * t->slot + j);
+        struct members one = members_beside (&cp, d * t->slot + j);
         struct costmodel_ring r = ring_of (t, &one, t->scratch->share, "cp");
         double rate = costmodel_ring_rate (&r), latency_s = r.latency_s / steps;
 
@@ -388,16 +282,6 @@ void slot_price (const struct terms *t, int stage, int d, const int *share,
     *out = slot;
 }
 
-/* Add to the shares `count` rows of groups that send at the same time. */
-static void add_row_shares (const struct terms *t, struct members row, int count)
-{
-    for (int k = 0; k < count; k++, row.gpu += (size_t) row.n * (size_t) row.stride) {
-        struct kinds kinds = kinds_of (t, &row);
-
-        add_shares (t, &row, &kinds);
-    }
-}
-
 /* All replicas' rings of keys and values at the same time. */
 static void cp_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
@@ -421,7 +305,7 @@ static struct exchange_row price_exchange (const struct terms *t,
     struct exchange_row out = {.leaves = !inside_node (t, ep->gpu + row * ranks, ranks)};
 
     for (int j = 0; j < ep->stride; j++) {
-        struct members one = beside (ep, row * ranks + j);
+        struct members one = members_beside (ep, row * ranks + j);
 
         out.once_s = fmax (out.once_s, alltoall_of (t, &one, &out.unmeasured));
     }
@@ -572,171 +456,6 @@ int sends_price (const struct terms *t, const int *src, const int *dst, bool tie
         like = f.unmeasured - before;
     }
     return f.unmeasured;
-}
-
-/* ---- data parallelism ---- */
-
-/* Has every node that a kind of groups runs through one kind of link inside, and every pair
- * of nodes one? */
-static bool is_plain (const struct terms *t, const struct members *m)
-{
-    const struct topology_cluster *c = t->problem.cluster;
-    bool plain = !c->has_gpu_links;
-
-    for (int i = 0; i < m->n && plain && !t->plain; i++)
-        plain = alike_inside (&c->node[t->node_of[*member_at (m, i)]]);
-    return plain;
-}
-
-/* Seconds of one row of groups that hold `params` parameters each, under t->scratch->share. */
-static double row_price (const struct terms *t, const struct members *m,
-                         const struct kinds *kinds, const struct costmodel_volume *v,
-                         double params, int *unmeasured)
-{
-    /* Where a kind of groups sees the same links, one of it stands for all; each is listed
-     * for itself when links are unmeasured, unless all are one kind. */
-    bool one = kinds->n == 1 && is_plain (t, m);
-    bool each = !one && (t->log || !t->plain);
-    double worst = 0.0;
-
-    for (int j = 0; j < (each ? m->stride : kinds->n); j++) {
-        struct members group = beside (m, each ? j : kinds->group[j]);
-        struct costmodel_ring r = ring_of (t, &group, t->scratch->share, "dp");
-
-        worst =
-            larger (worst, costmodel_sync_s (t->problem.profile, &r, m->n, v, params));
-        *unmeasured += r.unmeasured * (one || each ? 1 : kinds->times[j]);
-    }
-    return worst;
-}
-
-/* The row after that one. */
-static struct members next_row (struct members row)
-{
-    row.gpu += (size_t) row.n * (size_t) row.stride;
-    row.node = row.node ? row.node + row.n : NULL;
-    return row;
-}
-
-/* The same of `rows` rows after each other that all send at the same time: the slowest. */
-static double ring_price (const struct terms *t, struct members row, int rows,
-                          const struct costmodel_volume *v, double params,
-                          int *unmeasured)
-{
-    struct members next = row;
-    struct kinds kinds;
-    double worst;
-
-    if (row.n == 1)
-        return 0.0;
-    kinds = kinds_of (t, &row);
-    add_shares (t, &row, &kinds);
-    for (int k = 1; k < rows; k++) {
-        next = next_row (next);
-        kinds = kinds_of (t, &next);
-        add_shares (t, &next, &kinds);
-    }
-    /* The kinds in hand are the last row's. */
-    worst = row_price (t, &next, &kinds, v, params, unmeasured);
-    for (int k = 1; k < rows; k++, row = next_row (row)) {
-        kinds = kinds_of (t, &row);
-        worst = larger (worst, row_price (t, &row, &kinds, v, params, unmeasured));
-    }
-    clear_shares (t->scratch);
-    return worst;
-}
-
-/* Of a stage's traffic of that kind, what nothing hides. */
-static double bare_part (const struct terms *t, int stage,
-                         const struct costmodel_volume *v)
-{
-    return costmodel_sync_bare (t->problem.profile, t->problem.config, v,
-                                t->problem.layers[stage]);
-}
-
-struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
-                             int *unmeasured)
-{
-    const struct workload_config *c = t->problem.config;
-    const int *gpu = slot_gpus (t, stage, 0);
-    struct members dense = members_of (gpu, workload_shard_group (c, GROUP_SYNC)),
-                   experts =
-                       members_of (gpu, workload_shard_group (c, GROUP_EXPERT_SYNC)),
-                   copies = members_of (gpu, workload_copy_group (c));
-    const struct workload_stage_params *params = &t->params[stage];
-    struct costmodel_volume between = costmodel_copy_volume (&t->volume);
-    bool reduced = between.dp_phases > 0, routed = params->expert > 0;
-    double time, copied = 0.0;
-
-    *unmeasured = 0;
-    dense.node = t->cp == 1 ? slot_node : NULL;
-    time = ring_price (t, dense, copies.n, &t->volume, params->dense, unmeasured);
-    if (routed)
-        time += ring_price (t, experts, copies.n, &t->volume, params->expert, unmeasured);
-    if (reduced)
-        copied = ring_price (t, copies, 1, &between, params->dense / dense.n, unmeasured);
-    if (reduced && routed)
-        copied +=
-            ring_price (t, copies, 1, &between, params->expert / experts.n, unmeasured);
-    return (struct sync_time){time + copied, time * bare_part (t, stage, &t->volume) +
-                                                 copied * bare_part (t, stage, &between)};
-}
-
-void share_sync (const struct terms *t, int stage, enum workload_group_kind kind)
-{
-    struct members all = stage_groups (t, stage, kind);
-    struct kinds kinds = kinds_of (t, &all);
-
-    add_shares (t, &all, &kinds);
-}
-
-enum workload_all_reduce sync_by (const struct terms *t, int stage)
-{
-    const struct workload_config *c = t->problem.config;
-    struct members all = members_of (slot_gpus (t, stage, 0),
-                                     workload_shard_copies (c) > 1
-                                         ? workload_copy_group (c)
-                                         : workload_group_of (&c->deg, GROUP_SYNC));
-    struct costmodel_volume between = costmodel_copy_volume (&t->volume);
-    bool reduced = between.dp_phases > 0;
-    double params = t->params[stage].dense;
-    struct costmodel_ring r;
-
-    add_row_shares (t, all, 1);
-    r = ring_of (t, &all, t->scratch->share, "dp");
-    clear_shares (t->scratch);
-    return costmodel_sync_by (t->problem.profile, &r, all.n,
-                              reduced ? &between : &t->volume,
-                              reduced ? params / workload_dense_shards (c) : params);
-}
-
-/* Does one of the stage's data-parallel groups leave a node? */
-static bool sync_leaves_node (const struct terms *t, int stage)
-{
-    struct members all = stage_groups (t, stage, GROUP_SYNC);
-
-    for (int i = all.stride; i < all.n * all.stride; i++)
-        if (t->node_of[all.gpu[i]] != t->node_of[all.gpu[i % all.stride]])
-            return true;
-    return false;
-}
-
-double exposed_price (const struct terms *t, int stage, struct sync_time sync,
-                      const struct slot_time *slot, int apart)
-{
-    double times =
-        costmodel_sync_window (t->problem.profile, t->problem.config, t->microbatches);
-    double under = 0.0, busy = 0.0;
-    bool leaves = sync_leaves_node (t, stage);
-
-    /* A ring stands still while any of its members' links are taken. */
-    for (int d = 0; d < t->dp; d++, slot += apart) {
-        under = larger (under, slot->fwd_s + slot->back_s);
-        busy = larger (busy, slot->busy_s[leaves]);
-    }
-    return fmax (costmodel_exposed_s (t->problem.profile, sync.s,
-                                      times * fmax (0.0, under - busy)),
-                 sync.bare_s);
 }
 
 double optimizer_price (const struct terms *t, int stage)

@@ -5,9 +5,9 @@
 
 /** What fails and what it costs, in seconds; all above 0. */
 struct mapper_reliability {
-    double
-        gpu_mtbf_s; /* from one failure to the next, of one GPU with its share of the host,
-                            network and power; a job of n GPUs fails n times as often */
+    /* from one failure to the next, of one GPU with its share of the host, network and power; a
+     * job of n GPUs fails n times as often */
+    double gpu_mtbf_s;
     double checkpoint_s; /* that the job stands still to write one */
     double restart_s; /* from a failure to training again: found, started, read, warm */
     double repair_s;  /* until the node that failed can be used again */

@@ -78,16 +78,15 @@ struct mapper_problem {
     int max_nodes;            /* use at most so many; 0: no limit */
     double memory_limit_pct;  /* of what the driver reports */
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
-    bool
-        limit_free; /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
-    double
-        step_error; /* of log (measured / estimate) of steps on these GPUs; 0: the profile's
-                          residual */
+    /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
+    bool limit_free;
+    /* of log (measured / estimate) of steps on these GPUs; 0: the profile's residual */
+    double step_error;
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;
-    struct mapper_reliability
-        reliability; /* gpu_mtbf_s of 0: not asked for, and no MAPPER_GOODPUT */
+    /* gpu_mtbf_s of 0: not asked for, and no MAPPER_GOODPUT */
+    struct mapper_reliability reliability;
     const struct workload_plan *running; /* that is to be placed anew, or NULL */
 };
 

@@ -28,8 +28,8 @@ struct memest_stage {
      * copies, beside a step's buffer that is too long for their blocks.  It gives them back before
      * it runs out. */
     double cached_bytes;
-    double
-        host_bytes; /* in the host's memory: what is offloaded, and the gradients there */
+    /* in the host's memory: what is offloaded, and the gradients there */
+    double host_bytes;
 };
 
 /** The source of the formulas.
@@ -87,12 +87,17 @@ static inline double memest_limit_of (const struct memest_problem *p,
     return counted > 0.0 ? limit_bytes * (s->peak_bytes / counted) : limit_bytes;
 }
 
-/** Does a stage fit its GPU and its share of the host? */
+/** Does a stage fit its share of the host, and its GPU too? */
+static inline bool memest_fits_host (const struct memest_problem *p,
+                                     const struct memest_stage *s)
+{
+    return !(p->host_limit_bytes > 0.0) || s->host_bytes <= p->host_limit_bytes;
+}
 static inline bool memest_fits (const struct memest_problem *p,
                                 const struct memest_stage *s, double limit_bytes)
 {
     return s->peak_bytes <= memest_limit_of (p, s, limit_bytes) &&
-           (!(p->host_limit_bytes > 0.0) || s->host_bytes <= p->host_limit_bytes);
+           memest_fits_host (p, s);
 }
 
 /** Estimate one stage.

@@ -36,8 +36,8 @@ struct drawing {
     const struct workload_plan *plan;
     const int *gpu;
     struct text *t;
-    struct topology_heat
-        heat; /* of totals, or of single pairs; n is 0 where all are alike */
+    /* of totals, or of single pairs; n is 0 where all are alike */
+    struct topology_heat heat;
     struct box box[NODES_MAX];
     int boxes, rows, columns;
     int box_of[NODES_MAX];                   /* [n_nodes] -1: not used */

@@ -32,9 +32,9 @@ struct topology_gpu_type {
         tf32_flop_per_s;    /* products of fp32 numbers, rounded to TF32 */
     int multiprocessors;    /* SMs or CUs */
     double gemm_efficiency; /* part of the peak that large matrix products reach */
-    double
-        nvls_efficiency; /* part of its links that all-reduces inside NVSwitches (NVLink
-                               SHARP) reach; 0: its nodes have none */
+    /* part of its links that all-reduces inside NVSwitches (NVLink SHARP) reach; 0: its nodes
+     * have none */
+    double nvls_efficiency;
     /* For profiles that leave compute to the GPU type; 0: not known. */
     double fp8_gemm_efficiency; /* as gemm_efficiency, of the fp8 peak */
     double flash_efficiency,
@@ -52,8 +52,8 @@ struct topology_gpu_type {
                                 cluster's */
     double host_bytes_per_s,     /* topology_host_of; 0: its usual machines' */
         host_memory_bytes_per_s; /* the same */
-    const struct topology_gpu_type
-        *like; /* built-in type that a cluster file's starts from */
+    /* built-in type that a cluster file's starts from */
+    const struct topology_gpu_type *like;
 };
 
 /* Flash attention over s tokens reaches s / (s + this) of flash_efficiency (docs/formulas.md, T20). */
@@ -150,10 +150,9 @@ struct topology_links {
     double gpu_bytes_per_s; /* intra only: one GPU's total; 0 when not given */
     bool nominal;           /* figures of data sheets, not measurements */
     bool has_estimates;     /* estimate_error is there */
-    struct topology_matrix
-        estimate_error; /* of links that were estimated from others: 9 of
-                                              10 that were held out came within this part of
-                                              their estimates; NaN: not an estimate */
+    /* of links that were estimated from others: 9 of 10 that were held out came within this part
+     * of their estimates; NaN: not an estimate */
+    struct topology_matrix estimate_error;
 };
 
 #define TOPOLOGY_SWITCHES_MAX 16 /* levels of switches above a node */
@@ -164,8 +163,8 @@ struct topology_node {
     int first_gpu;                        /* cluster-wide number of its first GPU */
     const struct topology_gpu_type *type; /* NULL only where the file leaves it open */
     const struct topology_links *intra;   /* NULL when not given */
-    double
-        node_bytes_per_s; /* what all its GPUs reach together off the node; 0: not given */
+    /* what all its GPUs reach together off the node; 0: not given */
+    double node_bytes_per_s;
     double host_memory_bytes; /* for all its GPUs; 0: not told */
     double *speed;            /* [gpus] factors, or NULL: all 1 */
     char **gpu_uuid;          /* [gpus], or NULL */
@@ -202,9 +201,9 @@ struct topology_cluster {
     double lowest_pair_bytes_per_s;          /* lowest measured of it */
     struct topology_links *rail;             /* [n_rails] over nodes: GPUs of one rail */
     int n_rails;
-    double
-        host_share_bytes; /* a GPU's share of its node's host memory, the least of the nodes
-                                that tell theirs and are not drained; 0: none does */
+    /* a GPU's share of its node's host memory, the least of the nodes that tell theirs and are
+     * not drained; 0: none does */
+    double host_share_bytes;
     double lowest_intra_bytes_per_s; /* lowest measured inside nodes; 0: none */
     double lowest_inter_bytes_per_s; /* lowest measured between nodes; 0: none */
     json_t *doc; /* the document, .npy references resolved on demand */

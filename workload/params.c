@@ -216,7 +216,7 @@ double workload_active_params (const struct workload_model *m)
 
 /* ---- stages ---- */
 
-/* Count a layer, or (by = -1) take it away again.  Behind the last one there is none of any kind. */
+/* Count a layer, or (by = -1) take it away again.  Behind the last one none is of any kind. */
 static void count_layer (const struct workload_model *m, int index, int by,
                          struct workload_layers *l)
 {

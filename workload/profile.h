@@ -81,11 +81,11 @@ struct workload_profile {
     bool fused_experts;
     /* Experts take no more than their share of tokens: the host need not wait for their numbers. */
     bool drops_tokens;
-    bool
-        fp32_adapters; /* LoRA adapters are kept and computed in fp32, operation by operation */
-    bool
-        autocast; /* of a 16-bit job products alone are in 16 bits: weights, states and activations
-                      stay in fp32 */
+    /* LoRA adapters are kept and computed in fp32, operation by operation */
+    bool fp32_adapters;
+    /* of a 16-bit job products alone are in 16 bits: weights, states and activations stay in
+     * fp32 */
+    bool autocast;
     /* Context parallelism gathers keys and values, copied to all heads, under attention's first
      * piece, and sums its pieces in fp32, operation by operation. */
     bool cp_by_pieces;
@@ -97,8 +97,8 @@ struct workload_profile {
      * no_sync; workload_reduces_once); there, weights that adapters leave frozen have gradients,
      * too, being of one flat parameter with them. */
     bool whole_gradients, frozen_gradients;
-    bool
-        flat_step; /* the optimizer's step copies the gradients of its shard into one buffer */
+    /* the optimizer's step copies the gradients of its shard into one buffer */
+    bool flat_step;
     bool copies_inputs; /* each column-parallel layer keeps its input for itself */
     /* Gradients are summed in the products' epilogues, in time that memory has beside them. */
     bool sums_in_products;
@@ -120,15 +120,13 @@ struct workload_profile {
     bool zero_always;       /* 0 is among them only where it is listed */
     unsigned shard_stages;  /* bits 1 << stage: those that can shard over groups of
                                data-parallel ranks, each with all states (hybrid sharding) */
-    bool
-        copies_once; /* such groups reduce gradients with each other once a step, not after
-                         every micro-batch that is reduced inside them */
-    bool
-        gathers_by_layer; /* under ZeRO 2 as under 3: in every forward pass, until gradients are
-                              reduced (FSDP) */
-    bool
-        gathers_at_step; /* under ZeRO 1 and 2 weights are gathered when the step is done, before
-                             anything else runs */
+    /* such groups reduce gradients with each other once a step, not after every micro-batch that
+     * is reduced inside them */
+    bool copies_once;
+    /* under ZeRO 2 as under 3: in every forward pass, until gradients are reduced (FSDP) */
+    bool gathers_by_layer;
+    /* under ZeRO 1 and 2 weights are gathered when the step is done, before anything else runs */
+    bool gathers_at_step;
     unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */
@@ -145,9 +143,9 @@ struct workload_profile {
         double optimizer_bytes;  /* per parameter: master copy and moments */
         double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps;
                                     fp4 keeps two smaller copies (docs/formulas.md, A1) */
-        double
-            step_bytes; /* per parameter of a rank's shard: temporaries of the optimizer's
-                              step, which may be a peak of its own; fp16 has 4 at least */
+        /* per parameter of a rank's shard: temporaries of the optimizer's step, which may be a
+         * peak of its own; fp16 has 4 at least */
+        double step_bytes;
         double step_cached_bytes;    /* the same, of blocks that a flat step has freed */
         double expert_token_bytes;   /* kept per token-expert pair and h */
         double unsharded_bytes;      /* per parameter, on top in bf16, never sharded */
@@ -194,21 +192,20 @@ struct workload_profile {
                                   has less of it in larger jobs, by this power */
         double collective_s;   /* start of one collective */
         double send_link;      /* part of a link's bandwidth that sends reach */
-        double
-            dp_bucket_bytes; /* data-parallel collectives carry at most so much each; 0:
-                                   one collective carries all */
+        /* data-parallel collectives carry at most so much each; 0: one collective carries all */
+        double dp_bucket_bytes;
         double dp_overlap;  /* part of the last backward and the first forward under which
                                 data-parallel traffic hides; of all where each has its own */
         double tp_overlap;  /* part of sequence-parallel collectives that hides under
                               matrix products, where tp_comm_overlap */
         double moe_overlap; /* part of experts' all-to-alls that hides under another
                              micro-batch's compute (workload_exchanges_overlap) */
-        double
-            moe_overlap_out; /* at least, of measured runs with several chunks a stage whose
-                                exchanges leave the NVLink domain */
-        double
-            expert_capacity; /* where experts drop tokens: rows that each computes, filled or
-                                   not, over the mean number of its tokens */
+        /* at least, of measured runs with several chunks a stage whose exchanges leave the
+         * NVLink domain */
+        double moe_overlap_out;
+        /* where experts drop tokens: rows that each computes, filled or not, over the mean
+         * number of its tokens */
+        double expert_capacity;
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */

@@ -46,15 +46,15 @@ struct config_times {
                  [2]; /* a boundary's sends, there and back, by the kinds of its slots */
     /* Added per layer of a stage whose TP group spans, by kind of slot */
     double span_fwd_s[2], span_back_s[2];
-    struct both_ways
-        slow_more; /* the most that a layer of a kind takes more on a slow slot */
+    /* the most that a layer of a kind takes more on a slow slot */
+    struct both_ways slow_more;
     double tp_s[2], fwd_ops, back_ops; /* one all-reduce of a slot; fewest of a layer */
     double first_fwd_s, first_back_s;  /* added per layer of stage 0: its exchanges */
     /* Stage 0's on either kind of slot, and for each layer of others */
     double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS], other_layer_s[2][SPANS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
-    double head_sync_s[2][SPANS],
-        head_tail_s[2]; /* of both, on the last of several stages */
+    /* Of both, on the last of several stages */
+    double head_sync_s[2][SPANS], head_tail_s[2];
     const struct workload_profile *profile;
     double hides; /* times of one micro-batch that can hide the synchronisation */
     double bare;  /* the part of it that nothing hides */
@@ -327,9 +327,9 @@ double bound_roams (const struct least_terms *x, const int *caps, double least);
 
 /** What links a node that some rank must be on, at best. */
 struct needed_node {
-    double
-        ring_bytes_per_s[SPANS]; /* payload of one synchronisation ring through it, by its
-                                       stage's TP groups; INFINITY: none needs to pass */
+    /* payload of one synchronisation ring through it, by its stage's TP groups; INFINITY: none
+     * needs to pass */
+    double ring_bytes_per_s[SPANS];
     /* The same of experts, by their way on it, of x->whole and x->span */
     double experts_bytes_per_s[2][EXPERT_WAYS];
     double one_way_bytes_per_s; /* a link out of it or into it */

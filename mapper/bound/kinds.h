@@ -35,8 +35,8 @@ struct kinds {
      * such shares of it forward and backward; layers by stage and class, and what they gain. */
     double slots[KINDS_MAX], more_s[KINDS_MAX], fwd_share, back_share;
     double *own, *gain, *work; /* NULL: not told */
-    double
-        apart_s; /* sends from a stage on one node to one on another, in one direction */
+    /* sends from a stage on one node to one on another, in one direction */
+    double apart_s;
 };
 
 /* Stage 0 as it is tried; 0 layers where it is like all others. */

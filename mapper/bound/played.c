@@ -172,8 +172,8 @@ static void find_cuts (struct tree *t)
 
     if (!whole || x->per_node == 0 || x->per_node >= x->p || x->p > 32)
         return;
-    for (int n = 1; n <= x->per_node;
-         n++) /* stage 0 is in a run of n, k of them before it */
+    /* Stage 0 is in a run of n, k of them before it. */
+    for (int n = 1; n <= x->per_node; n++)
         for (int k = 0; k < n; k++)
             add_cuts (t, n - k, x->p - n, n, n, 1u << (n - k - 1));
     if (t->n_cuts > MOST_CUTS)

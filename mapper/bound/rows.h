@@ -47,12 +47,12 @@ struct pipeline_case {
     bool split;                         /* weights' gradients are put off */
     bool v_shaped;
     struct stage_placing first; /* stage 0 */
-    struct stage_placing
-        placing[PLACINGS_MAX]; /* that any other stage may be placed in */
+    /* that any other stage may be placed in */
+    struct stage_placing placing[PLACINGS_MAX];
     int n_placings;
     bool spans; /* a group that spans nodes, and is paid for, may save crossings */
-    double
-        row_sends_s; /* all boundaries once in one direction, where more is known; or 0 */
+    /* all boundaries once in one direction, where more is known; or 0 */
+    double row_sends_s;
     /* All layers once, forward and backward, on the slots of this replica, beyond any slots, where
      * it is known. */
     double way_more_s[N_PARTS];

@@ -43,9 +43,9 @@ void begun_destroy (struct begun *b);
 struct effort {
     int grid;  /* times the moves on grids of whole nodes, which cost next to nothing */
     int exact; /* times those that are priced exactly */
-    double
-        rival_s; /* the best plan's: a start slower by HOPELESS gets none of these, splits
-                       that cannot beat it are not tried; INFINITY: there is none */
+    /* the best plan's: a start slower by HOPELESS gets none of these, splits that cannot beat it
+     * are not tried; INFINITY: there is none */
+    double rival_s;
     long tries;  /* placements of a small pool that are tried at most */
     const struct deadline *deadline;
     struct begun *begun; /* of this configuration: what is known is taken, what is not is

@@ -47,10 +47,9 @@ struct pool {
     double *one_way; /* [n_nodes] that of the faster one */
     double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
-    double
-        *poorness; /* [n_nodes] how many times as bad as usual for its class, the median,
-                        a node's links are; 1 unless most of them are so bad that the node
-                        itself, not some pair, must be at fault */
+    /* [n_nodes] how many times as bad as usual for its class, the median, a node's links are; 1
+     * unless most of them are so bad that the node itself, not some pair, must be at fault */
+    double *poorness;
     struct pool_ring *rings; /* rings.c */
     int n_rings;             /* in each of its tables */
     double *inside_from; /* [max_node_gpus] by GPUs - 1: the best link inside a node that

@@ -43,8 +43,8 @@ struct mapper_replanned {
     struct mapper_move *move; /* [n_moves] the largest gain first, forced ones before */
     int n_moves;
     double move_cost_s, remaining_steps; /* as reckoned with */
-    double
-        pays_after_steps; /* move_cost / gain a step; INFINITY: never; 0 when it had to */
+    /* move_cost / gain a step; INFINITY: never; 0 when it had to */
+    double pays_after_steps;
     char old_degrees[256]; /* why the old degrees cannot run; "" when they can */
 };
 void mapper_replanned_release (struct mapper_replanned *x);

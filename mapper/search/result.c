@@ -42,7 +42,7 @@ static enum status describe_memory (const struct mapper_problem *p,
                 "stage %d with its %d layers needs %.1f GiB, the limit is %.1f "
                 "GiB on the GPUs it got",
                 i, r->layers[i], r->memory[i].peak_bytes / UNITS_GIB, limit / UNITS_GIB);
-        if (!memest_fits (&memory, &r->memory[i], INFINITY))
+        if (!memest_fits_host (&memory, &r->memory[i]))
             return err_set (err, ST_NOFIT,
                             "stage %d with its %d layers needs %.1f GiB of its host's "
                             "memory a GPU, there are %.1f GiB",

@@ -162,8 +162,8 @@ struct limit {
     /* Is a plan that sketches choose placed where bounds bring none soon?  It stays in the heap.
      * Not in small pools, where placing takes longest and all is gone through in any case. */
     bool probes;
-    double
-        lost; /* share of the step by which the best plan is above the lowest bound; 1: any */
+    /* share of the step by which the best plan is above the lowest bound; 1: any */
+    double lost;
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
      * what that takes, about. */
     long cells;

@@ -82,8 +82,8 @@ struct mapper_result {
     double *gpu_bytes;                   /* [pp] of the smallest GPU on the stage */
     struct mapper_choice *top; /* [n_top], best first, the chosen one included */
     int n_top;
-    double
-        given_up; /* share of the objective above the best found, for simplicity or memory to spare */
+    /* share of the objective above the best found, for simplicity or memory to spare */
+    double given_up;
     double model_error; /* of step times: mapper_step_error */
     int ties;           /* configurations placed within it of the best, which included */
     struct mapper_riskier riskier; /* of mapper_search_prudent */

@@ -1,86 +1,8 @@
-/* Every term of compute, against sums written here from docs/formulas.md: products, elementwise
- * traffic, attention, launches, the head, the optimizer. */
+/* Every term of compute, against sums written here from docs/formulas.md: a layer's products
+ * (product.c) and elementwise traffic, attention, launches, the head, the optimizer. */
 #include "tests/lib/fixture.h"
 
 #include "costmodel/costmodel_private.h"
-
-/* ---- T13, one matrix product ---- */
-
-/* Of an aligned product's FLOPs over the rate; a wave starts in a hundredth of that. */
-static void product_waves (void **state)
-{
-    static const struct {
-        double batch, m, n, k, multiprocessors;
-        double time, waves;
-    } t[] = {
-        {1, 128, 256, 64, 1, 1, 1},      /* one tile, one wave */
-        {1, 256, 128, 64, 1, 1, 1},      /* the same lying */
-        {3, 128, 256, 64, 3, 1, 1},      /* a batch fills the wave */
-        {2, 128, 256, 64, 1, 1, 2},      /* two waves */
-        {1, 128, 256, 64, 4, 1 / .7, 1}, /* smaller tiles, all four busy */
-        {1, 128, 128, 64, 1, 1 / .9, 1},
-        {1, 128, 256, 2048, 4, 1, 1}, /* four parts of the inner dimension */
-        {1, 128, 256, 1536, 4, .37 + .63 * 4 / 3, 1}, /* three, one idle */
-        {1, 256, 384, 64, 2, 1 / .9, 3},              /* three waves of smaller tiles */
-    };
-    (void) state;
-
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        double flop = 2 * t[i].batch * t[i].m * t[i].n * t[i].k;
-        struct machine g = {.matrix_rate = 1e12,
-                            .memory_rate = 1e30,
-                            .wave_s = 1e-3 * flop / 1e12,
-                            .multiprocessors = t[i].multiprocessors,
-                            .element_bytes = 2};
-        double s = product_s (&g, t[i].batch, t[i].m, t[i].n, t[i].k) / flop * 1e12;
-
-        if (fabs (s - t[i].time - 1e-3 * t[i].waves) > 1e-9)
-            fail_msg ("product %zu takes %.6f, not %.6f", i, s,
-                      t[i].time + 1e-3 * t[i].waves);
-    }
-}
-
-/* The worse of the two rows' alignment slows it; at least its operands are moved. */
-static void product_limits (void **state)
-{
-    static const double n[] = {128, 96, 80, 72, 68}, part[] = {1, .9, .8, .65, .15};
-    struct machine g = {.matrix_rate = 1e12,
-                        .memory_rate = 1e30,
-                        .multiprocessors = 1,
-                        .element_bytes = 2};
-    double whole = product_s (&g, 1, 128, 128, 128);
-    (void) state;
-
-    for (int i = 0; i < 5; i++) { /* one tile pads any of these to 128 */
-        double k = product_s (&g, 1, 128, 128, n[i]) / n[i] * 128;
-
-        CLOSE (k, whole / part[i], 1e-9);
-        CLOSE (product_s (&g, 1, 128, n[i], 128),
-               fmin (1 / .9 * (.37 * n[i] + .63 * 128) / 128,
-                     1 / .7 * (.37 * n[i] + .63 * (n[i] > 64 ? 128 : 64)) / 128) *
-                   .9 * whole / part[i],
-               1e-9);
-    }
-    for (int i = 0; i < 5; i++) { /* tokens are no row's length, inputs and outputs are */
-        CLOSE (weights_product_s (&g, 1, 128, 128, n[i]), n[i] / 128 * whole, 1e-9);
-        CLOSE (weights_product_s (&g, 1, n[i], 128, 128),
-               product_s (&g, 1, 128, n[i], 128), 1e-9);
-    }
-    for (int i = 0; i < 5;
-         i++) { /* a transaction has fewer wide elements, more narrow ones */
-        g.element_bytes = 4;
-        CLOSE (product_s (&g, 1, 128, 128, n[i] / 2), n[i] / 256 * whole / part[i], 1e-9);
-        g.element_bytes = 1;
-        CLOSE (product_s (&g, 1, 128, 128, n[i] * 2), n[i] / 64 * whole / part[i], 1e-9);
-        g.element_bytes = .56; /* .5, and a scale for every block */
-        CLOSE (product_s (&g, 1, 128, 256, n[i] * 4),
-               n[i] / 32 * 2 * .9 * whole / part[i], 1e-9);
-        g.element_bytes = 2;
-    }
-    g.memory_rate = 1e6;
-    CLOSE (product_s (&g, 3, 128, 64, 32),
-           2.0 * 3 * (128 * 64 + 64 * 32 + 128 * 32) / 1e6, 1e-12);
-}
 
 /* ---- T8, T14 to T16: a layer ---- */
 
@@ -724,26 +646,15 @@ static void stages (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (product_waves),
-        cmocka_unit_test (product_limits),
-        cmocka_unit_test (dense_layers),
-        cmocka_unit_test (expert_layers),
-        cmocka_unit_test (launches),
-        cmocka_unit_test (windows),
-        cmocka_unit_test (flash1),
-        cmocka_unit_test (slowest),
-        cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts),
-        cmocka_unit_test (expert_biases),
-        cmocka_unit_test (packed_weights),
-        cmocka_unit_test (fp32_adapters),
-        cmocka_unit_test (attention_by_pieces),
-        cmocka_unit_test (capacity),
-        cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (prediction),
-        cmocka_unit_test (scores),
-        cmocka_unit_test (optimizer),
-        cmocka_unit_test (stages),
+        cmocka_unit_test (dense_layers),     cmocka_unit_test (expert_layers),
+        cmocka_unit_test (launches),         cmocka_unit_test (windows),
+        cmocka_unit_test (flash1),           cmocka_unit_test (slowest),
+        cmocka_unit_test (waits_for_tokens), cmocka_unit_test (fused_experts),
+        cmocka_unit_test (expert_biases),    cmocka_unit_test (packed_weights),
+        cmocka_unit_test (fp32_adapters),    cmocka_unit_test (attention_by_pieces),
+        cmocka_unit_test (capacity),         cmocka_unit_test (head_and_embedding),
+        cmocka_unit_test (prediction),       cmocka_unit_test (scores),
+        cmocka_unit_test (optimizer),        cmocka_unit_test (stages),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -81,8 +81,8 @@ static void other_mixers_memory (void **state)
 {
     static const struct {
         enum workload_linear linear;
-        double
-            kept; /* beside the norm: 32 heads of 64 on 16 groups of 128, chunks of 64 */
+        /* beside the norm: 32 heads of 64 on 16 groups of 128, chunks of 64 */
+        double kept;
         double rebuilt;
     } of[] = {
         {LINEAR_DELTA,

@@ -93,8 +93,8 @@ static inline void say (int rank, const char *fmt, ...)
 
 struct comm {
     const char *ranks; /* the plan's, in its order: "0 1 2 3" */
-    const char
-        *edges; /* rings as each rank has its part: "0 1 2 3/0 2 1 3", by channel */
+    /* rings as each rank has its part: "0 1 2 3/0 2 1 3", by channel */
+    const char *edges;
     const char *orders; /* ... as rank 0 prints them */
     const char *links;  /* ... as they are connected */
     const char *trees;  /* "1>0 2>0": ranks below others, on channel 0 */

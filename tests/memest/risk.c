@@ -88,7 +88,7 @@ static void limits (void **state)
     CLOSE (chance (&wide, memest_limit (&wide, 8e10, 95, 1e-300), 8e10), 1e-300, 1e-6);
 }
 
-/* A stage fits a limit by risk just where its chance is the risk, whatever part of it are states. */
+/* A stage fits a limit by risk up to where its chance is the risk, whatever part are states. */
 static void limits_of_stages (void **state)
 {
     static const double risks[] = {1e-9, 0.01, 0.2, 0.5, 0.9};

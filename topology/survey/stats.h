@@ -154,8 +154,8 @@ void topology_heat_release (struct topology_heat *h);
 
 /** How a cell is shown: the letter says what the colour says. */
 struct topology_shade {
-    char
-        letter; /* tenths of what is usual as a digit, '#' from 95 % on, '?' unmeasured */
+    /* tenths of what is usual as a digit, '#' from 95 % on, '?' unmeasured */
+    char letter;
     unsigned fill; /* 0xrrggbb */
     bool light;    /* letters on it are black */
 };

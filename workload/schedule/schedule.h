@@ -43,9 +43,8 @@ struct workload_pipeline_size {
 struct workload_schedule_rules {
     const char *name; /* on the command line and in files */
     int chunks;       /* of layers on every stage unless told otherwise; 1: always one */
-    bool
-        v_shaped; /* two chunks, the second placed in reverse: the first stage also has the
-                      last layers */
+    /* two chunks, the second placed in reverse: the first stage also has the last layers */
+    bool v_shaped;
     bool splits_backward; /* weights' gradients are put off */
     bool whole_groups;    /* needs a multiple of `stages` micro-batches */
     int rounds;           /* needs at least so many micro-batches for each stage */

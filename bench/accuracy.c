@@ -418,7 +418,7 @@ static void schedules (const char *dir)
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {"<data",    "<figure",        "prior",
+    static const char *const header[] = {"<data",    "<figure",   "prior",
                                          "held out", "<to reach", NULL};
 
     if (argc != 2) {

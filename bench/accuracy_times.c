@@ -441,7 +441,7 @@ static void print_all (const char *dir, const struct source *s)
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {"<data",   "<figure",        "prior", "held out",
+    static const char *const header[] = {"<data",   "<figure",   "prior", "held out",
                                          "shipped", "<to reach", NULL};
     size_t n = sizeof sources / sizeof *sources;
 

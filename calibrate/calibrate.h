@@ -73,7 +73,7 @@ struct calibrate_run {
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;
-    int *layers;     /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
+    int *layers;       /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     const int *chunks; /* [pp * vpp] of a row that says them of every chunk, as
                           workload_stage_of_chunks takes them, behind `layers`; else NULL */
@@ -85,7 +85,7 @@ struct calibrate_run {
     int n_parts;
     /* the job and config have the likeliest */
     struct calibrate_way way[CALIBRATE_WAYS_MAX];
-    int n_ways;                  /* 0: nothing is open */
+    int n_ways; /* 0: nothing is open */
     int gpus, gpus_per_node;
     double gpu_bytes; /* of one GPU, as its driver reports it; the least of a mix */
     /* What was measured; NAN where it was not */

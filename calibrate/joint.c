@@ -94,7 +94,7 @@ struct joint_row {
     struct topology_gpu_type type[CALIBRATE_TYPES_MAX]; /* of the cluster's nodes */
     int source, index;                                  /* of the file, its run */
     double weight;                                      /* of a row, before Student's */
-    double spread; /* of the estimate's interval */
+    double spread;                                      /* of the estimate's interval */
     double far;    /* log (measured / estimate) at x */
     double *slope; /* [n] of the estimate's logarithm */
 };

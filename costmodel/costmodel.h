@@ -44,7 +44,8 @@ struct costmodel_problem {
     /* [n_nodes] bytes/s of a node's links to others: each between two counts as the lower of
      * theirs, whatever it is itself; NULL: links as they are.  Where nothing logs them. */
     const double *usual;
-    bool all_usual; /* with these: every link between nodes was measured, with one latency */
+    /* with these: every link between nodes was measured, with one latency */
+    bool all_usual;
     bool unshared; /* concurrent flows share nothing: each goes as fast as alone */
     /** Published models, for comparison on the same placement:
      *

@@ -46,7 +46,7 @@ struct effort {
     /* the best plan's: a start slower by HOPELESS gets none of these, splits that cannot beat it
      * are not tried; INFINITY: there is none */
     double rival_s;
-    long tries;  /* placements of a small pool that are tried at most */
+    long tries; /* placements of a small pool that are tried at most */
     const struct deadline *deadline;
     struct begun *begun; /* of this configuration: what is known is taken, what is not is
                                 kept; or NULL */

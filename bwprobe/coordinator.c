@@ -256,13 +256,15 @@ static struct coordinator_outcome measure (struct coordinator *c)
         coordinator_fault (c, "%s", err.text);
         return (struct coordinator_outcome){1, true};
     }
-    if ((c->set.gemm || c->set.compute) && !c->interrupted)
+    if (coordinator_computes (&c->set) && !c->interrupted)
         gather_compute (c);
     if (c->preflight)
         return measure_plan (c);
-    passes_prepare (c);
-    passes_run (c);
-    if (!c->interrupted)
+    if (c->shape.n > 1) {
+        passes_prepare (c);
+        passes_run (c);
+    }
+    if (c->shape.n > 1 && !c->interrupted)
         suspects_run (c);
     return write_down (c);
 }

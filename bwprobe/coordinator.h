@@ -28,6 +28,12 @@ struct coordinator_settings {
     bool mpi_outlives;      /* its mpirun does not end by itself when a host is lost */
 };
 
+/* Are GPUs measured, besides links?  Then a single one is enough. */
+static inline bool coordinator_computes (const struct coordinator_settings *set)
+{
+    return set->gemm || set->compute;
+}
+
 struct coordinator_outcome {
     int exit_code;
     bool faults; /* somebody failed: nobody should wait for anybody in MPI_Finalize */

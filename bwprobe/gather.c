@@ -229,6 +229,25 @@ static void number_gpus (struct coordinator *c, int node)
         c->node[node].gpus = most;
 }
 
+/* Ranks that were meant to have a GPU each: what is measured between them is no link. */
+static void say_shared (struct coordinator *c)
+{
+    for (int i = 1; i < c->shape.n; i++) {
+        const struct endpoint *e = &c->end[i], *before = e - 1;
+        const char *uuid = e->member->opened.gpu.uuid;
+
+        if (e->node != before->node || !uuid[0] ||
+            strcmp (uuid, before->member->opened.gpu.uuid) != 0)
+            continue;
+        coordinator_say (c,
+                         "ranks %u and %u are on one GPU, %s of %s: what is measured "
+                         "between them is no link.  Does each rank see its own?",
+                         before->member->rank, e->member->rank, uuid,
+                         c->node[e->node].name);
+        return;
+    }
+}
+
 static enum status number_endpoints (struct coordinator *c, struct error *err)
 {
     int size = roster_size (c->roster), n = 0, nodes = 0;
@@ -271,10 +290,11 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
         snprintf (c->end[i].name, sizeof c->end[i].name, "%s/%d",
                   c->node[c->end[i].node].name, c->end[i].gpu);
     c->shape = (struct schedule_shape){.n = n, .nodes = nodes, .first = c->first};
-    return n >= 2
-               ? ST_OK
-               : err_set (err, ST_NOFIT,
-                          "%d of %d ranks can measure: at least 2 are needed", n, size);
+    say_shared (c);
+    if (n >= 2 || (n == 1 && size == 1 && coordinator_computes (&c->set) && !c->set.plan))
+        return ST_OK;
+    return err_set (err, ST_NOFIT, "%d of %d ranks can measure: at least 2 are needed", n,
+                    size);
 }
 
 enum status gather_ranks (struct coordinator *c, struct error *err)

@@ -390,7 +390,8 @@ int main (int argc, char **argv)
 
     has_begun = true;
     if (st == ST_OK)
-        st = start_find (&argc, &argv, (uint32_t) o.port, &start, &err);
+        st = start_find (&argc, &argv, (uint32_t) o.port,
+                         coordinator_computes (&o.set), &start, &err);
     if (st != ST_OK) {
         free (station);
         return complain (&start, st, &err);

@@ -197,6 +197,14 @@ static enum status check (struct station *s, const struct pair *p, int direction
     return st;
 }
 
+/* What a message took beside a short one's way there and back.  Where that is nearly all of it,
+ * as where two processes take turns on one GPU, the rest is noise. */
+#define REST_MIN 0.1
+static double sending_s (const struct samples *v, int i, double latency_s)
+{
+    return fmax (fmax (v->seconds[i] - 2 * latency_s, REST_MIN * v->seconds[i]), 1e-9);
+}
+
 /* Amid others a rate changes while they come and go: what was moved over the time it took. */
 static double mean_rate (const struct samples *v, double latency_s)
 {
@@ -204,7 +212,7 @@ static double mean_rate (const struct samples *v, double latency_s)
 
     for (int i = 0; i < v->n; i++) {
         bytes += v->bytes[i];
-        seconds += fmax (v->seconds[i] - 2 * latency_s, 1e-9);
+        seconds += sending_s (v, i, latency_s);
     }
     return bytes / seconds;
 }
@@ -223,7 +231,7 @@ static void fit (const struct samples *v, double latency_s, struct msg_result *r
         largest = fmax (largest, v->bytes[i]);
     for (int i = 0; i < v->n; i++)
         if (v->bytes[i] >= largest)
-            rate[n++] = v->bytes[i] / fmax (v->seconds[i] - 2 * latency_s, 1e-9);
+            rate[n++] = v->bytes[i] / sending_s (v, i, latency_s);
 
     /* A slope far from what the large messages reach is noise, not the link. */
     double plain = stats_median (rate, n);

@@ -312,7 +312,7 @@ void report_print (struct coordinator *c, const struct estimate_tier *tier)
 
     if (c->preflight) {
         preflight_report (c, out);
-    } else {
+    } else if (c->shape.n > 1) {
         print_map (c, tier);
         print_tiers (c, tier);
         print_worst (c, tier);

@@ -190,8 +190,8 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
 
 /* ---- all together ---- */
 
-enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
-                        struct error *err)
+enum status start_find (int *argc, char ***argv, uint32_t port, bool alone,
+                        struct start *s, struct error *err)
 {
     /* Slurm's words tell enough for srun, but not for a launcher that srun started. */
     bool enough = getenv ("MASTER_ADDR") ||
@@ -203,6 +203,12 @@ enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
     if (here) {
         *s = (struct start){.rank = 0};
         return start_mpi_begin (argc, argv, s, err);
+    }
+    if (st == ST_OK && alone && !find_dialect (getenv)) {
+        *s = (struct start){.by = "no launcher",
+                            .size = 1,
+                            .meet = {.address = "127.0.0.1", .port = port}};
+        return net_token_random (&s->token, err);
     }
     return st == ST_OK || enough ? start_from_variables (getenv, port, s, err) : st;
 }

@@ -15,7 +15,7 @@
 #include "bwprobe/net.h"
 
 struct start {
-    char by[160]; /* "Open MPI v4.1.4", "Slurm", "RANK and WORLD_SIZE" */
+    char by[160]; /* "Open MPI v4.1.4", "Slurm", "RANK and WORLD_SIZE", "no launcher" */
     uint32_t rank, size;
     bool mpi;      /* MPI carries the meeting point and the token */
     bool outlives; /* this mpirun does not end by itself when a host is lost */
@@ -42,11 +42,12 @@ struct start_meeting {
  *
  *  @param[in] port  where rank 0 listens without MPI; 0: MASTER_PORT, one above it where
  *                   torchrun's own store has it, or a port made from Slurm's job number
- *  @return ST_OK; ST_USAGE when nothing started this process as a rank of several, or the
- *          variables contradict each other; ST_IO
+ *  @param[in] alone a process that nothing started as a rank of several is a job of one
+ *  @return ST_OK; ST_USAGE when nothing started this process as a rank of several, unless
+ *          `alone`, or the variables contradict each other; ST_IO
  */
-enum status start_find (int *argc, char ***argv, uint32_t port, struct start *s,
-                        struct error *err);
+enum status start_find (int *argc, char ***argv, uint32_t port, bool alone,
+                        struct start *s, struct error *err);
 
 /** The same by variables alone, from any environment.
  *  @param[in] get  getenv */

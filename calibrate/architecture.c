@@ -250,7 +250,8 @@ static void apply_notes (const struct row *r, struct workload_model *m)
 {
     char value[64];
 
-    if (calibrate_note (r, "transformer-impl", value, sizeof value) ||
+    if (calibrate_note (r, "untie-embeddings-and-output-weights", value, sizeof value) ||
+        calibrate_note (r, "transformer-impl", value, sizeof value) ||
         calibrate_note (r, "no-gradient-accumulation-fusion", value, sizeof value))
         m->tied = !calibrate_note_true (r, "untie-embeddings-and-output-weights");
     if (calibrate_note_true (r, "swiglu"))

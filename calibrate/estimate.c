@@ -350,6 +350,8 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
     }
     own.chunked_loss = own.chunked_loss || run->chunked_loss;
+    if (run->loss_in_place)
+        own.memory.logit_bytes = fmax (2.0, own.memory.logit_bytes - 4.0);
     if (run->fused_loss) {
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;

@@ -45,15 +45,44 @@ static double mlp_bytes (const struct memest_shape *w, double ffn)
            ffn;
 }
 
-/* Queries, keys, values and output (A7), or latent attention's parts (A7b). */
+/* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
+static bool norms_are_fused (const struct memest_problem *p)
+{
+    return workload_choose (p->job->fused_norm,
+                            p->profile->fused_norm || p->model->norm != NORM_RMS);
+}
+
+/* Is all in fp32, products too?  Then nothing has a copy in another precision. */
+static bool all_in_fp32 (const struct memest_shape *w)
+{
+    return w->element > 1.0 && !w->p->profile->autocast;
+}
+
+/* What a layer's two norms keep besides where they are not one kernel each.  It is as much in fp32,
+ * where no tensor has a copy.  Of it, what frozen weights multiply is not kept. */
+#define MULTIPLIED_BYTES 4.0
+static double unfused_norm_bytes (const struct memest_shape *w)
+{
+    double bytes = w->p->profile->memory.unfused_norm_bytes;
+
+    if (norms_are_fused (w->p))
+        return 0.0;
+    if (w->p->job->lora)
+        bytes = fmax (0.0, bytes - MULTIPLIED_BYTES);
+    return all_in_fp32 (w) ? bytes / w->element : bytes;
+}
+
+/* Queries, keys, values and output (A7), or latent attention's parts (A7b).  Norms of queries and
+ * keys keep their inputs, since what comes out is counted. */
 static double projections_bytes (const struct memest_shape *w)
 {
     const struct workload_model *m = w->p->model;
     double a = m->heads / w->t;
+    double norms = m->qk_norm || m->wide_qk_norm ? 2.0 + unfused_norm_bytes (w) / 2.0 : 0.0;
 
     if (m->kv_rank == 0) /* a gate keeps itself and its product */
         return 4.0 * w->q + 4.0 * (w->p->profile->repeats_kv ? w->q : w->kv) +
-               (m->attention_gate ? 4.0 * w->q : 0.0);
+               norms * (w->q + w->kv) + (m->attention_gate ? 4.0 * w->q : 0.0);
     return (4.0 * m->q_rank + 2.0 * (m->kv_rank + m->rope_dim) + 2.0 * m->kv_rank) /
                w->r +
            4.0 * a * (m->nope_dim + m->rope_dim) + 4.0 * a * m->v_dim;
@@ -119,11 +148,13 @@ static int mlp_layers (const struct memest_shape *w)
     return w->p->model->gated_mlp ? 2 : 1;
 }
 
-/* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
-static bool norms_are_fused (const struct memest_problem *p)
+/* Not the inputs of frozen products, but the adapters' own: attention's with its dropout, whole on
+ * every rank, and the output's.  Where adapters are in fp32 each of queries, keys, values and output
+ * has a copy (PEFT, lora/layer.py). */
+static double adapter_inputs (const struct memest_shape *w)
 {
-    return workload_choose (p->job->fused_norm,
-                            p->profile->fused_norm || p->model->norm != NORM_RMS);
+    return w->p->profile->fp32_adapters ? 12.0 * w->h + 4.0 * w->q
+                                        : 3.0 * w->h + 3.0 * w->q;
 }
 
 /* Norms, attention but for its scores, the linear mixer, and residuals. */
@@ -137,13 +168,10 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
 
     bytes += attention * w->h / w->t;
     if (f->compute_of_type && w->p->job->lora)
-        /* Not the inputs of frozen products, but the adapters' own: attention's with its
-         * dropout, whole on every rank, and the output's. */
-        bytes += -4.0 * w->h / w->r + 3.0 * w->h + 3.0 * w->q;
+        bytes += adapter_inputs (w) - 4.0 * w->h / w->r;
     else if (f->compute_of_type) /* inputs of the first products */
         bytes -= 2.0 * part * (2.0 - w->quantised) * w->h / w->r;
-    if (!norms_are_fused (w->p))
-        bytes += part * f->memory.unfused_norm_bytes * w->h / w->r;
+    bytes += part * unfused_norm_bytes (w) * w->h / w->r;
     if (m->dropout)
         bytes += part * f->memory.dropout_bytes * w->h / w->r;
     if (parts & PART_LINEAR)
@@ -163,15 +191,19 @@ static bool has_scores (const struct memest_shape *w, unsigned parts)
             w->p->model->decoder_layers > 0);
 }
 
-/* Scores and their softmax. */
+/* Scores and their softmax.  PyTorch's softmax is in fp32, of which 16 bits have a copy of 2 bytes;
+ * the fused one is in the tensors' precision, and its dropout has a mask of 1 byte. */
 static double score_token_bytes (const struct memest_shape *w)
 {
     const struct workload_profile *f = w->p->profile;
-    double per_score = w->p->job->attention == ATTENTION_FUSED
-                           ? f->memory.fused_score_bytes
-                           : f->memory.score_bytes;
+    bool fused = w->p->job->attention == ATTENTION_FUSED;
+    double per_score = fused ? f->memory.fused_score_bytes : f->memory.score_bytes;
 
-    return per_score * w->element * w->p->model->heads / w->t * w->p->job->seq;
+    if (all_in_fp32 (w))
+        per_score = fused ? 2.0 * per_score - 1.0 : fmax (0.0, per_score - 2.0);
+    else
+        per_score *= w->element;
+    return per_score * w->p->model->heads / w->t * w->p->job->seq;
 }
 
 /* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
@@ -234,8 +266,7 @@ static double freed_bytes (const struct memest_shape *w, unsigned parts)
     const struct workload_profile *f = w->p->profile;
     bool fused = norms_are_fused (w->p);
     double input = f->compute_of_type && w->p->job->lora ? 0.0 : w->quantised;
-    double norm =
-        (input + (fused ? 0.0 : f->memory.unfused_norm_bytes / 2.0)) * w->h / w->r;
+    double norm = (input + unfused_norm_bytes (w) / 2.0) * w->h / w->r;
     double freed = 0.0;
 
     if (c->recompute_modules == 0)
@@ -313,6 +344,11 @@ double memest_layer_bytes (const void *about, unsigned parts)
 
     return w->tokens * (parts & PART_EXPERTS ? expert_layer_bytes (w, parts)
                                              : dense_layer_bytes (w, parts));
+}
+
+double memest_final_norm_bytes (const struct memest_shape *w)
+{
+    return (4.0 + unfused_norm_bytes (w) / 2.0) * w->element * w->tokens * w->h / w->r;
 }
 
 double memest_layer_rebuilt (const void *about, unsigned parts)

@@ -160,9 +160,11 @@ static double mtp_bytes (const struct memest_shape *w)
     return w->p->model->mtp_layers * (layer + 6.0 * tensor);
 }
 
-/* @param[in,out] host_bytes  with what of them is on the host */
+/* @param[in,out] host_bytes  with what of them is on the host
+ * @param[out] workspace      of full recomputation, on top */
 static double activation_bytes (const struct memest_shape *w, int stage,
-                                const struct workload_stage *held, double *host_bytes)
+                                const struct workload_stage *held, double *host_bytes,
+                                double *workspace)
 {
     const struct workload_config *c = w->p->config;
     double most_dense, most_expert;
@@ -173,6 +175,7 @@ static double activation_bytes (const struct memest_shape *w, int stage,
     struct flight flight = flight_of (w->p, stage, held, dense, expert);
     double bytes = flight.dense * dense + flight.expert * expert;
 
+    *workspace = 0.0;
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers
@@ -185,15 +188,15 @@ static double activation_bytes (const struct memest_shape *w, int stage,
         /* Checkpoints in flight, and the layer that is being recomputed with its
          * gradients (A10). */
         *host_bytes += fmax (0.0, all - here) * checkpoint;
-        bytes = fmin (all, here) * checkpoint + (1.0 - again) * bytes +
-                (1.0 + w->p->profile->memory.recompute_workspace) *
-                    fmax (most_dense, most_expert);
+        bytes = fmin (all, here) * checkpoint + (1.0 - again) * bytes;
+        *workspace = (1.0 + w->p->profile->memory.recompute_workspace) *
+                     fmax (most_dense, most_expert);
     }
     if (held->embedding)
         bytes += embedding_flight (c, workload_microbatches (w->p->job, c)) * w->tokens *
                  (8.0 + (w->p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
-        bytes += 4.0 * w->element * w->tokens * w->h / w->r + /* final norm */
+        bytes += memest_final_norm_bytes (w) +
                  (w->p->model->mtp_layers > 0 ? mtp_bytes (w) : 0.0);
     return bytes;
 }
@@ -476,6 +479,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
 {
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
+    double workspace;
 
     if (p->by != MEMEST_LINKWISE) {
         memest_stage_published (p, stage, held, out);
@@ -483,12 +487,14 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     }
     state_of (p, held, &s);
     s.gradients_bytes += whole_gradients (p, held);
-    s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes);
+    s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes, &workspace);
     s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
     if (held->head)
         s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
     /* Logits are gone when the first layer is rebuilt. */
-    s.activations_bytes += fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes);
+    s.activations_bytes +=
+        fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes) +
+        fmax (0.0, workspace - (p->profile->logits_freed ? s.logits_bytes : 0.0));
 
     meet (p, step, &s);
 

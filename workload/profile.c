@@ -140,6 +140,7 @@ static const struct {
     {"flash_attention_2", offsetof (struct workload_profile, flash2)},
     {"sums_in_products", offsetof (struct workload_profile, sums_in_products)},
     {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
+    {"logits_freed", offsetof (struct workload_profile, logits_freed)},
     {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
     {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},

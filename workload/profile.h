@@ -93,6 +93,8 @@ struct workload_profile {
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
+    /* What its logits took is free when the first layer is recomputed. */
+    bool logits_freed;
     /* Under ZeRO 2 and 3 gradients are summed whole, and reduced after the last micro-batch (FSDP's
      * no_sync; workload_reduces_once); there, weights that adapters leave frozen have gradients,
      * too, being of one flat parameter with them. */

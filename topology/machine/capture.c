@@ -2,6 +2,7 @@
  * packaged does not know is added: models, UUIDs and NVLinks from NVML, the rates of NICs
  * from the kernel. */
 #include <hwloc.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,15 @@ static void add_rates (struct machine *m)
 
 /* ---- the node ---- */
 
+/* Some virtual machines count little of their memory to a NUMA node: the whole is told, too. */
+static void add_memory (struct machine *m)
+{
+    double pages = (double) sysconf (_SC_PHYS_PAGES), page = (double) sysconf (_SC_PAGESIZE);
+
+    if (pages > 0 && page > 0)
+        m->memory_bytes = fmax (m->memory_bytes, pages * page);
+}
+
 enum status topology_capture (json_t **doc, struct notes *notes, struct error *err)
 {
     struct machine m = {.source = strdup ("linkwise topo"),
@@ -144,6 +154,7 @@ enum status topology_capture (json_t **doc, struct notes *notes, struct error *e
     if (st == ST_OK) {
         add_nvml (&m, notes);
         add_rates (&m);
+        add_memory (&m);
         if (gethostname (host, sizeof host - 1) == 0 && host[0]) {
             free (m.name);
             m.name = strndup (host, strcspn (host, "."));

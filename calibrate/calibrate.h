@@ -71,7 +71,7 @@ struct calibrate_run {
     bool captured_parts;               /* parts of layers, in graphs of their own */
     bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
-    bool loss_in_place; /* their gradient takes their place (fms-acceleration's foak) */
+    double logit_bytes; /* of each, of a loss by a fused kernel; 0: not said */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;
     int *layers;       /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each

@@ -350,8 +350,9 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
     }
     own.chunked_loss = own.chunked_loss || run->chunked_loss;
-    if (run->loss_in_place)
-        own.memory.logit_bytes = fmax (2.0, own.memory.logit_bytes - 4.0);
+    own.fused_loss = own.fused_loss || run->logit_bytes > 0.0 || run->fused_loss;
+    if (run->logit_bytes > 0.0)
+        own.memory.logit_bytes = fmin (run->logit_bytes, own.memory.logit_bytes);
     if (run->fused_loss) {
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;

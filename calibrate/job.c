@@ -220,18 +220,22 @@ static void read_release (const struct row *r, struct calibrate_run *run)
 
 /* What items of the notes, between commas or semicolons, say of operations that are one kernel:
  * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none;
- * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand. */
+ * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand.  The former's loss
+ * works on fp32 copies of transformers' logits, FlashAttention's on the 16-bit logits
+ * (flash_attn/losses/cross_entropy.py, inplace_backward). */
 static const struct fused_words {
     const char *begins, *contains; /* "": anything */
     enum workload_choice norm, mlp, rotary;
+    double logit_bytes; /* with a loss whose gradient takes the logits' place; 0: not said */
 } fused_words[] = {
-    {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
-    {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE},
-    {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE},
-    {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES},
-    {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE},
-    {"fused ", "MLP", CHOICE_PROFILE, CHOICE_YES, CHOICE_PROFILE},
-    {"Liger kernel", "", CHOICE_YES, CHOICE_YES, CHOICE_YES},
+    {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE, 0},
+    {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES, 8},
+    {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE, 0},
+    {"fused ", "MLP", CHOICE_PROFILE, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"fused ", "cross-entropy", CHOICE_PROFILE, CHOICE_PROFILE, CHOICE_PROFILE, 2},
+    {"Liger kernel", "", CHOICE_YES, CHOICE_YES, CHOICE_YES, 0},
 };
 
 static void take_choice (enum workload_choice said, enum workload_choice *c)
@@ -254,6 +258,7 @@ static void read_fused_item (const char *item, struct calibrate_run *run)
         take_choice (w->norm, &run->job.fused_norm);
         take_choice (w->mlp, &run->job.fused_mlp);
         take_choice (w->rotary, &run->facts.fused_rotary);
+        run->logit_bytes = fmax (run->logit_bytes, w->logit_bytes);
     }
 }
 
@@ -454,8 +459,6 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
                                  "bf16, fp16, fp8, fp4, fp32, tf32 or amp");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
-    run->loss_in_place =
-        calibrate_contains (calibrate_cell (r, "notes"), "fused kernels");
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");

@@ -29,12 +29,12 @@
  * others and cast, 28 bytes forward and 40 backward per token-expert pair and hidden unit
  * (Megatron-Core, transformer/moe/experts.py, _apply_bias); a third, as backward counts twice. */
 #define EXPERT_BIAS_TRAFFIC (68.0 / 3.0)
-/* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16).  With
- * logits gathered from all ranks it is over all entries and by separate operations: cast
- * to fp32, log-softmax, the accuracy's argmax, and three gradients, all read and written;
+/* Loss over a vocabulary entry, forward and backward together (docs/formulas.md, T16): by one
+ * kernel each, or by separate operations: cast to fp32, log-softmax, and three gradients, all read
+ * and written.  Logits that are gathered from all ranks are separate operations over all entries;
  * beyond one rank the gathered parts are copied twice (Aleph Alpha's framework). */
 #define LOSS_TRAFFIC 13.0
-#define GATHERED_TRAFFIC 40.0
+#define UNFUSED_LOSS_TRAFFIC 40.0
 #define GATHER_COPY_TRAFFIC 8.0
 /* Launches of attention's adapters over a dense layer's: a dropout, two small products and a sum
  * for each product that has one.  Experts have none, and launch no more. */
@@ -130,6 +130,13 @@ static double rotary_traffic (const struct setting *x)
     return x->p->fused_rotary ? ROTARY_TRAFFIC : UNFUSED_ROTARY_TRAFFIC;
 }
 
+/* Of a norm, per element of its input. */
+static double norm_traffic (const struct setting *x)
+{
+    return NORM_TRAFFIC +
+           (workload_norms_are_fused (x->m, x->j, x->p) ? 0.0 : UNFUSED_NORM_TRAFFIC);
+}
+
 static void add_projections (const struct setting *x, struct sums *s)
 {
     const struct workload_model *m = x->m;
@@ -155,6 +162,8 @@ static void add_projections (const struct setting *x, struct sums *s)
         add_product (s, &x->g, 1, x->tokens, a * d, x->h);
         if (m->attention_gate)
             s->traffic += GATED_TRAFFIC * a * d;
+        if (m->qk_norm || m->wide_qk_norm)
+            s->traffic += norm_traffic (x) * (a * d + kv);
         if (m->positions == 0)
             s->traffic += rotary_traffic (x) * (a * d + kv);
     }
@@ -207,14 +216,12 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
 {
     double part = workload_sublayers (parts) / 2.0;
     double per = part * LAYER_TRAFFIC + (x->m->dropout ? part * DROPOUT_TRAFFIC : 0.0);
-    bool fused = workload_choose (x->j->fused_norm, x->p->fused_norm);
-    double norm = NORM_TRAFFIC + (fused ? 0.0 : UNFUSED_NORM_TRAFFIC);
+    bool fused = workload_norms_are_fused (x->m, x->j, x->p);
 
-    if (!fused)
-        per += workload_norms_of (x->m, parts) * UNFUSED_NORM_TRAFFIC;
+    per += workload_norms_of (x->m, parts) * (norm_traffic (x) - NORM_TRAFFIC);
     if (workload_recomputes (x->c, MODULE_LAYERNORM))
-        s->again_s +=
-            traffic_s (x, workload_own_norms (x->m, fused, parts) * norm * x->h / x->r);
+        s->again_s += traffic_s (x, workload_own_norms (x->m, fused, parts) *
+                                        norm_traffic (x) * x->h / x->r);
     s->traffic += per * x->h / x->r + (x->j->lora ? adapter_traffic (x) : 0.0);
 }
 
@@ -441,8 +448,9 @@ void head_time (const struct setting *x, struct costmodel_compute *k)
     double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
     bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
     double t = x->c->deg.tp, copies = t > 1 ? GATHER_COPY_TRAFFIC : 0.0;
-    double traffic =
-        gathered ? (GATHERED_TRAFFIC + copies) * vocab * t : LOSS_TRAFFIC * vocab;
+    double traffic = gathered ? (UNFUSED_LOSS_TRAFFIC + copies) * vocab * t
+                     : x->p->fused_loss ? LOSS_TRAFFIC * vocab
+                                        : UNFUSED_LOSS_TRAFFIC * vocab;
     double loss = x->tokens * traffic / x->plain.memory_rate;
     struct sums s = {0};
 

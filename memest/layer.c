@@ -45,11 +45,9 @@ static double mlp_bytes (const struct memest_shape *w, double ffn)
            ffn;
 }
 
-/* PyTorch's own LayerNorm is one kernel; its RMS norms are not. */
 static bool norms_are_fused (const struct memest_problem *p)
 {
-    return workload_choose (p->job->fused_norm,
-                            p->profile->fused_norm || p->model->norm != NORM_RMS);
+    return workload_norms_are_fused (p->model, p->job, p->profile);
 }
 
 /* Is all in fp32, products too?  Then nothing has a copy in another precision. */
@@ -344,11 +342,6 @@ double memest_layer_bytes (const void *about, unsigned parts)
 
     return w->tokens * (parts & PART_EXPERTS ? expert_layer_bytes (w, parts)
                                              : dense_layer_bytes (w, parts));
-}
-
-double memest_final_norm_bytes (const struct memest_shape *w)
-{
-    return (4.0 + unfused_norm_bytes (w) / 2.0) * w->element * w->tokens * w->h / w->r;
 }
 
 double memest_layer_rebuilt (const void *about, unsigned parts)

@@ -196,7 +196,7 @@ static double activation_bytes (const struct memest_shape *w, int stage,
         bytes += embedding_flight (c, workload_microbatches (w->p->job, c)) * w->tokens *
                  (8.0 + (w->p->model->dropout ? w->h / w->r : 0.0));
     if (held->head)
-        bytes += memest_final_norm_bytes (w) +
+        bytes += 4.0 * w->element * w->tokens * w->h / w->r + /* final norm */
                  (w->p->model->mtp_layers > 0 ? mtp_bytes (w) : 0.0);
     return bytes;
 }

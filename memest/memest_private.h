@@ -27,9 +27,6 @@ struct memest_shape memest_shape_of (const struct memest_problem *p);
  *  @param[in]  shape  a struct memest_shape, as workload_class_sum hands it on */
 double memest_layer_bytes (const void *shape, unsigned parts);
 
-/** What the norm after the last layer keeps of a micro-batch, in bytes. */
-double memest_final_norm_bytes (const struct memest_shape *w);
-
 /** What is made again for the backward pass of such a layer, in bytes. */
 double memest_layer_rebuilt (const void *shape, unsigned parts);
 

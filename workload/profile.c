@@ -76,6 +76,7 @@ static const struct workload_constant constants[] = {
     TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
     TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
     TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
+    TIME ("optimizer_passes", optimizer_passes, 1, 0, 200, 0, 0),
     TIME ("residual", residual, 1, 0.001, 1, .08, .5),
 };
 
@@ -123,6 +124,7 @@ static const struct {
     {"splits_sequences", offsetof (struct workload_profile, splits_sequences)},
     {"fused_norm", offsetof (struct workload_profile, fused_norm)},
     {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
+    {"fused_loss", offsetof (struct workload_profile, fused_loss)},
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
     {"fused_experts", offsetof (struct workload_profile, fused_experts)},
     {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
@@ -498,7 +500,8 @@ static enum status read_framework (const struct json_at *root, struct workload_p
                    with_tensor = json_key (root, "zero_with_tensor"),
                    with_experts = json_key (root, "zero_with_experts");
 
-    p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_accumulation = true;
+    p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_loss = true;
+    p->fused_accumulation = true;
     if (zero.v)
         TRY (json_get_int (root, "zero", 0, 3, &p->zero, err));
     TRY (read_defaults (root, p, err));

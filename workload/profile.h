@@ -67,6 +67,7 @@ struct workload_profile {
     bool splits_sequences;                /* over tp, too, unless a run says otherwise */
     bool fused_norm, fused_mlp, gathered_logits; /* unless the job says otherwise */
     bool fused_rotary;                           /* rotary embeddings in one kernel */
+    bool fused_loss;                             /* the loss and its gradient in a few */
     bool fused_accumulation; /* a micro-batch's gradients are added by the kernel that
                                 makes them */
     bool separate_gate;   /* the two first projections of a gated MLP are layers apart */
@@ -211,6 +212,7 @@ struct workload_profile {
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
+        double optimizer_passes; /* over tensors as wide as a gradient; 0: in one kernel */
         double residual;         /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
         bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
@@ -229,6 +231,14 @@ struct workload_profile {
 static inline bool workload_choose (enum workload_choice job, bool profile)
 {
     return job == CHOICE_PROFILE ? profile : job == CHOICE_YES;
+}
+
+/** Is each norm one kernel?  PyTorch's own LayerNorm is; its RMS norms are not. */
+static inline bool workload_norms_are_fused (const struct workload_model *m,
+                                             const struct workload_job *j,
+                                             const struct workload_profile *p)
+{
+    return workload_choose (j->fused_norm, p->fused_norm || m->norm != NORM_RMS);
 }
 
 /** Is a step captured whole in a CUDA graph?

@@ -1,0 +1,119 @@
+/* What PyTorch's separate operations keep, as transformers and PEFT call them: norms of queries and
+ * keys, adapters in fp32 beside frozen weights, a loss that is gone when layers are recomputed.
+ * Written from docs/formulas.md with the constants of the profile; tests/calibrate/transformers.t
+ * compares the sums with a GPU. */
+#include "tests/lib/fixture.h"
+
+#include "memest/memest.h"
+
+#define TOKENS (2 * 1024.0)
+
+struct stage {
+    struct workload_model m;
+    struct workload_job j;
+    struct workload_config c;
+    struct workload_profile p;
+    struct workload_stage held;
+};
+
+static struct stage stage_of (bool norms_fused)
+{
+    struct stage s = {.m = model_of ("llama-3-8b"),
+                      .j = {.seq = 1024, .global_batch = 2, .precision = PREC_BF16},
+                      .c = config_of (1, 1, 1, 2),
+                      .p = profile_of ("fsdp"),
+                      .held = {.dense = 3}};
+
+    s.c.zero = 0;
+    s.j.fused_norm = norms_fused ? CHOICE_YES : CHOICE_NO;
+    s.p.memory.unfused_norm_bytes = 10;
+    return s;
+}
+
+static struct memest_stage memory_of (const struct stage *s)
+{
+    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0, 0};
+    struct memest_stage out;
+
+    memest_stage (&q, 0, &s->held, &out);
+    return out;
+}
+
+/* Gradients are freed: they are more than the activations of so few layers. */
+static double activations_of (struct stage *s)
+{
+    s->p.gradients_freed = false;
+    s->p.memory.step_bytes = 0;
+    return memory_of (s).activations_bytes;
+}
+
+/* Their inputs, in 2 bytes, and half of what two norms keep besides. */
+static void norms_of_queries_and_keys (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 4; i++) {
+        bool fused = i & 1, wide = i & 2;
+        struct stage s = stage_of (fused);
+        double heads = (s.m.heads + s.m.kv_heads) * (double) s.m.head_dim;
+        double without = activations_of (&s);
+
+        *(wide ? &s.m.wide_qk_norm : &s.m.qk_norm) = true;
+        CLOSE (activations_of (&s) - without,
+               3 * TOKENS * heads * (2 + (fused ? 0 : 10 / 2.0)), 1e-9);
+    }
+}
+
+/* Adapters have a copy of 4 bytes of each input, of queries', keys' and values' too; a norm with
+ * frozen weights keeps 2 bytes less, which they would be multiplied with. */
+static void adapters (void **state)
+{
+    struct stage s = stage_of (false), fused = stage_of (true);
+    double h = s.m.hidden, q = s.m.heads * (double) s.m.head_dim, copies;
+    (void) state;
+
+    s.j.lora = fused.j.lora = true;
+    CLOSE (activations_of (&s) - activations_of (&fused), 3 * TOKENS * (10 - 4) * h, 1e-9);
+    assert_true (s.p.fp32_adapters);
+    copies = activations_of (&s);
+    s.p.fp32_adapters = false;
+    CLOSE (copies - activations_of (&s), 3 * TOKENS * (12 * h + 4 * q - 3 * h - 3 * q),
+           1e-9);
+    s.p.memory.unfused_norm_bytes = 3; /* less than that is nothing */
+    CLOSE (activations_of (&s), activations_of (&fused) - 3 * TOKENS * (9 * h + q), 1e-9);
+}
+
+/* One layer is recomputed at a time, where the logits were: the larger of the two counts. */
+static void recomputed_layer_or_logits (void **state)
+{
+    (void) state;
+
+    for (int few = 0; few < 2; few++) {
+        struct stage s = stage_of (true);
+        struct memest_stage beside, instead;
+        double layer, less;
+
+        layer = 1.3 * activations_of (&s) / 3;
+        s.p.memory.recompute_workspace = .3;
+        s.held.head = true;
+        s.c.recompute = RECOMPUTE_FULL;
+        s.p.memory.logit_bytes = few ? .5 : 12;
+        s.p.logits_freed = false;
+        beside = (activations_of (&s), memory_of (&s));
+        s.p.logits_freed = true;
+        instead = memory_of (&s);
+        less = fmin (layer, s.p.memory.logit_bytes * TOKENS * s.m.vocab);
+        CLOSE (beside.peak_bytes - instead.peak_bytes, less, 1e-9);
+        CLOSE (instead.logits_bytes, beside.logits_bytes, 1e-12);
+        assert_true ((less < layer) == (bool) few);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test (norms_of_queries_and_keys),
+                                       cmocka_unit_test (adapters),
+                                       cmocka_unit_test (recomputed_layer_or_logits)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -191,8 +191,10 @@ static struct options read_options (int argc, char **argv)
         "links.json\n\nMeasure every directed link between the ranks of this job, one "
         "rank per GPU (or per host), and write a links file for linkwise.  Defaults are "
         "in parentheses.\vIt also runs under `srun --mpi=pmix`, under plain srun, and "
-        "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  Exit codes: 0 all "
-        "pairs within the budget were measured, 1 something failed (the links file says "
+        "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  With --gemm or "
+        "--compute it needs no launcher for this machine's first GPU alone.  Exit codes: "
+        "0 all pairs within the budget were measured, 1 something failed (the links file "
+        "says "
         "what), 2 bad options, 3 nothing to measure, 4 a plan's groups fall short.",
         NULL,
         NULL,
@@ -390,8 +392,8 @@ int main (int argc, char **argv)
 
     has_begun = true;
     if (st == ST_OK)
-        st = start_find (&argc, &argv, (uint32_t) o.port,
-                         coordinator_computes (&o.set), &start, &err);
+        st = start_find (&argc, &argv, (uint32_t) o.port, coordinator_computes (&o.set),
+                         &start, &err);
     if (st != ST_OK) {
         free (station);
         return complain (&start, st, &err);

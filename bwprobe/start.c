@@ -165,10 +165,10 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
     enum status st;
 
     if (!d)
-        return err_set (
-            err, ST_USAGE,
-            "this process is not a rank of a job: start it with mpirun, with "
-            "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set");
+        return err_set (err, ST_USAGE,
+                        "this process is not a rank of a job: start it with mpirun, with "
+                        "srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set "
+                        "(--compute measures one GPU without)");
     TRY (number (get, d->size, RANKS_MAX, &found.size, &set, err));
     TRY (number (get, d->rank, RANKS_MAX, &found.rank, &set, err));
     if (found.rank >= found.size)

@@ -226,7 +226,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
 static const struct fused_words {
     const char *begins, *contains; /* "": anything */
     enum workload_choice norm, mlp, rotary;
-    double logit_bytes; /* with a loss whose gradient takes the logits' place; 0: not said */
+    double
+        logit_bytes; /* with a loss whose gradient takes the logits' place; 0: not said */
 } fused_words[] = {
     {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
     {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},

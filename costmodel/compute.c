@@ -76,10 +76,10 @@ static double step_s (const struct setting *x, double shards)
     double hbm = x->plain.memory_rate,
            whole = p->memory.gradient_bytes +
                    (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
-    double each = p->time.optimizer_passes > 0.0
-                      ? p->time.optimizer_passes * p->memory.gradient_bytes
-                      : 2.0 * workload_optimizer_bytes (x->c, p) +
-                            p->memory.gradient_bytes + 2.0;
+    double each =
+        p->time.optimizer_passes > 0.0
+            ? p->time.optimizer_passes * p->memory.gradient_bytes
+            : 2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
     bool away = workload_optimizer_is_away (x->c);
 
     if (x->j->lora)

@@ -448,7 +448,7 @@ void head_time (const struct setting *x, struct costmodel_compute *k)
     double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
     bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
     double t = x->c->deg.tp, copies = t > 1 ? GATHER_COPY_TRAFFIC : 0.0;
-    double traffic = gathered ? (UNFUSED_LOSS_TRAFFIC + copies) * vocab * t
+    double traffic = gathered           ? (UNFUSED_LOSS_TRAFFIC + copies) * vocab * t
                      : x->p->fused_loss ? LOSS_TRAFFIC * vocab
                                         : UNFUSED_LOSS_TRAFFIC * vocab;
     double loss = x->tokens * traffic / x->plain.memory_rate;

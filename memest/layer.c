@@ -76,7 +76,8 @@ static double projections_bytes (const struct memest_shape *w)
 {
     const struct workload_model *m = w->p->model;
     double a = m->heads / w->t;
-    double norms = m->qk_norm || m->wide_qk_norm ? 2.0 + unfused_norm_bytes (w) / 2.0 : 0.0;
+    double norms =
+        m->qk_norm || m->wide_qk_norm ? 2.0 + unfused_norm_bytes (w) / 2.0 : 0.0;
 
     if (m->kv_rank == 0) /* a gate keeps itself and its product */
         return 4.0 * w->q + 4.0 * (w->p->profile->repeats_kv ? w->q : w->kv) +

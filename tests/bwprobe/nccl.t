@@ -51,8 +51,21 @@ assert m["versions"]["gpu_libraries"].startswith ("nccl 2.28.9, cuda runtime 13.
 assert all (e["gemm_tflop_per_s"] > 0 and e["gemm_precision"] == "bf16" for e in m["endpoints"])
 assert not any ("products" in e for e in m["endpoints"]) and "gpu_types" not in d
 assert all ("concurrent_gb_per_s" in p for p in m["pairs"])'
+grep -q "ranks 0 and 1 are on one GPU, GPU-1111.*: what is measured between them is no link" "$T/err.0"
+result $? "that they share a GPU is said" "$T/err.0"
 ! grep -q "communicators of their own" "$T/err.0"
 result $? "their communicators were split from one parent" "$T/err.0"
+
+(cd "$T" && FAKE_GPU="NVIDIA H100 80GB HBM3" "$BWPROBE" --gemm -o links.json >out.0 2>err.0)
+result $? "one GPU needs no launcher to be measured" "$T/err.0"
+says "its rate, and no link" '
+assert m["status"] == "complete" and m["versions"]["started_by"] == "no launcher" and m["pairs"] == []
+assert [e["gemm_precision"] for e in m["endpoints"]] == ["bf16"] and d["nodes"][0]["gpus"] == 1'
+grep -q "^links" "$T/out.0" && ! grep -q "from row to column" "$T/out.0"
+result $? "the report has no heat map" "$T/out.0"
+"$LINKWISE" cluster merge "$T/links.json" -o "$T/alone.json" >"$T/why" 2>&1
+result $? "a cluster file comes of it" "$T/why"
+expect 2 "without --gemm or --compute it is no job" "not a rank of a job.*--compute measures one GPU" "$BWPROBE" -o "$T/none.json"
 
 # A PyTorch whose events tell 5 ms for FlashAttention 2, and which has no other kernels.
 mkdir -p "$T/python/torch/nn"

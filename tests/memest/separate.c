@@ -73,7 +73,8 @@ static void adapters (void **state)
     (void) state;
 
     s.j.lora = fused.j.lora = true;
-    CLOSE (activations_of (&s) - activations_of (&fused), 3 * TOKENS * (10 - 4) * h, 1e-9);
+    CLOSE (activations_of (&s) - activations_of (&fused), 3 * TOKENS * (10 - 4) * h,
+           1e-9);
     assert_true (s.p.fp32_adapters);
     copies = activations_of (&s);
     s.p.fp32_adapters = false;

@@ -138,7 +138,8 @@ static void add_rates (struct machine *m)
 /* Some virtual machines count little of their memory to a NUMA node: the whole is told, too. */
 static void add_memory (struct machine *m)
 {
-    double pages = (double) sysconf (_SC_PHYS_PAGES), page = (double) sysconf (_SC_PAGESIZE);
+    double pages = (double) sysconf (_SC_PHYS_PAGES),
+           page = (double) sysconf (_SC_PAGESIZE);
 
     if (pages > 0 && page > 0)
         m->memory_bytes = fmax (m->memory_bytes, pages * page);

@@ -1,4 +1,4 @@
-/* What one layer keeps of a micro-batch for its backward pass, and what it makes again.  A1 to A22
+/* What one layer keeps of a micro-batch for its backward pass, and what it makes again.  A1 to A27
  * are labels of docs/formulas.md. */
 #include "memest/memest_private.h"
 
@@ -156,6 +156,28 @@ static double adapter_inputs (const struct memest_shape *w)
                                         : 3.0 * w->h + 3.0 * w->q;
 }
 
+bool memest_autocasts (const struct memest_problem *p)
+{
+    return p->profile->autocast_copies && p->profile->memory.gradient_bytes >= 4.0 &&
+           p->job->precision == PREC_BF16 &&
+           (p->config->zero < 3 || workload_dense_shards (p->config) <= 1.0);
+}
+
+/* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit copy:
+ * three in attention, one for each of an MLP's first matrices. */
+static double autocast_bytes (const struct memest_shape *w, unsigned parts)
+{
+    double copies = 0.0;
+
+    if (!memest_autocasts (w->p))
+        return 0.0;
+    if (parts & PART_ATTENTION)
+        copies += 2.0;
+    if (parts & PART_MLP && w->p->model->gated_mlp)
+        copies += 1.0;
+    return 2.0 * (workload_sublayers (parts) + copies) * w->h / w->r;
+}
+
 /* Norms, attention but for its scores, the linear mixer, and residuals. */
 static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
 {
@@ -170,7 +192,7 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
         bytes += adapter_inputs (w) - 4.0 * w->h / w->r;
     else if (f->compute_of_type) /* inputs of the first products */
         bytes -= 2.0 * part * (2.0 - w->quantised) * w->h / w->r;
-    bytes += part * unfused_norm_bytes (w) * w->h / w->r;
+    bytes += part * unfused_norm_bytes (w) * w->h / w->r + autocast_bytes (w, parts);
     if (m->dropout)
         bytes += part * f->memory.dropout_bytes * w->h / w->r;
     if (parts & PART_LINEAR)

@@ -319,6 +319,11 @@ static double buffer_bytes (const struct memest_shape *w,
     if (workload_gathers_by_layer (c, w->p->profile) &&
         workload_dense_shards (c) * workload_expert_shards (c) > 1)
         bytes += weight_bytes * gathered_weights (w->p, held);
+    if (memest_autocasts (w->p)) {
+        struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
+
+        bytes += 2.0 * (n.dense + n.expert); /* autocast's copies */
+    }
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
 

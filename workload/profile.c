@@ -143,6 +143,7 @@ static const struct {
     {"sums_in_products", offsetof (struct workload_profile, sums_in_products)},
     {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
     {"logits_freed", offsetof (struct workload_profile, logits_freed)},
+    {"autocast_copies", offsetof (struct workload_profile, autocast_copies)},
     {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
     {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},

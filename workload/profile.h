@@ -94,6 +94,8 @@ struct workload_profile {
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
+    /* With states in fp32 its mixed precision is PyTorch's autocast, unless weights are sharded. */
+    bool autocast_copies;
     /* What its logits took is free when the first layer is recomputed. */
     bool logits_freed;
     /* Under ZeRO 2 and 3 gradients are summed whole, and reduced after the last micro-batch (FSDP's
@@ -212,8 +214,9 @@ struct workload_profile {
         double overlap_slowdown; /* what a hidden second costs compute */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
-        double optimizer_passes; /* over tensors as wide as a gradient; 0: in one kernel */
-        double residual;         /* standard deviation of log (measured / estimate) */
+        double
+            optimizer_passes; /* over tensors as wide as a gradient; 0: in one kernel */
+        double residual;      /* standard deviation of log (measured / estimate) */
         enum workload_all_reduce all_reduce;
         bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it

@@ -110,11 +110,49 @@ static void recomputed_layer_or_logits (void **state)
     }
 }
 
+/* With fp32 states on one rank: norms' results in fp32, copies for three products and two, or one of
+ * a plain MLP, and copies of all weights beside the states, but not in the optimizer's step. */
+static void autocast (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool plain = i & 1, sharded = i & 2, pure = i & 4;
+        struct stage s = stage_of (true);
+        struct memest_stage with, without;
+        double h = s.m.hidden, params, copies = plain ? 4 : 5;
+
+        s.m.gated_mlp = !plain;
+        s.p.gradients_freed = false;
+        s.p.memory.step_bytes = 0;
+        s.p.memory.gradient_bytes = pure ? 2 : 4;
+        s.j.global_batch = 4;
+        s.c.deg.dp = 2;
+        s.c.zero = sharded ? 3 : 1;
+        s.p.memory.bucket_bytes = 0;
+        params = 3 * workload_layer_params (&s.m, 1);
+        with = memory_of (&s);
+        s.p.autocast_copies = false;
+        without = memory_of (&s);
+        if (sharded || pure)
+            copies = params = 0;
+        /* One copy for each of two norms is counted anyway. */
+        CLOSE (with.activations_bytes - without.activations_bytes,
+               copies > 0 ? 3 * TOKENS * 2 * h * (2 + copies - 2) : 0, 1e-9);
+        CLOSE (with.buffers_bytes - without.buffers_bytes, 2 * params, 1e-9);
+        s.p.autocast_copies = true;
+        s.p.memory.step_bytes = 1000;
+        with = memory_of (&s);
+        s.p.autocast_copies = false;
+        CLOSE (with.peak_bytes, memory_of (&s).peak_bytes, 1e-9);
+    }
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (norms_of_queries_and_keys),
-                                       cmocka_unit_test (adapters),
-                                       cmocka_unit_test (recomputed_layer_or_logits)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (norms_of_queries_and_keys), cmocka_unit_test (adapters),
+        cmocka_unit_test (recomputed_layer_or_logits), cmocka_unit_test (autocast)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

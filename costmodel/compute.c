@@ -5,8 +5,10 @@
 #include <math.h>
 
 /* Per parameter, where a framework's optimizer reduces whole gradients itself: flattened,
- * divided, cast to fp32, copied back twice, scaled, and read for their norm. */
+ * divided, cast to fp32, copied back twice, scaled, and read for their norm; or, reduced as they
+ * are kept, flattened, divided and copied. */
 #define REDUCED_WHOLE_TRAFFIC 30.0
+#define REDUCED_AS_KEPT_TRAFFIC 12.0
 
 /* Each time of `sum` with as many layers as `layer` stands for. */
 static void fold_layers (struct costmodel_layer *sum, const struct costmodel_layer *layer,
@@ -73,9 +75,11 @@ double costmodel_slowest (const struct workload_profile *p,
 static double step_s (const struct setting *x, double shards)
 {
     const struct workload_profile *p = x->p;
+    double reduced =
+        p->time.reduced_as_kept ? REDUCED_AS_KEPT_TRAFFIC : REDUCED_WHOLE_TRAFFIC;
     double hbm = x->plain.memory_rate,
            whole = p->memory.gradient_bytes +
-                   (p->time.all_reduced_gradients ? REDUCED_WHOLE_TRAFFIC : 0.0);
+                   (p->time.all_reduced_gradients && x->c->zero < 2 ? reduced : 0.0);
     double each =
         p->time.optimizer_passes > 0.0
             ? p->time.optimizer_passes * p->memory.gradient_bytes

@@ -104,7 +104,8 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
                        int layers, int micro, int reduces, int times, double gradient,
                        double weight, struct costmodel_volume *v)
 {
-    bool reduced_whole = p->time.all_reduced_gradients;
+    /* An all-reduce is a reduce-scatter and an all-gather. */
+    int halves = p->time.all_reduced_gradients ? 2 : 1;
     bool by_layer = workload_gathers_by_layer (c, p);
     double late = c->deg.pp > 1 && c->zero >= 2 ? 1.0 : 0.0;
 
@@ -116,14 +117,12 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
     }
     if (by_layer) {
         layers_volume (c, layers, micro, reduces, gradient, weight, v);
-    } else if (c->zero == 2) {
-        v->dp_bytes = reduces * gradient + weight;
-        v->dp_phases = reduces + 1;
-    } else { /* an all-reduce is a reduce-scatter and an all-gather */
-        v->dp_bytes = (reduced_whole ? 2.0 : 1.0) * gradient + weight;
-        v->dp_phases = reduced_whole ? 3 : 2;
+    } else {
+        v->dp_bytes = halves * reduces * gradient + weight;
+        v->dp_phases = halves * reduces + 1;
     }
-    v->dp_bare_bytes = late * gradient + (p->gathers_at_step && !by_layer ? weight : 0.0);
+    v->dp_bare_bytes = late * (by_layer ? 1 : halves) * gradient +
+                       (p->gathers_at_step && !by_layer ? weight : 0.0);
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;
     v->copy_bytes = times * gradient;

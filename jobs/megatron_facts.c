@@ -207,7 +207,7 @@ static const struct {
     FACT (cp_by_pieces, true, "context parallelism that gathers keys and values"),
     FACT (gradients_freed, true, "gradients freed after the step"),
     FACT (whole_gradients, true, "gradients summed whole under ZeRO 2 and 3"),
-    FACT (time.all_reduced_gradients, true, "gradients all-reduced whole under ZeRO 1"),
+    FACT (time.all_reduced_gradients, true, "gradients all-reduced whole under ZeRO"),
     FACT (time.blocking_sends, true, "sends that block a stage"),
 };
 

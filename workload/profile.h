@@ -221,7 +221,7 @@ struct workload_profile {
         bool tp_comm_overlap; /* sequence-parallel collectives and products in pieces */
         bool deduplicated_dispatch; /* a token is sent once to every node and GPU where it
                                        has experts, else once to every expert */
-        bool all_reduced_gradients; /* also under ZeRO 1, and in fp32 */
+        bool all_reduced_gradients; /* also under ZeRO 1 and 2, and in fp32 */
         bool reduced_as_kept;       /* not in fp32, but as gradients are kept */
         bool dp_chunks; /* each chunk of an interleaved pipeline reduces its gradients
                            after its own last backward and gathers before its first

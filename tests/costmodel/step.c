@@ -421,11 +421,14 @@ static void gradients_reduced_whole (void **state)
 {
     struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e;
+    double plain, in_fp32;
     (void) state;
 
     s.profile.memory.gradient_bytes = 2;
+    plain = estimate_of (&s, in_order).part.optimizer_s;
     s.profile.time.all_reduced_gradients = true;
     e = estimate_of (&s, in_order);
+    in_fp32 = e.part.optimizer_s;
     CLOSE (e.part.dp_s,
            3 * (s.profile.time.collective_s + 20e-6) +
                10 * held_params (&s) / 2 / (10e9 * s.profile.time.link),
@@ -437,6 +440,13 @@ static void gradients_reduced_whole (void **state)
            s.profile.time.collective_s + 2 * 20e-6 +
                8 * held_params (&s) / 2 / (10e9 * s.profile.time.link),
            1e-9);
+    /* The copies that this takes: 30 bytes a parameter, 12 without casts; shards have none. */
+    s.config.zero = 1;
+    s.profile.time.reduced_as_kept = true;
+    CLOSE (estimate_of (&s, in_order).part.optimizer_s,
+           plain + 12 / 30.0 * (in_fp32 - plain), 1e-9);
+    s.config.zero = 2;
+    CLOSE (estimate_of (&s, in_order).part.optimizer_s, plain, 1e-9);
     topology_cluster_destroy (s.cluster);
 }
 

@@ -74,6 +74,7 @@ static void gradients (void **state)
              {1, 1, false, 4 + 2, 2},
              {1, 1, true, 8 + 2, 3},
              {2, 1, false, 8 * 4 + 2, 9},
+             {2, 1, true, 8 * 8 + 2, 17},
              {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
              {2, 5, false, 4 + 2, 2},
              {3, 5, false, 4 + 2, 2 * 7}};

@@ -2,6 +2,7 @@
  * lines of Hugging Face's Trainer. */
 #include "jobs/jobs_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -19,6 +20,8 @@ static const char keys[] =
     "optimizer.type:optimizer "
     "zero_optimization.offload_optimizer.device:ds-optimizer-on "
     "zero_optimization.offload_param.device:ds-weights-on "
+    "zero_optimization.offload_optimizer.ratio:ds-ratio "
+    "zero_optimization.zero_hpz_partition_size:ds-copy "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
@@ -97,6 +100,27 @@ static enum status finish_gradients (struct jobs_reading *r)
                 : ST_OK;
 }
 
+/* What is estimated otherwise than it runs: an optimizer's state of which the host has a part
+ * (ZeRO-Offload++), and ZeRO++'s second copy of the weights inside nodes. */
+static void tell_others (struct jobs_reading *r)
+{
+    const char *ratio = jobs_value (r, "ds-ratio");
+    long ranks = jobs_int (r, "ds-copy", 1);
+
+    if (ratio && strtod (ratio, NULL) < 1.0 && jobs_find (r, "offload"))
+        notes_add (r->notes,
+                   "offload_optimizer's ratio %.20s: estimated as if the host had all of "
+                   "the optimizer's state; the GPU needs more, and the step takes less",
+                   ratio);
+    if (ranks > 1 && jobs_int (r, "zero", 0) == 3)
+        notes_add (
+            r->notes,
+            "zero_hpz_partition_size %ld: the second copy of the weights is not "
+            "estimated; it takes %.2g bytes a parameter, and saves traffic between "
+            "nodes",
+            ranks, 2.0 / ranks);
+}
+
 /* What the host has.  Weights there without the optimizer's state, or a disk, have no estimate. */
 static enum status finish_offload (struct jobs_reading *r)
 {
@@ -132,6 +156,7 @@ static enum status finish (struct jobs_reading *r)
     }
     TRY (finish_gradients (r));
     TRY (finish_offload (r));
+    tell_others (r);
     if (jobs_int (r, "ds-shard", 0) > 0 &&
         jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
         TRY (jobs_default_int (r, "shard", jobs_int (r, "ds-shard", 0)));

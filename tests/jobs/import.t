@@ -142,6 +142,17 @@ is "abs(d['measured']['step_s'] - 64 / 7.35) < 0.01"
 is "d['unknown'] == [] and 'offload' not in d['config']"
 grep -q "offload_param on cpu without offload_optimizer: not estimated" "$T/err"
 result $? "weights on the host without the optimizer are told" "$T/err"
+sed 's/"offload_param": {"device"/"zero_hpz_partition_size": 8, "offload_optimizer": {"ratio": 0.4, "device"/' \
+    $F/ds_config.json >"$T/parts.json"
+row "$T/parts.json" $F/mistral/config.json $F/ds.log --seq 4096 --gpu a100-sxm4-80g
+is "d['unknown'] == [] and d['config']['offload'] == 'optimizer'"
+grep -q "ratio 0.4: estimated as if" "$T/err" && grep -q "takes 0.25 bytes a parameter" "$T/err"
+result $? "a part of the optimizer's state on the host and a second copy of the weights are told" "$T/err"
+sed -i 's/"ratio": 0.4/"ratio": 1/; s/_size": 8/_size": 1/' "$T/parts.json"
+row "$T/parts.json" $F/mistral/config.json $F/ds.log --seq 4096 --gpu a100-sxm4-80g
+is "d['unknown'] == []"
+! grep -q "ratio\|hpz" "$T/err"
+result $? "as they are by default nothing is said of them" "$T/err"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

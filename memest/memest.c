@@ -241,7 +241,8 @@ static double logit_bytes (const struct memest_shape *w)
  * parameter autograd's own sum).  Units are layers, of which the next one is fetched ahead, and
  * what is in none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a
  * pipeline all stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's
- * are the gathered ones, and their shard is beyond it. */
+ * are the gathered ones, and their shard is beyond it.  DeepSpeed gathers matrix by matrix while no
+ * more than so many parameters are live, and reduces when a bucket is full. */
 static double layer_weights (const void *about, unsigned parts)
 {
     const struct memest_problem *p = about;
@@ -260,15 +261,20 @@ static bool is_packed (const struct memest_problem *p)
     return p->job->lora && p->job->frozen_bytes > 0.0;
 }
 
-/* Of these, the largest matrix of a layer that a product has in 16 bits. */
-static double unpacked_bytes (const struct memest_problem *p)
+static double largest_matrix (const struct memest_problem *p)
 {
     const struct workload_model *m = p->model;
     double attention = m->heads * (double) m->head_dim / p->config->deg.tp,
            mlp = fmax (m->ffn / (double) p->config->deg.tp,
                        m->expert_ffn / (double) p->config->deg.etp);
 
-    return is_packed (p) ? 2.0 * m->hidden * fmax (attention, mlp) : 0.0;
+    return m->hidden * fmax (attention, mlp);
+}
+
+/* Of these, the largest matrix of a layer that a product has in 16 bits. */
+static double unpacked_bytes (const struct memest_problem *p)
+{
+    return is_packed (p) ? 2.0 * largest_matrix (p) : 0.0;
 }
 
 /* Do weights that adapters leave frozen have gradients, too? */
@@ -276,6 +282,12 @@ static bool frozen_have_gradients (const struct memest_problem *p)
 {
     return p->profile->frozen_gradients && p->config->zero >= 2 &&
            p->job->frozen_bytes <= 0.0;
+}
+
+/* Where there is a limit, one matrix may be beyond it. */
+static double within (double params, double limit, double matrix)
+{
+    return limit > 0.0 ? fmin (params, limit + matrix) : params;
 }
 
 static double gathered_weights (const struct memest_problem *p,
@@ -286,6 +298,10 @@ static double gathered_weights (const struct memest_problem *p,
     double root = workload_stage_params (p->model, p->config, &ends).dense;
     double layer, dense, packed = is_packed (p) ? p->job->frozen_bytes / 2.0 : 1.0;
     double layers = all.dense + all.expert - root, unit;
+    double table = (double) p->model->hidden *
+                   workload_padded_vocab (p->model, p->config->deg.tp) /
+                   p->config->deg.tp;
+    double matrix = fmax (largest_matrix (p), root > 0.0 ? table : 0.0);
 
     /* Those with experts are the larger ones, unless kinds differ in more. */
     workload_class_sum (p->model, held, true, layer_weights, p, &layer);
@@ -296,9 +312,10 @@ static double gathered_weights (const struct memest_problem *p,
     if (p->config->zero == 2)
         return (packed * (all.dense - root) + root) / workload_dense_shards (p->config) +
                packed * all.expert / workload_expert_shards (p->config) + unit;
-    if (p->config->deg.pp == 1)
-        layers = 2.0 * layer;
-    return packed * layers + root + unit;
+    if (p->config->deg.pp > 1)
+        return packed * layers + root + unit;
+    return within (2.0 * packed * layer + root, p->profile->memory.live_params, matrix) +
+           within (unit, p->profile->memory.reduced_params, matrix);
 }
 
 static double buffer_bytes (const struct memest_shape *w,

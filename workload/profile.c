@@ -47,6 +47,8 @@ static const struct workload_constant constants[] = {
     MEMORY ("wta_dropped_bytes", wta_dropped_bytes, 1, 0, 256, 0, 0),
     MEMORY ("wta_lora_bytes", wta_lora_bytes, 1, 0, 64, 0, 0),
     MEMORY ("bucket_gb", bucket_bytes, UNITS_GB, 0, 64, 0, 0),
+    MEMORY ("live_parameters", live_params, 1, 0, 1e12, 0, 0),
+    MEMORY ("reduced_parameters", reduced_params, 1, 0, 1e12, 0, 0),
     MEMORY ("base_gb", base_bytes, UNITS_GB, 0, 64, NAN, .3),
     MEMORY ("group_gb", group_bytes, UNITS_GB, 0, 64, NAN, .3),
     MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),

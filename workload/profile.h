@@ -172,7 +172,10 @@ struct workload_profile {
         double wta_dropped_bytes;    /* per token and h that WTA-CRS makes unneeded */
         double wta_lora_bytes;       /* per parameter, WTA-CRS with adapters */
         double bucket_bytes;         /* communication buckets under ZeRO 1 and 2 */
-        double base_bytes;           /* driver context and libraries */
+        /* Under ZeRO 3, but for one matrix each: parameters gathered at once, and gradients not
+         * yet reduced; 0: by layers. */
+        double live_params, reduced_params;
+        double base_bytes;      /* driver context and libraries */
         double group_bytes;     /* per communicator group in use (TP, PP, DP, CP, EP) */
         double allocated_bytes; /* what the allocator holds beside tensors */
         double fragmentation;   /* of everything but the overheads */

@@ -616,6 +616,37 @@ static void gathered_weights (void **state)
            2 * (2 * layer + root), 1e-9);
 }
 
+/* DeepSpeed has no more live, and no more gradients unreduced, than its limits and a matrix. */
+static void live_parameters (void **state)
+{
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 2048, .global_batch = 64};
+    struct workload_config c = config_of (1, 1, 8, 1), sharded = c;
+    struct workload_profile limited = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double matrix = 4096 * 14336.0, table = 4096 * 128256.0;
+    (void) state;
+
+    c.zero = 0;
+    sharded.zero = 3;
+    for (int i = 0; i < 2; i++) {
+        double units = stage_of (&m, &j, &sharded, 0, 32).buffers_bytes, most;
+        struct memest_problem p = {&m, &j, &sharded, &limited, MEMEST_LINKWISE, 0, 0};
+        struct workload_stage all = workload_stage_guess (&m, &sharded, 0, 32);
+        struct memest_stage s;
+
+        limited.memory.live_params = 1e8;
+        limited.memory.reduced_params = 5e7;
+        memest_stage (&p, 0, &all, &s);
+        most = i == 0 ? table : matrix;
+        CLOSE (s.buffers_bytes - stage_of (&m, &j, &c, 0, 32).buffers_bytes,
+               2 * (1.5e8 + 2 * most), 1e-9);
+        limited.memory.live_params = limited.memory.reduced_params = 1e12;
+        memest_stage (&p, 0, &all, &s);
+        CLOSE (s.buffers_bytes, units, 1e-9);
+        m.vocab = 1024;
+    }
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -679,6 +710,7 @@ int main (void)
         cmocka_unit_test (chunked_loss),
         cmocka_unit_test (kept_gathers),
         cmocka_unit_test (gathered_weights),
+        cmocka_unit_test (live_parameters),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

@@ -20,7 +20,9 @@ enum status mapper_result_to_plan (const struct mapper_problem *p,
                               .oom_risk = p->oom_risk,
                               .n_ranks = (int) workload_world (&r->config.deg)};
 
-    snprintf (x.profile, sizeof x.profile, "%s", p->profile->from);
+    /* On other GPUs another one may serve in the place of what is meant. */
+    snprintf (x.profile, sizeof x.profile, "%s",
+              p->profile->meant[0] ? p->profile->meant : p->profile->from);
     snprintf (x.memory_model, sizeof x.memory_model, "%s",
               memest_model_name (p->memory_model));
     x.layers_per_stage = malloc ((size_t) pp * sizeof (int));

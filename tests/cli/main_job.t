@@ -37,6 +37,9 @@ result $? "and on these measurements the placement alone saves 7 % or more" "$T/
 
 # Where another thing is the matter, few configurations are searched.
 few="--tp 8 --pp 4 --micro-batch 1 --schedule 1f1b"
+expect 0 "a plan on one type" "^step " $L plan "4x8 h100" $M $job $few -o "$T/other.json"
+expect 0 "what served there" "^profile  megatron-core-composed, composed: for megatron-core" $L eval -v "$T/other.json"
+expect 0 "what was meant, on another" "^profile  megatron-core, fitted" $L eval -v "$T/other.json" "4x8 a100-sxm4-80g"
 $L plan - $M $job $few --json <$C | $L check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
 result $? "a cluster and a plan through standard input" "$T/out"
 $L plan $C - $job $few --json <$M >"$T/c.json"

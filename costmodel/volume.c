@@ -107,10 +107,12 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
     /* An all-reduce is a reduce-scatter and an all-gather. */
     int halves = p->time.all_reduced_gradients ? 2 : 1;
     bool by_layer = workload_gathers_by_layer (c, p);
-    double late = c->deg.pp > 1 && c->zero >= 2 ? 1.0 : 0.0;
+    bool apart = c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late);
+    double late = apart ? 1.0 : 0.0;
 
     if (c->zero == 0) {
         v->dp_bytes = gradient;
+        v->dp_bare_bytes = p->reduces_late ? gradient : 0.0;
         v->dp_phases = 1;
         v->dp_all_reduce = true;
         return;

@@ -132,7 +132,10 @@ static void say (json_t *root, const char *fact, json_t *value)
 static void say_facts (json_t *root, const struct workload_plan *p,
                        const struct workload_profile *profile)
 {
-    say (root, "overlap-grad-reduce", json_boolean (profile->time.dp_overlap > 0.0));
+    bool late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0);
+
+    say (root, "overlap-grad-reduce",
+         json_boolean (profile->time.dp_overlap > 0.0 && !late));
     if (p->job.precision == PREC_BF16)
         say (root, "ds-gradients",
              json_string (profile->memory.gradient_bytes <= 2.0 ? "bf16" : "fp32"));

@@ -132,6 +132,8 @@ struct workload_profile {
     bool gathers_by_layer;
     /* under ZeRO 1 and 2 weights are gathered when the step is done, before anything else runs */
     bool gathers_at_step;
+    /* Gradients are reduced after the last backward pass where ZeRO is off or a pipeline is run. */
+    bool reduces_late;
     unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */

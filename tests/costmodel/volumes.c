@@ -70,14 +70,10 @@ static void gradients (void **state)
         int zero, pp;
         bool whole;
         double bytes, phases;
-    } t[] = {{0, 1, false, 4, 0},
-             {1, 1, false, 4 + 2, 2},
-             {1, 1, true, 8 + 2, 3},
-             {2, 1, false, 8 * 4 + 2, 9},
-             {2, 1, true, 8 * 8 + 2, 17},
-             {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
-             {2, 5, false, 4 + 2, 2},
-             {3, 5, false, 4 + 2, 2 * 7}};
+    } t[] = {{0, 1, false, 4, 0},         {1, 1, false, 4 + 2, 2},
+             {1, 1, true, 8 + 2, 3},      {2, 1, false, 8 * 4 + 2, 9},
+             {2, 1, true, 8 * 8 + 2, 17}, {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
+             {2, 5, false, 4 + 2, 2},     {3, 5, false, 4 + 2, 2 * 7}};
     struct costmodel_volume v;
     (void) state;
 
@@ -98,6 +94,17 @@ static void gradients (void **state)
     s.config.deg.pp = 1;
     s.profile.gathers_at_step = true;
     assert_true (volume_of (&s).dp_bare_bytes == 2);
+    s.profile.reduces_late = true; /* whole, without ZeRO; gradients beside a pipeline */
+    assert_true (volume_of (&s).dp_bare_bytes == 2);
+    for (s.config.zero = 0; s.config.zero < 2; s.config.zero++)
+        for (s.config.deg.pp = 1; s.config.deg.pp <= 5; s.config.deg.pp += 4) {
+            double bare = s.config.zero == 0 || s.config.deg.pp > 1 ? 4 : 0;
+
+            assert_true (volume_of (&s).dp_bare_bytes == bare + 2 * s.config.zero);
+        }
+    s.config.zero = 2;
+    s.config.deg.pp = 1;
+    s.profile.reduces_late = false;
     s.profile.gathers_by_layer = true;
     CLOSE (volume_of (&s).dp_bytes, 8 * (4 + 2), 1e-12);
     assert_int_equal (volume_of (&s).dp_phases, 2 * 8 * 32);

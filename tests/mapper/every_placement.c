@@ -57,6 +57,7 @@ static struct workload_profile any_profile (struct rng *r)
     p.time.dp_chunks = rng_below (r, 2);
     p.copies_once = rng_below (r, 2);
     p.gathers_at_step = rng_below (r, 2);
+    p.reduces_late = rng_below (r, 2);
     p.gathers_by_layer = rng_below (r, 2);
     p.time.blocking_sends = rng_below (r, 3) == 0;
     p.time.dp_overlap = .5 * rng_below (r, 3);

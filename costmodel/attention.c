@@ -85,6 +85,10 @@ static void add_pieces (const struct setting *x, double width, double *fwd, doub
     *back += (PIECE_BACK_TRAFFIC * more + PIECES_BACK_TRAFFIC) * each;
 }
 
+/* Dropout of scores reads and writes each in 16 bits, and a byte of its mask, forward and
+ * backward. */
+#define DROPPED_TRAFFIC 10.0
+
 void attention_time (const struct setting *x, double *fwd, double *back)
 {
     const struct workload_model *m = x->m;
@@ -108,8 +112,9 @@ void attention_time (const struct setting *x, double *fwd, double *back)
         return;
     }
 
-    double per = x->j->attention == ATTENTION_FUSED ? x->p->time.fused_score_traffic
-                                                    : x->p->time.score_traffic;
+    double per = (x->j->attention == ATTENTION_FUSED ? p->time.fused_score_traffic
+                                                     : p->time.score_traffic) +
+                 (m->dropout ? DROPPED_TRAFFIC : 0.0);
     double rows = seq / x->c->deg.cp, batch = x->c->micro_batch * a;
     double traffic =
         per * x->plain.element_bytes / 2.0 * x->tokens * seq * a / x->plain.memory_rate;

@@ -59,7 +59,7 @@ static const struct workload_constant constants[] = {
     TIME ("attention", attention, 1, 1e-3, 2, .6, .15),
     TIME ("attention_back", attention_back, 1, 1e-3, 1, .5, .15),
     TIME ("attention1", attention1, 1, 1e-3, 1, .3, .15),
-    TIME ("score_traffic", score_traffic, 1, 0, 1e3, 80, .3),
+    TIME ("score_traffic", score_traffic, 1, 0, 1e3, 74, .3),
     TIME ("fused_score_traffic", fused_score_traffic, 1, 0, 1e3, 20, .3),
     TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, .8, .15),
     TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 600, .2),

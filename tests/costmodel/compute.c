@@ -579,14 +579,17 @@ static void scores (void **state)
     (void) state;
 
     s.config.deg.cp = 2;
-    for (int fused = 0; fused < 2; fused++) {
+    for (int i = 0; i < 4; i++) {
+        bool fused = i & 1, dropped = i & 2; /* a read, a write and a mask, both ways */
         double per =
-            fused ? s.profile.time.fused_score_traffic : s.profile.time.score_traffic;
+            (fused ? s.profile.time.fused_score_traffic : s.profile.time.score_traffic) +
+            (dropped ? 10 : 0);
         double moved = per * tokens * 1024 * a / g.memory_rate;
         double products =
             product_s (&g, 2 * a, rows, 1024, d) + product_s (&g, 2 * a, rows, d, 1024);
 
         s.job.attention = fused ? ATTENTION_FUSED : ATTENTION_UNFUSED;
+        s.model.dropout = dropped;
         k = compute_of (&s);
         CLOSE (k.dense.attention_fwd_s, products + moved / 3, 1e-9);
         CLOSE (k.dense.attention_back_s, 2 * products + moved * 2 / 3, 1e-9);

@@ -214,7 +214,7 @@ static struct coordinator_outcome write_down (struct coordinator *c)
     if (st == ST_OK) {
         journal_close (c->journal, complete);
         c->journal = NULL;
-        if (!complete && keeps_journal (c))
+        if (!complete && keeps_journal (c) && c->shape.n > 1)
             coordinator_say (c,
                              "the same command with --resume measures what is missing");
     } else {

@@ -194,8 +194,7 @@ static struct options read_options (int argc, char **argv)
         "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set.  With --gemm or "
         "--compute it needs no launcher for this machine's first GPU alone.  Exit codes: "
         "0 all pairs within the budget were measured, 1 something failed (the links file "
-        "says "
-        "what), 2 bad options, 3 nothing to measure, 4 a plan's groups fall short.",
+        "says what), 2 bad options, 3 nothing to measure, 4 a plan's groups fall short.",
         NULL,
         NULL,
         NULL};
@@ -392,8 +391,8 @@ int main (int argc, char **argv)
 
     has_begun = true;
     if (st == ST_OK)
-        st = start_find (&argc, &argv, (uint32_t) o.port, coordinator_computes (&o.set),
-                         &start, &err);
+        st = start_find (&argc, &argv, (uint32_t) o.port,
+                         coordinator_computes (&o.set) && !o.set.plan, &start, &err);
     if (st != ST_OK) {
         free (station);
         return complain (&start, st, &err);

@@ -69,9 +69,10 @@ struct calibrate_run {
     enum workload_choice deduplicated; /* tokens go once to every node and GPU */
     enum workload_choice captured;     /* whole steps, in a CUDA graph */
     bool captured_parts;               /* parts of layers, in graphs of their own */
-    bool chunked_loss; /* logits are cast to fp32 a part at a time (torchtune) */
-    bool fused_loss;   /* they exist an eighth at a time (Liger kernels) */
-    double logit_bytes; /* of each, of a loss by a fused kernel; 0: not said */
+    bool chunked_loss;    /* logits are cast to fp32 a part at a time (torchtune) */
+    bool fused_loss;      /* they exist an eighth at a time (Liger kernels) */
+    bool fused_optimizer; /* AdamW in one kernel (adamw_torch_fused) */
+    double logit_bytes;   /* of each, of a loss by a fused kernel; 0: not said */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;
     int *layers;       /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each

@@ -99,8 +99,7 @@ static double solve_student (const struct few_fit *f, int without, double scatte
     for (int i = 0; i < f->n; i++)
         if (i != without)
             likely += 0.5 * (STUDENT + 1.0 - STUDENT / wide[i] + log (wide[i]) -
-                             (STUDENT + 1.0) *
-                                 log (wide[i] * (STUDENT + 1.0) / STUDENT));
+                             (STUDENT + 1.0) * log (wide[i] * (STUDENT + 1.0) / STUDENT));
     return likely;
 }
 

@@ -460,6 +460,9 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
                                  "bf16, fp16, fp8, fp4, fp32, tf32 or amp");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
+    run->fused_optimizer =
+        calibrate_contains (calibrate_cell (r, "notes"), "adamw_torch_fused") ||
+        calibrate_contains (calibrate_cell (r, "notes"), "fused AdamW");
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");

@@ -54,9 +54,9 @@ struct calibrate_layer_fit {
     int used;          /* rows */
     struct {
         int n;
-        const char *first; /* place; of the times */
+        const char *first;        /* place; of the times */
     } left[CALIBRATE_LAYER_LEFT]; /* the other rows */
-    double spread;     /* largest relative error of the rows used, with the efficiency */
+    double spread; /* largest relative error of the rows used, with the efficiency */
 };
 
 /** The efficiency of matrix products with which the estimates of layers meet measured

@@ -80,9 +80,11 @@ static double step_s (const struct setting *x, double shards)
     double hbm = x->plain.memory_rate,
            whole = p->memory.gradient_bytes +
                    (p->time.all_reduced_gradients && x->c->zero < 2 ? reduced : 0.0);
+    double gradient = fmax (p->memory.gradient_bytes,
+                            workload_element_bytes (workload_kept_precision (x->j, p)));
     double each =
         p->time.optimizer_passes > 0.0
-            ? p->time.optimizer_passes * p->memory.gradient_bytes
+            ? p->time.optimizer_passes * gradient
             : 2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
     bool away = workload_optimizer_is_away (x->c);
 

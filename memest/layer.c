@@ -158,9 +158,11 @@ static double adapter_inputs (const struct memest_shape *w)
 
 bool memest_autocasts (const struct memest_problem *p)
 {
+    bool whole = !workload_gathers_by_layer (p->config, p->profile) ||
+                 workload_dense_shards (p->config) <= 1.0;
+
     return p->profile->autocast_copies && p->profile->memory.gradient_bytes >= 4.0 &&
-           p->job->precision == PREC_BF16 &&
-           (p->config->zero < 3 || workload_dense_shards (p->config) <= 1.0);
+           p->job->precision == PREC_BF16 && !p->job->lora && whole;
 }
 
 /* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit copy:
@@ -221,7 +223,7 @@ static double score_token_bytes (const struct memest_shape *w)
     double per_score = fused ? f->memory.fused_score_bytes : f->memory.score_bytes;
 
     if (all_in_fp32 (w))
-        per_score = fused ? 2.0 * per_score - 1.0 : fmax (0.0, per_score - 2.0);
+        per_score = fmax (0.0, fused ? 2.0 * per_score - 1.0 : per_score - 2.0);
     else
         per_score *= w->element;
     return per_score * w->p->model->heads / w->t * w->p->job->seq;

@@ -318,6 +318,18 @@ static double gathered_weights (const struct memest_problem *p,
            within (unit, p->profile->memory.reduced_params, matrix);
 }
 
+/* Autocast's copies of weights that products read (A27): of the embedding where it is the head, too. */
+static double autocast_copies (const struct memest_problem *p,
+                               const struct workload_stage *held)
+{
+    struct workload_stage read = *held;
+    struct workload_stage_params n;
+
+    read.embedding = p->model->tied && held->head;
+    n = workload_stage_params (p->model, p->config, &read);
+    return 2.0 * (n.dense + n.expert);
+}
+
 static double buffer_bytes (const struct memest_shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -336,11 +348,8 @@ static double buffer_bytes (const struct memest_shape *w,
     if (workload_gathers_by_layer (c, w->p->profile) &&
         workload_dense_shards (c) * workload_expert_shards (c) > 1)
         bytes += weight_bytes * gathered_weights (w->p, held);
-    if (memest_autocasts (w->p)) {
-        struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
-
-        bytes += 2.0 * (n.dense + n.expert); /* autocast's copies */
-    }
+    if (memest_autocasts (w->p))
+        bytes += autocast_copies (w->p, held);
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
 
@@ -501,7 +510,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
 {
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
-    double workspace;
+    double workspace, rebuilt;
 
     if (p->by != MEMEST_LINKWISE) {
         memest_stage_published (p, stage, held, out);
@@ -514,9 +523,10 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     if (held->head)
         s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
     /* Logits are gone when the first layer is rebuilt. */
-    s.activations_bytes +=
-        fmax (0.0, rebuilt_bytes (&w, held) - s.logits_bytes) +
-        fmax (0.0, workspace - (p->profile->logits_freed ? s.logits_bytes : 0.0));
+    rebuilt = rebuilt_bytes (&w, held);
+    s.activations_bytes += p->profile->logits_freed
+                               ? fmax (0.0, rebuilt + workspace - s.logits_bytes)
+                               : fmax (0.0, rebuilt - s.logits_bytes) + workspace;
 
     meet (p, step, &s);
 

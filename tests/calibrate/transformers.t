@@ -9,7 +9,7 @@ result $? "all rows are estimated" "$T/table"
 # by operation.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { n++; off = $at["est_peak_mem_gb"] / $at["peak_mem_gb"] - 1
-      if ($at["model"] ~ /^GPT2/) misses++
+      if ($at["model"] ~ /^GPT2/ && off < -.2 && off > -.3) misses++
       else if (off > .01 || off < -.01) { print off, $0; bad++ } }
     END { print n - misses " peaks"; exit bad || n != 30 || misses != 4 }' "$T/rows.csv" >"$T/why"
 result $? "26 peaks within 1 %" "$T/why"

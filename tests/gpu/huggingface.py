@@ -4,8 +4,8 @@ runs file, which `linkwise validate` compares with the estimates.
     tests/gpu/huggingface.py --linkwise build/linkwise RUNS.csv [--only WORD]
 
 The models are those of people's fine-tuning jobs, of the shapes in their config.json, with random
-weights; the loop is that of transformers' Trainer: AdamW as PyTorch has it by default, gradients
-clipped, sdpa attention.  Measured are the median step and the most that the allocator had
+weights; the loop is that of transformers' Trainer, but for its optimizer: AdamW as PyTorch has it by
+default, gradients clipped, sdpa attention.  Measured are the median step and the most that the allocator had
 (torch.cuda.max_memory_allocated) after the first step.
 """
 

@@ -41,8 +41,8 @@ static void check_above (const struct mapper_problem *p, const struct setting *s
 
 static void below_everything (void **state)
 {
-    static const char *const profiles[] = {"megatron-core", "megatron-deepspeed", "nemo",
-                                           "torchtitan"};
+    static const char *const profiles[] = {
+        "megatron-core", "megatron-deepspeed", "nemo", "torchtitan", "fsdp", "deepspeed"};
     struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 1500 : 16, tried = 0;
     (void) state;
@@ -53,7 +53,7 @@ static void below_everything (void **state)
                             .job = {.seq = 512 << rng_below (&r, 4),
                                     .global_batch = 8 << rng_below (&r, 4),
                                     .lora = rng_below (&r, 8) == 0},
-                            .profile = profile_of (profiles[rng_below (&r, 4)])};
+                            .profile = profile_of (profiles[rng_below (&r, 6)])};
         struct mapper_problem p = search_problem (&s);
 
         s.model.mtp_layers = round % 4 == 3;

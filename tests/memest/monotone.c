@@ -18,7 +18,8 @@
 
 #define TRIALS 100000
 
-static struct workload_profile profiles[6];
+enum { PROFILES = 8 };
+static struct workload_profile profiles[PROFILES];
 
 /* A configuration with everything that it is about. */
 struct trial {
@@ -57,7 +58,7 @@ static struct trial random_trial (struct rng *r)
         struct workload_degrees *d = &t.config.deg;
 
         t = (struct trial){.model = random_model (r),
-                           .profile = &profiles[rng_below (r, 6)]};
+                           .profile = &profiles[rng_below (r, PROFILES)]};
         t.job = (struct workload_job){
             .seq = 128 * power (r, 8),
             .precision = (enum workload_precision) rng_below (r, 5),
@@ -255,14 +256,16 @@ static void check_pipeline (const struct trial *t)
 
 static void random_configurations (void **state)
 {
-    static const char *const names[] = {"megatron-core", "megatron-deepspeed",
-                                        "aleph-alpha",   "llm-foundry",
-                                        "nemo",          "nanotron"};
+    static const char *const names[] = {
+        "megatron-core", "megatron-deepspeed", "aleph-alpha", "llm-foundry",
+        "nemo",          "nanotron",           "fsdp",        "deepspeed"};
     struct rng r = {2024};
     (void) state;
 
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < PROFILES; i++) {
         profiles[i] = profile_of (names[i]);
+        profiles[i].gradients_freed = false; /* beside several micro-batches they stay */
+    }
     for (int i = 0; i < TRIALS; i++) {
         struct trial t = random_trial (&r);
         int stage = rng_below (&r, t.config.deg.pp);

@@ -116,8 +116,8 @@ static void autocast (void **state)
 {
     (void) state;
 
-    for (int i = 0; i < 8; i++) {
-        bool plain = i & 1, sharded = i & 2, pure = i & 4;
+    for (int i = 0; i < 32; i++) {
+        bool plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8, lora = i & 16;
         struct stage s = stage_of (true);
         struct memest_stage with, without;
         double h = s.m.hidden, params, copies = plain ? 4 : 5;
@@ -128,13 +128,18 @@ static void autocast (void **state)
         s.p.memory.gradient_bytes = pure ? 2 : 4;
         s.j.global_batch = 4;
         s.c.deg.dp = 2;
-        s.c.zero = sharded ? 3 : 1;
+        s.c.zero = sharded ? 2 + plain : 1;
+        s.m.tied = tied;
+        s.j.lora = lora;
+        s.held.embedding = s.held.head = true;
         s.p.memory.bucket_bytes = 0;
-        params = 3 * workload_layer_params (&s.m, 1);
+        /* The embedding is looked up; where it is the head's too, that reads it. */
+        params =
+            3 * workload_layer_params (&s.m, 1) + workload_head_params (&s.m, 1, false);
         with = memory_of (&s);
         s.p.autocast_copies = false;
         without = memory_of (&s);
-        if (sharded || pure)
+        if (sharded || pure || lora)
             copies = params = 0;
         /* One copy for each of two norms is counted anyway. */
         CLOSE (with.activations_bytes - without.activations_bytes,

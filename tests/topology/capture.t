@@ -74,6 +74,9 @@ expect 0 "with it" "driver's GPU at 0000:99:00.0 is not a PCI device that hwloc 
 grep -q '"NV5"' "$T/node.json"
 result $? "NVLinks to each other and through the switch"
 is "the model's name" gpu_model '"NVIDIA A100-SXM4-80GB"'
+awk -F'[:,]' -v pages="$(getconf _PHYS_PAGES)" -v page="$(getconf PAGESIZE)" \
+    '/"host_memory_gib"/ { gib = $2 } END { exit gib < .99 * pages * page / 2 ^ 30 }' "$T/node.json"
+result $? "the whole memory, also where NUMA nodes have less" "$T/node.json"
 tr -d ' \n' <"$T/node.json" | grep -q '\[\[null,100.0,null\],\[100.0,null,null\],\[null,null,null\]\]'
 result $? "five links of 20 GB/s; nobody knows the third GPU's"
 $L topo -o "$T/no/where.json" 2>"$T/err"

@@ -397,6 +397,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     double bound;
 
     least_terms_init (pool, c, twins, &x);
+    x.most_s = most;
     if (caps && isfinite (most) && bound_kinds (&x, caps, most, most) > most)
         return most;
     if (level == BOUND_KINDS)

@@ -193,6 +193,7 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
+    double most_s; /* a bound beyond that is of no use */
     const struct on_needed *on;  /* a stage of which more is known; or NULL */
     struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;

@@ -206,17 +206,19 @@ static double with_first (struct pipeline_case *pc, int kind, double lo, double 
         /* From the even split on: the first tries leave little to the others.  The later
          * the end, the less is exposed, but the two together grow. */
         struct first_stage first = {x->least + (even + step) % most * x->unit, kind};
-        double end, step_s;
+        double give_up, end, step_s;
 
         if ((x->cap && first.layers > x->cap[kind * x->p]) ||
             lo + rows_tail_s (pc, 0, kind, first.layers, pc->first, lo) >= best)
             continue;
         if (is_known (pc, &first))
             return x->known_s;
-        end = isfinite (best)
-                  ? best - rows_tail_s (pc, 0, kind, first.layers, pc->first, best)
-                  : some_end (pc, &first, lo);
-        end = least_end (pc, &first, lo, end);
+        give_up = isfinite (best)
+                      ? best - rows_tail_s (pc, 0, kind, first.layers, pc->first, best)
+                      : some_end (pc, &first, lo);
+        end = least_end (pc, &first, lo, give_up);
+        if (isfinite (best) && end >= give_up)
+            continue;
         step_s = end + rows_tail_s (pc, 0, kind, first.layers, pc->first, end);
         if (step_s < best) {
             best = step_s;
@@ -233,7 +235,7 @@ static double first_by_first (struct pipeline_case *pc, struct first_stage *at,
                               double *end_at)
 {
     const struct bound_pipeline *x = pc->x;
-    double lo = fractional_end (pc), best = INFINITY;
+    double lo = fractional_end (pc), best = x->most_s;
 
     if (x->slow < x->p && rows_may_be (x, 0, 0))
         best = with_first (pc, 0, lo, best, at, end_at);
@@ -250,7 +252,9 @@ static double tight_bound (struct pipeline_case *pc)
     if (pc->split && is_known (pc, &first))
         return pc->x->known_s;
     if (pc->split)
-        return least_end (pc, &first, end, some_end (pc, &first, end));
+        return least_end (pc, &first, end,
+                          isfinite (pc->x->most_s) ? pc->x->most_s
+                                                   : some_end (pc, &first, end));
     return first_by_first (pc, &first, &end);
 }
 
@@ -297,25 +301,28 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    return level >= BOUND_PLAYED && x->v > 1 && rows_s > x->known_s
+    return level >= BOUND_PLAYED && x->v > 1 && rows_s > x->known_s && rows_s < x->most_s
                ? bound_played (&pc, rows_s)
                : rows_s;
 }
 
 /* The least over stage 0's ways; where every stage's own end counts, each has taken the
  * best of all. */
-static double least_bound (const struct bound_pipeline *x, enum bound_level level,
+static double least_bound (const struct bound_pipeline *any, enum bound_level level,
                            int *work)
 {
+    struct bound_pipeline x = *any;
     struct stage_placing first[PLACINGS_MAX];
     double least = INFINITY;
     int n;
 
-    if (workload_schedule_splits_backward (x->schedule))
-        return one_bound (x, (struct stage_placing){SPAN_NONE, NULL}, level, work);
-    n = rows_placings (x, x->first_span, first);
-    for (int i = 0; i < n; i++)
-        least = fmin (least, one_bound (x, first[i], level, work));
+    if (workload_schedule_splits_backward (x.schedule))
+        return one_bound (&x, (struct stage_placing){SPAN_NONE, NULL}, level, work);
+    n = rows_placings (&x, x.first_span, first);
+    for (int i = 0; i < n; i++) {
+        least = fmin (least, one_bound (&x, first[i], level, work));
+        x.most_s = fmin (x.most_s, least); /* no more than that counts of the others */
+    }
     return least;
 }
 

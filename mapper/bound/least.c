@@ -496,7 +496,8 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
     struct link_rates rates = link_rates_of (pool, 0);
     struct config_times *times = &x->times;
 
-    *x = (struct least_terms){.b = bounded_of (pool, c), .twins = twins};
+    *x = (struct least_terms){
+        .b = bounded_of (pool, c), .twins = twins, .most_s = INFINITY};
     x->tp = bound_tp (&x->b, &rates);
     *times = (struct config_times){
         .m = workload_microbatches (p->job, c),

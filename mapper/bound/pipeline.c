@@ -151,6 +151,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .hides = times->hides,
         .bare = times->bare,
         .exact = is_exact (x),
+        .most_s = INFINITY,
         .cap = cap,
     };
 
@@ -171,6 +172,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
 {
     struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
 
+    s.most_s = x->most_s;
     if (x->on) {
         s.has_on = true;
         s.on = x->on->stage;

@@ -322,16 +322,19 @@ static bool tree_init (struct tree *t, const struct pipeline_case *pc)
 double bound_played (const struct pipeline_case *pc, double rows_s)
 {
     double reach = REACH * rows_s, least = rows_s;
+    double most = pc->x->most_s * (1.0 + 2.0 * ROUNDING);
     struct tree t = {0};
     bool more = isfinite (rows_s) && !pc->split && tree_init (&t, pc);
 
     for (int round = 0; more && round < ROUNDS; round++, reach *= 2.0) {
-        t.step_s = rows_s + reach;
+        double to = fmin (rows_s + reach, most);
+
+        t.step_s = to;
         t.left = WORK;
         try_all (&t);
         if (t.left > 0)
             least = fmax (rows_s, t.step_s * (1.0 - ROUNDING));
-        more = t.left > 0 && t.step_s >= rows_s + reach;
+        more = t.left > 0 && t.step_s >= to && to < most;
     }
     free (t.fwd_s);
     free (t.stage_s);

@@ -41,7 +41,6 @@
 #include <math.h>
 
 #include "base/extremes.h"
-#include "costmodel/costmodel.h"
 
 /* n layers in a row of which the first is layer `start` of the model or a later one take at
  * least n mean_s - slack: the first dense_layers have no experts, of the others every
@@ -52,10 +51,10 @@ static double slack_of (const struct pipeline_case *pc, const struct layer_cost 
     const struct workload_model *m = pc->x->model;
     int more = m->dense_layers > start ? m->dense_layers - start : 0;
 
+    if (pc->alike)
+        return 0.0;
     if (m->pattern[0])
         return l->slack;
-    if (m->experts == 0)
-        return 0.0;
     if (l->expert_s > l->dense_s)
         return (l->expert_s - l->dense_s) * (more + m->expert_every - 1) /
                m->expert_every;
@@ -121,12 +120,6 @@ static int start_of (const struct pipeline_case *pc, int k, int c)
     return c * p + (pc->v_shaped && c % 2 ? p - 1 - k : k);
 }
 
-/* Do all layers of the model take as long? */
-static bool are_alike (const struct pipeline_case *pc)
-{
-    return pc->x->model->experts == 0 && !pc->x->model->pattern[0];
-}
-
 /* So many layers in all chunks of one stage, or of a row of stages whose chunk c starts at
  * start[c] or later. */
 static double chunks_s (const struct pipeline_case *pc, const struct layer_cost *l,
@@ -135,7 +128,7 @@ static double chunks_s (const struct pipeline_case *pc, const struct layer_cost 
     int v = pc->x->v;
     double sum = 0.0, slack = 0.0;
 
-    if (are_alike (pc))
+    if (pc->alike)
         return layers * l->slope;
     for (int c = 0; c < v; c++) {
         int start = row && c > 0 && pc->v_shaped ? c * pc->x->p : start_of (pc, k, c);
@@ -189,49 +182,6 @@ static double way_down_s (const struct pipeline_case *pc)
     return x->v * row + (x->v - 1) * (is_mixed (x, x->p - 1, 0) ? x->pair_s[0][1]
                                       : crosses                 ? x->cross_s
                                                                 : x->any_s);
-}
-
-/* Is stage k on a badly linked node? */
-static bool is_on (const struct bound_pipeline *x, int k)
-{
-    return x->has_on && k == x->on;
-}
-
-/* Stage k's tail as a kind of slot has it. */
-static const struct stage_tail *tail_on (const struct pipeline_case *pc, int k,
-                                         const struct bound_slot *slot)
-{
-    return k == 0 ? &slot->first : k == pc->x->p - 1 ? &slot->last : &slot->other;
-}
-
-static double sync_s (const struct stage_tail *t, enum slot_kind kind, double layers,
-                      struct stage_placing placing)
-{
-    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
-
-    if (placing.experts)
-        sync += placing.experts->sync_fixed_s[kind] +
-                layers * placing.experts->sync_layer_s[kind];
-    return sync;
-}
-
-double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, double layers,
-                          struct stage_placing placing, double under_s)
-{
-    const struct bound_pipeline *x = pc->x;
-    const struct stage_tail *t = tail_on (pc, k, &x->slot[kind]);
-    double sync;
-
-    /* The way is that of the rank on the needed node; others of the stage may have another. */
-    if (is_on (x, k))
-        sync = larger (
-            sync_s (t, kind, layers, (struct stage_placing){placing.span, NULL}),
-            sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, placing));
-    else
-        sync = sync_s (t, kind, layers, placing);
-    return t->fixed_s + layers * t->layer_s +
-           larger (x->bare * sync,
-                   costmodel_exposed_s (x->profile, sync, x->hides * under_s));
 }
 
 /* A micro-batch's compute, which hides the synchronisation, is at most an m-th of the end; where
@@ -325,7 +275,7 @@ static double back_and_up (const struct pipeline_case *pc, int k, double layers)
     const struct layer_cost *l = &pc->part[0][BACKWARD];
     double held = (x->model->layers - layers) / x->v, slack = 0.0;
 
-    for (int c = 0; c < x->v; c++)
+    for (int c = 0; c < x->v && !pc->alike; c++)
         slack += (k > 0 ? slack_of (pc, l, c * x->p) : 0.0) +
                  (k < x->p - 1 ? slack_of (pc, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
@@ -398,39 +348,19 @@ static void put_rest (const struct pipeline_case *pc, struct held *h)
         const struct layer_cost *l = &pc->part[h->kind][part];
         double slack = 0.0;
 
-        for (int c = 0; c < x->v; c++)
+        for (int c = 0; c < x->v && !pc->alike; c++)
             slack += slack_of (pc, l, start_of (pc, h->k, c));
         *rest_s[part] = larger (left * l->slope - x->m * slack, left * l->least_slope) +
                         h->rest * x->slot[h->kind].micro_s;
     }
 }
 
-/* A group that spans nodes and the slow slots may be in different replicas.  For the slowest
- * exchange of a stage all its replicas wait. */
-struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
-                                  struct stage_placing placing)
-{
-    const struct bound_pipeline *x = pc->x;
-    struct both_ways more = {0.0, 0.0};
-
-    if (placing.experts)
-        more = placing.experts->more[is_on (x, k) ? ON_NEEDED : kind];
-    if (rows_span (x, placing)) {
-        const struct bound_slot *s = &x->slot[kind];
-        const struct stage_tail *t = k == 0 ? &s->first : &s->other;
-
-        more.fwd_s += t->span.fwd_s;
-        more.back_s += t->span.back_s;
-    }
-    return more;
-}
-
+/* @param[in] more  for each layer, what its placing adds */
 static struct held held_of (const struct pipeline_case *pc, int k, int kind, int layers,
-                            int below, struct stage_placing placing)
+                            int below, struct both_ways more)
 {
     const struct bound_pipeline *x = pc->x;
     struct both_ways e = ends_of (pc, k, kind);
-    struct both_ways more = rows_layer_more (pc, k, kind, placing);
     double micro = x->slot[kind].micro_s;
     struct held h = {.k = k, .kind = kind, .layers = layers};
 
@@ -534,24 +464,50 @@ static double last_forward_row (const struct pipeline_case *pc, const struct hel
            through_below (pc, FORWARD, h->k, below) + up_s (pc, h);
 }
 
-/* The least end of stage 0, or of stage k itself (`own`), when stage k holds so many layers
- * and the stages after it at most `below`. */
+/* The least end of stage 0 when stage k holds so many layers and the stages after it at most
+ * `below`. */
 static double end_s (const struct pipeline_case *pc, int k, int kind, int layers,
-                     int below, struct stage_placing placing, bool own)
+                     int below, struct stage_placing placing)
 {
-    struct held h = held_of (pc, k, kind, layers, below, placing);
-    double up = own ? 0.0 : through_above (pc, BACKWARD, k, h.above), end;
+    struct held h = held_of (pc, k, kind, layers, below,
+                             rows_layer_more (pc, k, kind, placing));
+    double end = through_above (pc, FORWARD, k, h.above) +
+                 pc->x->m * (h.fwd_s + h.back_s) + through_above (pc, BACKWARD, k, h.above);
 
-    end = through_above (pc, FORWARD, k, h.above) + pc->x->m * (h.fwd_s + h.back_s) + up;
-    end = larger (end, first_backward_row (pc, &h, own));
-    return own ? end : larger (end, last_forward_row (pc, &h));
+    end = larger (end, first_backward_row (pc, &h, false));
+    return larger (end, last_forward_row (pc, &h));
 }
 
-/* The same with what follows it, in one way. */
-static double step_in (const struct pipeline_case *pc, int k, int kind, int layers,
-                       int below, struct stage_placing placing, double end)
+/* Stage k's own end by rows (1) and (2), but for what its placing adds to all its layers' work and
+ * to that of its backwards: the same for all placings. */
+struct own_end {
+    double work_s, back_s;
+    bool known;
+};
+
+static void find_own_end (const struct pipeline_case *pc, int k, int kind, int layers,
+                          int below, struct own_end *own)
 {
-    end = larger (end, end_s (pc, k, kind, layers, below, placing, true));
+    struct held h;
+
+    if (own->known)
+        return;
+    h = held_of (pc, k, kind, layers, below, (struct both_ways){0.0, 0.0});
+    own->work_s =
+        through_above (pc, FORWARD, k, h.above) + pc->x->m * (h.fwd_s + h.back_s);
+    own->back_s = first_backward_row (pc, &h, true);
+    own->known = true;
+}
+
+/* The step when stage k ends then or later, in one way to place it. */
+static double step_in (const struct pipeline_case *pc, const struct own_end *own, int k,
+                       int kind, int layers, struct stage_placing placing, double end)
+{
+    struct both_ways more = rows_layer_more (pc, k, kind, placing);
+    double all = (double) pc->x->m * layers;
+
+    end = larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
+                               own->back_s + all * more.back_s));
     return end + rows_tail_s (pc, k, kind, layers, placing, end);
 }
 
@@ -561,37 +517,43 @@ static bool asks_calm (const struct pipeline_case *pc, struct stage_placing plac
     return pc->calm && placing.span == SPAN_ONE;
 }
 
-/* The same in either of both replicas: one tail follows. */
-static double step_in_both (const struct pipeline_case *pc, int k, int kind, int layers,
-                            int below, struct stage_placing placing, double end)
+/* rows_step_s, or any step up to `enough` where there is one. */
+static double some_step (const struct pipeline_case *pc, int k, int kind, int layers,
+                         int below, double end, double enough)
 {
-    double step = step_in (pc, k, kind, layers, below, placing, end);
+    bool given = k == 0 && !pc->split;
+    const struct stage_placing *placing = given ? &pc->first : pc->placing;
+    struct own_end own[2] = {{.known = false}}, in_calm = {.known = false};
+    double least = INFINITY;
 
-    return asks_calm (pc, placing)
-               ? larger (step, step_in (pc->calm, k, 0, layers, below, placing, 0.0))
-               : step;
+    for (int i = 0; i < (given ? 1 : pc->n_placings) && least > enough; i++) {
+        bool spans = !pc->spans && rows_span (pc->x, placing[i]);
+        double step;
+
+        if (spans && !own[1].known) {
+            struct pipeline_case other = *pc;
+
+            other.spans = true;
+            find_own_end (&other, k, kind, layers, below, &own[1]);
+        }
+        if (!spans)
+            find_own_end (pc, k, kind, layers, below, &own[0]);
+        step = step_in (pc, &own[spans], k, kind, layers, placing[i], end);
+        /* In either of both replicas: one tail follows. */
+        if (asks_calm (pc, placing[i]) && step < least) {
+            find_own_end (pc->calm, k, 0, layers, below, &in_calm);
+            step = larger (
+                step, step_in (pc->calm, &in_calm, k, 0, layers, placing[i], 0.0));
+        }
+        least = smaller (least, step);
+    }
+    return least;
 }
 
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end)
 {
-    struct pipeline_case spans;
-    double least = INFINITY;
-
-    if (k == 0 && !pc->split)
-        return step_in_both (pc, k, kind, layers, below, pc->first, end);
-    for (int i = 0; i < pc->n_placings; i++) {
-        const struct pipeline_case *way = pc;
-
-        if (!pc->spans && rows_span (pc->x, pc->placing[i])) {
-            spans = *pc;
-            spans.spans = true;
-            way = &spans;
-        }
-        least = smaller (least,
-                         step_in_both (way, k, kind, layers, below, pc->placing[i], end));
-    }
-    return least;
+    return some_step (pc, k, kind, layers, below, end, 0.0);
 }
 
 double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, int below)
@@ -601,18 +563,21 @@ double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, 
     if (pc->split)
         return rows_step_s (pc, k, kind, layers, below, 0.0);
     if (k == 0 && asks_calm (pc, pc->first))
-        return larger (end_s (pc, k, kind, layers, below, pc->first, false),
-                       end_s (pc->calm, k, 0, layers, below, pc->first, false));
-    return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing, false);
+        return larger (end_s (pc, k, kind, layers, below, pc->first),
+                       end_s (pc->calm, k, 0, layers, below, pc->first));
+    return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing);
 }
 
 /* Does stage k's part of both hold? */
 static bool ends_by (const struct pipeline_case *pc, int k, int kind, int layers,
                      int below, const struct rows_times *then)
 {
-    return rows_end_s (pc, k, kind, layers, below) <= then->end_s &&
-           (pc->split || k == 0 ||
-            rows_step_s (pc, k, kind, layers, below, 0.0) <= then->step_s);
+    double by = pc->split ? then->end_s : then->step_s;
+
+    if (!pc->split && rows_end_s (pc, k, kind, layers, below) > then->end_s)
+        return false;
+    return (k == 0 && !pc->split) ||
+           some_step (pc, k, kind, layers, below, 0.0, by) <= by;
 }
 
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,

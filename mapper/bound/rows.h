@@ -44,6 +44,7 @@ struct pipeline_case {
     struct layer_cost part[2][N_PARTS]; /* by kind of slot */
     double all_s[N_PARTS];              /* all layers once, on any slots */
     double more_s[N_PARTS];             /* a layer on a slow slot, beyond any */
+    bool alike;                         /* all layers of the model take as long */
     bool split;                         /* weights' gradients are put off */
     bool v_shaped;
     struct stage_placing first; /* stage 0 */

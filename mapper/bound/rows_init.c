@@ -80,6 +80,15 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
     return n;
 }
 
+/* Are all layers of one kind? */
+static bool are_alike (const struct workload_model *m)
+{
+    for (int i = 1; i < m->layers; i++)
+        if (workload_kind_of (m, i) != workload_kind_of (m, 0))
+            return false;
+    return true;
+}
+
 bool rows_span (const struct bound_pipeline *x, struct stage_placing placing)
 {
     return placing.span == SPAN_ALL || (placing.span == SPAN_ONE && x->slow == 0);
@@ -91,6 +100,7 @@ void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
     const struct workload_model *m = x->model;
 
     *pc = (struct pipeline_case){.x = x,
+                                 .alike = are_alike (m),
                                  .split = workload_schedule_splits_backward (x->schedule),
                                  .v_shaped = workload_schedule_is_v (x->schedule),
                                  .first = first,

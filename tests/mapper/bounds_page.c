@@ -114,7 +114,8 @@ static void read_example (struct example *x)
                                           .first_span = {[SPAN_NONE] = true},
                                           .any_s = x->send_s,
                                           .cross_s = x->send_s,
-                                          .hides = 1};
+                                          .hides = 1,
+                                          .most_s = INFINITY};
     for (int a = 0; a < 2; a++) {
         x->times.tail_layer_s[a] = optimizer_s;
         for (int span = 0; span < SPANS; span++)

@@ -72,7 +72,8 @@ static void draw (struct rng *r, enum workload_schedule schedule, struct drawn *
                                  .v = 1,
                                  .span = {[SPAN_NONE] = true},
                                  .first_span = {[SPAN_NONE] = true},
-                                 .hides = 1};
+                                 .hides = 1,
+                                 .most_s = INFINITY};
     for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++)
         *drawn[i] = draw_s (r);
     x->p = 2 + rng_below (r, STAGES - 1);
@@ -238,6 +239,24 @@ static const struct {
     {SCHEDULE_ZBV, {768702, 906349, 906349}},
 };
 
+/* Where a bound beyond some number is of no use, it is that number or more if it was, and as close
+ * if it was not. */
+static void assert_told_up_to (struct drawn *d, enum bound_level level, double bound)
+{
+    static const double times[] = {0.7, 0.999, 1.001, 1.3};
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        double told;
+
+        d->x.most_s = times[i] * bound;
+        told = bound_s (d, level);
+        if (times[i] < 1.0 ? told < d->x.most_s : fabs (told - bound) > 1e-5 * bound)
+            fail_msg ("level %d: %.9g up to %.9g where the bound is %.9g", level, told,
+                      d->x.most_s, bound);
+    }
+    d->x.most_s = INFINITY;
+}
+
 static void below_and_close (void **state)
 {
     const int rounds = getenv ("LINKWISE_LONG") ? 100 * ROUNDS : ROUNDS;
@@ -267,6 +286,8 @@ static void below_and_close (void **state)
                     fail_msg ("%s, round %d: bound %d is %.9g of the best split", name,
                               round, k, part);
                 share[k] += 1e6 * part / ROUNDS;
+                if (round % 10 == 0 && isfinite (best))
+                    assert_told_up_to (&d, levels[k], bound);
             }
         }
         for (int k = 0; k < LEVELS; k++)

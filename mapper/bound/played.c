@@ -29,6 +29,7 @@ struct tree {
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
     struct both_ways *stage_s; /* [p] a micro-batch's layers */
+    struct both_ways *more;    /* [p] what each of them takes more, in the stage's way */
     int *layers, *kind, *most; /* [p]; [p]; [2 * p] of find_room */
     /* [p][slow + 1] stages 1 to k hold at most so many layers with s of them on slow slots */
     long *room;
@@ -56,7 +57,6 @@ static void add_layers (const struct bound_slot *s, const struct workload_model 
 static void put_stages (struct tree *t)
 {
     const struct bound_pipeline *x = t->pc->x;
-    struct both_ways more = rows_layer_more (t->pc, 0, t->kind[0], t->pc->first);
 
     for (int k = 0; k < x->p; k++)
         t->stage_s[k] = (struct both_ways){0.0, 0.0};
@@ -67,8 +67,6 @@ static void put_stages (struct tree *t)
             add_layers (&x->slot[t->kind[k]], x->model, from, n, &t->stage_s[k]);
             from += n;
         }
-    t->stage_s[0].fwd_s += t->layers[0] * more.fwd_s;
-    t->stage_s[0].back_s += t->layers[0] * more.back_s;
 }
 
 /* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
@@ -78,8 +76,10 @@ static void set_chunk (struct tree *t, int c, int k)
     const struct bound_slot *s = &x->slot[t->kind[k]];
     int at = c * x->p + k;
     double share = (double) workload_chunk_layers (t->layers[k], x->v, c) / t->layers[k];
-    struct both_ways sum = {(t->stage_s[k].fwd_s + s->micro_s) * share,
-                            (t->stage_s[k].back_s + s->micro_s) * share};
+    struct both_ways *stage = &t->stage_s[k], *more = &t->more[k];
+    struct both_ways sum = {
+        (stage->fwd_s + t->layers[k] * more->fwd_s + s->micro_s) * share,
+        (stage->back_s + t->layers[k] * more->back_s + s->micro_s) * share};
 
     /* Their all-reduces belong to all chunks alike. */
     if (k == 0)
@@ -111,35 +111,67 @@ static double send_of (const struct tree *t, int k)
                                                                    : mixed;
 }
 
-/* The split in hand, played out with crossings in those places. */
-static double played_cut (struct tree *t, unsigned cut)
+/* Play the split in hand out, stages in ways that take so much more. */
+static void play (struct tree *t)
+{
+    const struct bound_pipeline *x = t->pc->x;
+
+    for (int k = 0; k < x->p; k++)
+        for (int c = 0; c < x->v; c++)
+            set_chunk (t, c, k);
+    costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
+    t->left -= 2L * x->m * x->p * x->v;
+}
+
+/* The step of what was played.  Some of the ways to place a stage let it synchronise as quickly as
+ * the least step so far asks for: each of these may take more in every layer.
+ * @param[out] grows  do they, so that it must be played again? */
+static double step_of_ways (struct tree *t, bool *grows)
 {
     const struct bound_pipeline *x = t->pc->x;
     int below = x->model->layers;
     double least = 0.0;
 
-    for (int k = 0; k < x->p; k++)
-        t->send_s[k] = fmax (send_of (t, k), cut >> k & 1 ? x->cross_s : 0.0);
-    costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
-    t->left -= 2L * x->m * x->p * x->v;
-    for (int k = 0; k < x->p; k++) {
+    *grows = false;
+    for (int k = 0; k < x->p && least < t->step_s; k++) {
+        struct both_ways more;
+
         below -= t->layers[k];
-        least = fmax (
-            least, rows_step_s (t->pc, k, t->kind[k], t->layers[k], below, t->end_s[k]));
+        least = fmax (least, rows_step_below (t->pc, k, t->kind[k], t->layers[k], below,
+                                              t->end_s[k], t->step_s, &more));
+        if (k > 0 && (more.fwd_s > t->more[k].fwd_s || more.back_s > t->more[k].back_s)) {
+            *grows = true;
+            t->more[k] = more;
+        }
     }
+    return least;
+}
+
+/* The split in hand, played out with crossings in those places; or t->step_s or more. */
+static double played_cut (struct tree *t, unsigned cut)
+{
+    const struct bound_pipeline *x = t->pc->x;
+    double least;
+    bool grows;
+
+    for (int k = 0; k < x->p; k++) {
+        t->send_s[k] = fmax (send_of (t, k), cut >> k & 1 ? x->cross_s : 0.0);
+        t->more[k] = (struct both_ways){0.0, 0.0};
+    }
+    t->more[0] = rows_layer_more (t->pc, 0, t->kind[0], t->pc->first);
+    do {
+        play (t);
+        least = step_of_ways (t, &grows);
+    } while (grows && least < t->step_s);
     return least;
 }
 
 /* The split in hand, played out. */
 static double played (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
     double least;
 
     put_stages (t);
-    for (int k = 0; k < x->p; k++)
-        for (int c = 0; c < x->v; c++)
-            set_chunk (t, c, k);
     least = played_cut (t, t->n_cuts > 0 ? t->cut[0] : 0);
     for (int i = 1; i < t->n_cuts; i++)
         least = fmin (least, played_cut (t, t->cut[i]));
@@ -295,11 +327,12 @@ static bool tree_init (struct tree *t, const struct pipeline_case *pc)
                        .fwd_s = malloc ((2 * chunks + 2 * p +
                                          (size_t) COSTMODEL_SCHEDULE_WORK (x->p, x->v)) *
                                         sizeof (double)),
-                       .stage_s = malloc (p * sizeof (struct both_ways)),
+                       .stage_s = malloc (2 * p * sizeof (struct both_ways)),
                        .layers = malloc (4 * p * sizeof (int)),
                        .room = malloc (p * ((size_t) x->slow + 1) * sizeof (long))};
     if (!t->fwd_s || !t->stage_s || !t->layers || !t->room)
         return false;
+    t->more = t->stage_s + p;
     t->back_s = t->fwd_s + chunks;
     t->send_s = t->back_s + chunks;
     t->end_s = t->send_s + p;

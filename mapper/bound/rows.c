@@ -184,18 +184,6 @@ static double way_down_s (const struct pipeline_case *pc)
                                                                 : x->any_s);
 }
 
-/* A micro-batch's compute, which hides the synchronisation, is at most an m-th of the end; where
- * no placement makes it longer, no more than here. */
-double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
-                    struct stage_placing placing, double end)
-{
-    double under = end / pc->x->m;
-
-    if (pc->x->exact)
-        under = smaller (under, rows_micro_s (pc, k, kind, layers));
-    return rows_tail_under_s (pc, k, kind, layers, placing, under);
-}
-
 /* What one stage does for a micro-batch beside its layers. */
 static struct both_ways ends_of (const struct pipeline_case *pc, int k, int kind)
 {
@@ -469,10 +457,11 @@ static double last_forward_row (const struct pipeline_case *pc, const struct hel
 static double end_s (const struct pipeline_case *pc, int k, int kind, int layers,
                      int below, struct stage_placing placing)
 {
-    struct held h = held_of (pc, k, kind, layers, below,
-                             rows_layer_more (pc, k, kind, placing));
+    struct held h =
+        held_of (pc, k, kind, layers, below, rows_layer_more (pc, k, kind, placing));
     double end = through_above (pc, FORWARD, k, h.above) +
-                 pc->x->m * (h.fwd_s + h.back_s) + through_above (pc, BACKWARD, k, h.above);
+                 pc->x->m * (h.fwd_s + h.back_s) +
+                 through_above (pc, BACKWARD, k, h.above);
 
     end = larger (end, first_backward_row (pc, &h, false));
     return larger (end, last_forward_row (pc, &h));
@@ -517,43 +506,91 @@ static bool asks_calm (const struct pipeline_case *pc, struct stage_placing plac
     return pc->calm && placing.span == SPAN_ONE;
 }
 
-/* rows_step_s, or any step up to `enough` where there is one. */
-static double some_step (const struct pipeline_case *pc, int k, int kind, int layers,
-                         int below, double end, double enough)
+/* A stage of which is asked what it takes in several ways. */
+struct asked {
+    const struct pipeline_case *pc;
+    int k, kind, layers, below;
+    double end_s; /* of stage k, at least */
+    /* Here, without and with a group that spans nodes, and in the calm replica. */
+    struct own_end own[2], calm;
+};
+
+/* How many ways to place it are there? */
+static int ways_of (const struct asked *a, const struct stage_placing **way)
 {
-    bool given = k == 0 && !pc->split;
-    const struct stage_placing *placing = given ? &pc->first : pc->placing;
-    struct own_end own[2] = {{.known = false}}, in_calm = {.known = false};
-    double least = INFINITY;
+    bool given = a->k == 0 && !a->pc->split;
 
-    for (int i = 0; i < (given ? 1 : pc->n_placings) && least > enough; i++) {
-        bool spans = !pc->spans && rows_span (pc->x, placing[i]);
-        double step;
+    *way = given ? &a->pc->first : a->pc->placing;
+    return given ? 1 : a->pc->n_placings;
+}
 
-        if (spans && !own[1].known) {
-            struct pipeline_case other = *pc;
+/* Its step in one of them; any number beyond `most` stands for another. */
+static double step_asked (struct asked *a, struct stage_placing placing, double most)
+{
+    const struct pipeline_case *pc = a->pc;
+    bool spans = !pc->spans && rows_span (pc->x, placing);
+    double step;
 
-            other.spans = true;
-            find_own_end (&other, k, kind, layers, below, &own[1]);
-        }
-        if (!spans)
-            find_own_end (pc, k, kind, layers, below, &own[0]);
-        step = step_in (pc, &own[spans], k, kind, layers, placing[i], end);
-        /* In either of both replicas: one tail follows. */
-        if (asks_calm (pc, placing[i]) && step < least) {
-            find_own_end (pc->calm, k, 0, layers, below, &in_calm);
-            step = larger (
-                step, step_in (pc->calm, &in_calm, k, 0, layers, placing[i], 0.0));
-        }
-        least = smaller (least, step);
+    if (spans && !a->own[1].known) {
+        struct pipeline_case other = *pc;
+
+        other.spans = true;
+        find_own_end (&other, a->k, a->kind, a->layers, a->below, &a->own[1]);
     }
+    if (!spans)
+        find_own_end (pc, a->k, a->kind, a->layers, a->below, &a->own[0]);
+    step = step_in (pc, &a->own[spans], a->k, a->kind, a->layers, placing, a->end_s);
+    /* In either of both replicas: one tail follows. */
+    if (asks_calm (pc, placing) && step < most) {
+        find_own_end (pc->calm, a->k, 0, a->layers, a->below, &a->calm);
+        step =
+            larger (step, step_in (pc->calm, &a->calm, a->k, 0, a->layers, placing, 0.0));
+    }
+    return step;
+}
+
+/* The least step over all ways, or any up to `enough` where there is one. */
+static double some_step (struct asked a, double enough)
+{
+    const struct stage_placing *way;
+    double least = INFINITY;
+    int n = ways_of (&a, &way);
+
+    for (int i = 0; i < n && least > enough; i++)
+        least = smaller (least, step_asked (&a, way[i], least));
     return least;
 }
 
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end)
 {
-    return some_step (pc, k, kind, layers, below, end, 0.0);
+    return some_step ((struct asked){pc, k, kind, layers, below, .end_s = end}, 0.0);
+}
+
+double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
+                        int below, double end, double most, struct both_ways *more)
+{
+    struct asked a = {pc, k, kind, layers, below, .end_s = end};
+    const struct stage_placing *way;
+    double least = INFINITY;
+    int n = ways_of (&a, &way);
+
+    *more = (struct both_ways){INFINITY, INFINITY};
+    for (int i = 0; i < n; i++) {
+        struct stage_placing everywhere = way[i];
+        double step = step_asked (&a, way[i], most);
+        struct both_ways here;
+
+        if (!(step < most))
+            continue;
+        least = smaller (least, step);
+        if (everywhere.span == SPAN_ONE) /* in one replica */
+            everywhere.span = SPAN_NONE;
+        here = rows_layer_more (pc, k, kind, everywhere);
+        more->fwd_s = smaller (more->fwd_s, here.fwd_s);
+        more->back_s = smaller (more->back_s, here.back_s);
+    }
+    return least;
 }
 
 double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, int below)
@@ -577,7 +614,7 @@ static bool ends_by (const struct pipeline_case *pc, int k, int kind, int layers
     if (!pc->split && rows_end_s (pc, k, kind, layers, below) > then->end_s)
         return false;
     return (k == 0 && !pc->split) ||
-           some_step (pc, k, kind, layers, below, 0.0, by) <= by;
+           some_step ((struct asked){pc, k, kind, layers, below, .end_s = 0.0}, by) <= by;
 }
 
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
@@ -620,6 +657,18 @@ double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double lay
 
     return e.fwd_s + e.back_s + stage_s (pc, FORWARD, k, kind, layers) +
            stage_s (pc, BACKWARD, k, kind, layers);
+}
+
+/* A micro-batch's compute, which hides the synchronisation, is at most an m-th of the end; where
+ * no placement makes it longer, no more than here. */
+double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                    struct stage_placing placing, double end)
+{
+    double under = end / pc->x->m;
+
+    if (pc->x->exact)
+        under = smaller (under, rows_micro_s (pc, k, kind, layers));
+    return rows_tail_under_s (pc, k, kind, layers, placing, under);
 }
 
 /* The lines' slack is left. */

@@ -87,6 +87,11 @@ int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end_s);
 
+/** The same over the ways in which it is below `most`, INFINITY where none is; and what these let a
+ *  layer of the stage take more at least, in every replica. */
+double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
+                        int below, double end, double most, struct both_ways *more);
+
 /** What a layer of stage k takes more in such a way, in a replica that has as many slow
  *  slots as any has at least. */
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,

@@ -37,9 +37,9 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
 
     /* The way is that of the rank on the needed node; others of the stage may have another. */
     if (is_on (x, k))
-        sync = larger (
-            sync_s (t, kind, layers, (struct stage_placing){placing.span, NULL}),
-            sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, placing));
+        sync =
+            larger (sync_s (t, kind, layers, (struct stage_placing){placing.span, NULL}),
+                    sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, placing));
     else
         sync = sync_s (t, kind, layers, placing);
     return t->fixed_s + layers * t->layer_s +

@@ -107,23 +107,26 @@ static void tile_stage (const struct workload_degrees *d, int ep, int same, int 
                         rank[n++] = (k * d->ep + e) * d->etp + t;
 }
 
-/* Stage after stage in tiles, or at random. */
+/* Stage after stage in tiles, alike or each in its own, or at random. */
 static void draw_tiles (struct rng *r, const struct setting *s, int *gpu)
 {
     const struct workload_degrees *d = &s->config.deg;
     int n = s->cluster->n_gpus, stage = d->tp * d->cp * d->dp, rank[128];
-    int ep = 1 + rng_below (r, d->ep),
-        same = 1 + rng_below (r, workload_group_of (d, GROUP_EXPERT_SYNC).size);
+    bool alike = rng_below (r, 2);
 
     in_file_order (gpu, n);
     if (rng_below (r, 5) == 0) {
         shuffle (r, gpu, n);
         return;
     }
-    tile_stage (d, ep, same, rank);
-    for (int p = 0; p < d->pp; p++)
+    for (int p = 0; p < d->pp; p++) {
+        if (p == 0 || !alike)
+            tile_stage (d, 1 + rng_below (r, d->ep),
+                        1 + rng_below (r, workload_group_of (d, GROUP_EXPERT_SYNC).size),
+                        rank);
         for (int k = 0; k < stage; k++)
             gpu[p * stage + rank[k]] = p * stage + k;
+    }
 }
 
 static void check_below (struct rng *r, struct setting *s, int orders)

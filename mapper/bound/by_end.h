@@ -80,7 +80,7 @@ struct bound_pipeline {
     double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
                             the first kind are not slow */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */
-    double most_s;       /* a bound beyond that is of no use, but some such; or INFINITY */
+    double most_s;       /* up to which it is told: a higher one may be any beyond */
     double hides;        /* times of one micro-batch that can hide synchronisation */
     double bare;         /* the part of it that nothing hides */
     bool exact;          /* no placement makes a micro-batch's time on a stage longer */

@@ -288,7 +288,7 @@ static bool divide (struct motion *m)
         unmake (m);
         return false;
     }
-    can = drawn_pour (x, first, last, last - first, m->layers);
+    can = drawn_pour (x, first, last, last - first, x->c->deg.vpp, m->layers);
     unmake (m);
     m->other = m->layers[first] != m->before[first];
     return can && m->other;

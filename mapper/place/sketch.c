@@ -183,7 +183,8 @@ bool drawn_uses_fit (const struct drawn *x)
     return !pool_nodes_limited (x->pool) || n <= x->pool->problem->max_nodes;
 }
 
-bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers)
+bool drawn_pour (const struct drawn *x, int first, int last, int by, int some,
+                 int *layers)
 {
     int left = 0;
 
@@ -198,7 +199,7 @@ bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers
         left += layers[i] - x->least;
         layers[i] = x->least;
     }
-    for (int some = x->c->deg.vpp; left > 0;) {
+    while (left > 0) {
         double least = INFINITY;
         int best = -1;
 
@@ -273,12 +274,31 @@ static struct costmodel_price keep_better (struct layouts *l)
     return price;
 }
 
-/* Price the GPUs in hand with even layers and with poured ones.  @return the better price, of which
- * it is only certain that it is no less than that of the best way where that is so */
+/* Price the GPUs in hand with layers poured by so many.  @return the better price of both */
+static struct costmodel_price try_poured (struct layouts *l, int some,
+                                          struct costmodel_price than)
+{
+    struct drawn *x = l->x;
+    size_t bytes = (size_t) x->c->deg.pp * sizeof (int);
+    struct costmodel_price poured;
+
+    memcpy (l->poured, x->layers, bytes);
+    if (!drawn_pour (x, 0, x->c->deg.pp - 1, 1, some, l->poured) ||
+        memcmp (l->poured, x->layers, bytes) == 0)
+        return than;
+    drawn_take_layers (x, l->poured);
+    costmodel_state_exchange (x->state, NULL, NULL, 0);
+    poured = keep_better (l);
+    return mapper_price_less (&poured, &than) ? poured : than;
+}
+
+/* Price the GPUs in hand with even layers and with poured ones: in rounds of all chunks, and
+ * singly.  @return the best price, of which it is only certain that it is no less than that of the
+ * best way where that is so */
 static struct costmodel_price try_layout (struct layouts *l)
 {
     struct drawn *x = l->x;
-    struct costmodel_price even, poured, most = l->along.price;
+    struct costmodel_price price, most = l->along.price;
 
     most.smooth_s = INFINITY;
     if (isfinite (l->far_s) && !(most.step_s < l->far_s))
@@ -286,15 +306,11 @@ static struct costmodel_price try_layout (struct layouts *l)
     costmodel_state_limit (x->state, most);
     drawn_take_layers (x, l->even);
     costmodel_state_reset (x->state, x->gpu);
-    even = keep_better (l);
-    memcpy (l->poured, l->even, (size_t) x->c->deg.pp * sizeof (int));
-    if (x->c->deg.pp == 1 || !drawn_pour (x, 0, x->c->deg.pp - 1, 1, l->poured) ||
-        memcmp (l->poured, l->even, (size_t) x->c->deg.pp * sizeof (int)) == 0)
-        return even;
-    drawn_take_layers (x, l->poured);
-    costmodel_state_exchange (x->state, NULL, NULL, 0);
-    poured = keep_better (l);
-    return mapper_price_less (&poured, &even) ? poured : even;
+    price = keep_better (l);
+    if (x->c->deg.pp == 1)
+        return price;
+    price = try_poured (l, x->c->deg.vpp, price);
+    return x->unit < x->c->deg.vpp ? try_poured (l, x->unit, price) : price;
 }
 
 /* GPUs that are laid out together: what a node can hold of a slot. */

@@ -43,10 +43,12 @@ bool drawn_fits (const struct drawn *x, int stage);
 /** Few enough nodes hold ranks, and every pinned one does? */
 bool drawn_uses_fit (const struct drawn *x);
 
-/** Divide the layers of stages first..last, taken in steps of `by`, anew: the next goes to the
- *  one that would end first with it, from the times that they take in hand.
+/** Divide the layers of stages first..last, taken in steps of `by`, anew: the next `some`, one of
+ *  all chunks or a unit, go to the one that would end first with them, from the times that they take
+ *  in hand.
  *  @param[in,out] layers  [pp] @return false when they do not fit in memory */
-bool drawn_pour (const struct drawn *x, int first, int last, int by, int *layers);
+bool drawn_pour (const struct drawn *x, int first, int last, int by, int some,
+                 int *layers);
 
 /** Are links between nodes faster than those inside, and TP groups maybe better off across? */
 bool across_pays (const struct pool *pool, const struct workload_config *c);

@@ -271,6 +271,33 @@ static void tied_stages_share_a_node (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Chunks may be uneven: a slow stage holds a few layers less than the others, not a round of all its
+ * chunks. */
+static void layers_are_poured_singly (void **state)
+{
+    enum { CHUNKED = 32, STAGES = 4 };
+    struct setting s = small_job_as (
+        cluster_of ("3x2 h100-sxm5-80g intra:300 inter:100 + 1x2 a100-sxm4-80g"), CHUNKED,
+        2048, 32, config_of (1, STAGES, 2, 1));
+    struct mapper_problem p;
+    struct sketch k;
+    int most = 0, least = CHUNKED;
+    (void) state;
+
+    s.config.deg.vpp = 4;
+    s.config.schedule = SCHEDULE_INTERLEAVED;
+    s.profile = profile_of ("megatron-core");
+    p = search_config (&s);
+    sketch (&p, &s.config, SKETCH_WALKS, &k);
+    for (int i = 0; i < STAGES; i++) {
+        most = k.layers[i] > most ? k.layers[i] : most;
+        least = k.layers[i] < least ? k.layers[i] : least;
+    }
+    assert_true (least < most && most < CHUNKED / STAGES + 4);
+    sketch_release (&k);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Single bad links are not seen where the usual ones of their nodes are priced; a node whose links
  * all are bad is.  One that nobody measured is what it is priced at, as good here. */
 static void usual_links (void **state)
@@ -363,6 +390,7 @@ int main (void)
                                        cmocka_unit_test (idle_nodes_do_not_matter),
                                        cmocka_unit_test (stages_keep_to_nodes),
                                        cmocka_unit_test (tied_stages_share_a_node),
+                                       cmocka_unit_test (layers_are_poured_singly),
                                        cmocka_unit_test (usual_links),
                                        cmocka_unit_test (groups_lie_across)};
 

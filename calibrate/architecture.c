@@ -32,35 +32,40 @@ struct family {
     const char *word; /* in the model's name */
     const char *type;
     int vocab; /* usual */
-    bool gated, tied, biased, dropout, positions, norm_layer, embedding_norm;
+    bool gated, tied, biased, dropout, positions, norm_layer, embedding_norm,
+        separate_gelu;
 };
 
 #define VOCAB_USUAL 32000 /* of other families */
 
 /* The first that fits. */
 static const struct family families[] = {
-    {"bert", "gpt2", 30522, false, true, true, true, true, true, false},
-    {"bloom", "bloom", 250880, false, true, true, false, false, true, true},
-    {"mt-nlg", "gpt2", 50257, false, true, true, true, true, true, false},
-    {"mpt", "gpt2", 50432, false, true, false, false, true, true, false},
-    {"falcon", "falcon", 65024, false, true, false, false, false, true, false},
-    {"neox", "gpt_neox", 50432, false, false, true, false, false, true, false},
-    {"stablelm", "gpt_neox", 50432, false, false, true, false, false, true, false},
-    {"phi", "gpt_neox", 51200, false, false, true, false, false, true, false},
-    {"t5", "t5", 32128, true, false, false, true, false, false, false},
-    {"nemotron", "gpt2", 256000, false, false, false, false, false, true, false},
-    {"gpt oss", "", 0, false, false, false, false, false, false, false},
-    {"kimi", "deepseek_v3", 163840, true, false, false, false, false, false, false},
-    {"deepseek", "deepseek_v3", 129280, true, false, false, false, false, false, false},
-    {"gpt", "gpt2", 50257, false, true, true, true, true, true, false},
-    {"moe/", "gpt2", 50257, false, true, true, true, true, true, false},
-    {"mixtral", "llama", 32000, true, false, false, false, false, false, false},
-    {"llama", "llama", 32000, true, false, false, false, false, false, false},
-    {"internlm", "llama", 103168, true, false, false, false, false, false, false},
-    {"mistral", "llama", 32000, true, false, false, false, false, false, false},
-    {"qwen3", "qwen3", 151936, true, false, false, false, false, false, false},
-    {"qwen", "qwen2", 151936, true, false, false, false, false, false, false},
-    {"gemma", "gemma", 256000, true, true, false, false, false, false, false},
+    {"bert", "gpt2", 30522, false, true, true, true, true, true, false, false},
+    {"bloom", "bloom", 250880, false, true, true, false, false, true, true, false},
+    {"mt-nlg", "gpt2", 50257, false, true, true, true, true, true, false, false},
+    {"mpt", "gpt2", 50432, false, true, false, false, true, true, false, false},
+    {"falcon", "falcon", 65024, false, true, false, false, false, true, false, false},
+    {"neox", "gpt_neox", 50432, false, false, true, false, false, true, false, false},
+    {"stablelm", "gpt_neox", 50432, false, false, true, false, false, true, false, false},
+    {"phi", "gpt_neox", 51200, false, false, true, false, false, true, false, false},
+    {"t5", "t5", 32128, true, false, false, true, false, false, false, false},
+    {"nemotron", "gpt2", 256000, false, false, false, false, false, true, false, false},
+    {"gpt oss", "", 0, false, false, false, false, false, false, false, false},
+    {"kimi", "deepseek_v3", 163840, true, false, false, false, false, false, false,
+     false},
+    {"deepseek", "deepseek_v3", 129280, true, false, false, false, false, false, false,
+     false},
+    {"gpt2", "gpt2", 50257, false, true, true, true, true, true, false, true},
+    {"gpt-2", "gpt2", 50257, false, true, true, true, true, true, false, true},
+    {"gpt", "gpt2", 50257, false, true, true, true, true, true, false, false},
+    {"moe/", "gpt2", 50257, false, true, true, true, true, true, false, false},
+    {"mixtral", "llama", 32000, true, false, false, false, false, false, false, false},
+    {"llama", "llama", 32000, true, false, false, false, false, false, false, false},
+    {"internlm", "llama", 103168, true, false, false, false, false, false, false, false},
+    {"mistral", "llama", 32000, true, false, false, false, false, false, false, false},
+    {"qwen3", "qwen3", 151936, true, false, false, false, false, false, false, false},
+    {"qwen", "qwen2", 151936, true, false, false, false, false, false, false, false},
+    {"gemma", "gemma", 256000, true, true, false, false, false, false, false, false},
 };
 
 /* The preset that the name means, or the name with the row's count of parameters. */
@@ -230,6 +235,7 @@ static void apply_family (const struct family *f, struct workload_model *m)
     m->dropout = f->dropout;
     m->norm = f->norm_layer ? NORM_LAYER : NORM_RMS;
     m->embedding_norm = f->embedding_norm;
+    m->separate_gelu = f->separate_gelu;
     if (strcmp (f->type, "qwen2") == 0)
         m->qkv_bias = true;
     m->qk_norm = strcmp (f->type, "qwen3") == 0;

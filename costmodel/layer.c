@@ -18,6 +18,9 @@
 #define GATED_TRAFFIC 6.0
 #define PLAIN_TRAFFIC 4.0
 #define UNFUSED_MLP_TRAFFIC 4.0 /* more */
+/* More again, of GELU's tanh approximation: a cube, three products with numbers, a sum, a tanh, one
+ * more and a product read and write 36 bytes. */
+#define SEPARATE_GELU_TRAFFIC 28.0
 /* Rotary embedding or its like, per element of queries and keys. */
 #define ROTARY_TRAFFIC 4.0
 #define UNFUSED_ROTARY_TRAFFIC 20.0 /* halves negated, joined, two products, a sum */
@@ -174,6 +177,8 @@ static double activation_traffic (const struct setting *x)
 {
     double per = x->m->gated_mlp ? GATED_TRAFFIC : PLAIN_TRAFFIC;
 
+    if (workload_gelu_is_separate (x->m, x->j, x->p))
+        per += SEPARATE_GELU_TRAFFIC;
     return per + (workload_choose (x->j->fused_mlp, x->p->fused_mlp)
                       ? 0.0
                       : UNFUSED_MLP_TRAFFIC);

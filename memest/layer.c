@@ -28,6 +28,18 @@ struct memest_shape memest_shape_of (const struct memest_problem *p)
 
 /* ---- activations of one layer, bytes per token ---- */
 
+/* GELU by separate operations keeps its half, its tanh and one more than that; under autocast, whose
+ * cubes are in fp32, the input and the last two in fp32. */
+#define SEPARATE_GELU_BYTES 6.0
+#define AUTOCAST_GELU_BYTES 12.0
+
+static double gelu_bytes (const struct memest_shape *w)
+{
+    if (!workload_gelu_is_separate (w->p->model, w->p->job, w->p->profile))
+        return 0.0;
+    return memest_autocasts (w->p) ? AUTOCAST_GELU_BYTES : SEPARATE_GELU_BYTES;
+}
+
 static double mlp_bytes (const struct memest_shape *w, double ffn)
 {
     const struct workload_profile *f = w->p->profile;
@@ -37,7 +49,7 @@ static double mlp_bytes (const struct memest_shape *w, double ffn)
     if (!f->compute_of_type)
         input = 0.0;
     if (!w->p->model->gated_mlp)
-        return (f->memory.plain_mlp_bytes - input) * ffn;
+        return (f->memory.plain_mlp_bytes - input + gelu_bytes (w)) * ffn;
     return (f->memory.gated_mlp_bytes - input +
             (workload_choose (w->p->job->fused_mlp, f->fused_mlp)
                  ? 0.0

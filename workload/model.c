@@ -208,6 +208,20 @@ static struct json_at language_of (const struct json_at *root)
     return *root;
 }
 
+/* Where a config.json names the activation of a plain MLP. */
+static const char *const activation_keys[] = {"activation_function", "hidden_act"};
+
+/* transformers computes "gelu_new" operation by operation (activations.py, NewGELUActivation). */
+static void read_activation (const struct json_at *at, struct workload_model *m)
+{
+    for (size_t i = 0; i < sizeof activation_keys / sizeof *activation_keys; i++) {
+        struct json_at act = json_key (at, activation_keys[i]);
+
+        if (json_is_string (act.v))
+            m->separate_gelu = strcmp (json_string_value (act.v), "gelu_new") == 0;
+    }
+}
+
 enum status workload_model_from_json (json_t *doc, const char *file, const char *name,
                                       struct workload_model *out, struct notes *notes,
                                       struct error *err)
@@ -241,6 +255,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     TRY (check_layers (&at, family, &m, err));
     if (family->finish)
         TRY (family->finish (&r, &m));
+    read_activation (&at, &m);
     TRY (check_shape (&at, &m, err));
     TRY (workload_window_read (&r, &m));
     if (context > 0 && context < INT_MAX)
@@ -297,6 +312,9 @@ json_t *workload_model_to_json (const struct workload_model *m)
     if (doc && strcmp (m->type, "t5") == 0)
         json_object_set_new (doc, "feed_forward_proj",
                              json_string (m->gated_mlp ? "gated-gelu" : "relu"));
+    if (doc && m->separate_gelu != family->base.separate_gelu)
+        json_object_set_new (doc, activation_keys[0],
+                             json_string (m->separate_gelu ? "gelu_new" : "gelu"));
     if (doc && family->base.linear != LINEAR_NONE)
         json_object_set_new (doc, "layer_pattern", pattern_of (m));
     if (doc && m->mtp_layers > 0)

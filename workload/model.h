@@ -57,9 +57,10 @@ struct workload_model {
     bool qkv_bias;       /* biases on the query, key and value projections */
     bool out_bias;       /* on the attention's output projection */
     bool mlp_bias;       /* on the MLP's matrices */
-    bool dropout;        /* trained with dropout, whose masks are kept */
-    bool head_bias;      /* on the output matrix (Phi) */
-    bool sinks; /* a number for each query head that its softmax adds (gpt-oss) */
+    bool separate_gelu; /* GELU's tanh approximation, operation by operation (gelu_new) */
+    bool dropout;       /* trained with dropout, whose masks are kept */
+    bool head_bias;     /* on the output matrix (Phi) */
+    bool sinks;         /* a number for each query head that its softmax adds (gpt-oss) */
     enum workload_norm norm;
     int norms;       /* of width h in a layer */
     int layer_extra; /* few parameters of a layer that are none of these, whole on every rank */

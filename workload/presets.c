@@ -65,10 +65,10 @@
 /* OLMo 2 and 3 */
 #define OLMO(NAME, TYPE, L, H, A, K, F, V) \
     SHAPE (NAME, TYPE, L, H, A, K, F, V), .gated_mlp = true, .wide_qk_norm = true
-#define GPT(NAME, L, H, A, POSITIONS)                             \
-    {                                                             \
-        SHAPE (NAME, "gpt2", L, H, A, A, 4 * (H), 50257), BIASED, \
-            .positions = POSITIONS, .tied = true, .dropout = true \
+#define GPT(NAME, L, H, A, POSITIONS, GELU)                                              \
+    {                                                                                    \
+        SHAPE (NAME, "gpt2", L, H, A, A, 4 * (H), 50257), BIASED,                        \
+            .positions = POSITIONS, .tied = true, .dropout = true, .separate_gelu = GELU \
     }
 #define OPT(NAME, L, H, A)                                                         \
     {                                                                              \
@@ -138,28 +138,28 @@
     }
 
 static const struct workload_model presets[] = {
-    GPT ("gpt2", 12, 768, 12, 1024),
-    GPT ("gpt2-medium", 24, 1024, 16, 1024),
-    GPT ("gpt2-large", 36, 1280, 20, 1024),
-    GPT ("gpt2-xl", 48, 1600, 25, 1024),
+    GPT ("gpt2", 12, 768, 12, 1024, true),
+    GPT ("gpt2-medium", 24, 1024, 16, 1024, true),
+    GPT ("gpt2-large", 36, 1280, 20, 1024, true),
+    GPT ("gpt2-xl", 48, 1600, 25, 1024, true),
     {SHAPE ("bert-base", "gpt2", 12, 768, 12, 12, 3072, 30522), BIASED, .positions = 512,
      .tied = true, .dropout = true}, /* but for its attention, which is not causal */
     {SHAPE ("bert-large", "gpt2", 24, 1024, 16, 16, 4096, 30522), BIASED,
      .positions = 512, .tied = true, .dropout = true},
-    GPT ("gpt3-125m", 12, 768, 12, 2048),
-    GPT ("gpt3-350m", 24, 1024, 16, 2048),
-    GPT ("gpt3-760m", 24, 1536, 16, 2048),
-    GPT ("gpt3-1.3b", 24, 2048, 16, 2048),
-    GPT ("gpt3-2.7b", 32, 2560, 32, 2048),
-    GPT ("gpt3-5b", 24, 4096, 32, 2048),
-    GPT ("gpt3-6.7b", 32, 4096, 32, 2048),
-    GPT ("gpt3-13b", 40, 5120, 40, 2048),
-    GPT ("gpt3-20b", 44, 6144, 48, 2048),
-    GPT ("gpt3-22b", 48, 6144, 64, 2048),
-    GPT ("gpt3-40b", 48, 8192, 64, 2048),
-    GPT ("gpt3-175b", 96, 12288, 96, 2048),
-    GPT ("mt-nlg-530b", 105, 20480, 128, 2048),
-    GPT ("gpt3-1t", 128, 25600, 160, 2048),
+    GPT ("gpt3-125m", 12, 768, 12, 2048, false),
+    GPT ("gpt3-350m", 24, 1024, 16, 2048, false),
+    GPT ("gpt3-760m", 24, 1536, 16, 2048, false),
+    GPT ("gpt3-1.3b", 24, 2048, 16, 2048, false),
+    GPT ("gpt3-2.7b", 32, 2560, 32, 2048, false),
+    GPT ("gpt3-5b", 24, 4096, 32, 2048, false),
+    GPT ("gpt3-6.7b", 32, 4096, 32, 2048, false),
+    GPT ("gpt3-13b", 40, 5120, 40, 2048, false),
+    GPT ("gpt3-20b", 44, 6144, 48, 2048, false),
+    GPT ("gpt3-22b", 48, 6144, 64, 2048, false),
+    GPT ("gpt3-40b", 48, 8192, 64, 2048, false),
+    GPT ("gpt3-175b", 96, 12288, 96, 2048, false),
+    GPT ("mt-nlg-530b", 105, 20480, 128, 2048, false),
+    GPT ("gpt3-1t", 128, 25600, 160, 2048, false),
     GPT_NEO ("gpt-neo-125m", 12, 768, 12),
     GPT_NEO ("gpt-neo-1.3b", 24, 2048, 16),
     GPT_NEO ("gpt-neo-2.7b", 32, 2560, 20),

@@ -249,6 +249,15 @@ static inline bool workload_norms_are_fused (const struct workload_model *m,
     return workload_choose (j->fused_norm, p->fused_norm || m->norm != NORM_RMS);
 }
 
+/** Is an MLP's activation GELU in separate operations? */
+static inline bool workload_gelu_is_separate (const struct workload_model *m,
+                                              const struct workload_job *j,
+                                              const struct workload_profile *p)
+{
+    return m->separate_gelu && !m->gated_mlp &&
+           !workload_choose (j->fused_mlp, p->fused_mlp);
+}
+
 /** Is a step captured whole in a CUDA graph?
  *
  *  Experts' tokens must be counted on the GPU alone for that, which Megatron-Core's fused grouped

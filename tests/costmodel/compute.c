@@ -111,14 +111,16 @@ static void dense_layers (void **state)
         kv = (m->kv_heads < tp ? 1.0 : m->kv_heads / (double) tp) * d;
         assert_true (m->gated_mlp == gated && (m->positions == 0) == gated);
         s.config.deg.cp = 2;
-        s.model.qk_norm = qk_norm;
+        s.model.qk_norm = s.model.separate_gelu = qk_norm;
         product (&x, 1, tokens, h, q + 2 * kv);
         product (&x, 1, tokens, q, h);
         product (&x, 1, tokens, h, gated ? 2 * f : f);
         product (&x, 1, tokens, f, h);
-        x.traffic = elementwise (&s, fused) + (gated ? (fused ? 4 : 20) * (q + kv) : 0) +
-                    (qk_norm ? (fused || !gated ? 4 : 34) * (q + kv) : 0) +
-                    ((gated ? 6 : 4) + (fused ? 0 : 4)) * f;
+        x.traffic =
+            elementwise (&s, fused) + (gated ? (fused ? 4 : 20) * (q + kv) : 0) +
+            (qk_norm ? (fused || !gated ? 4 : 34) * (q + kv) : 0) +
+            ((gated ? 6 : 4) + (fused ? 0 : 4) + (qk_norm && !gated && !fused ? 28 : 0)) *
+                f;
         k = compute_of (&s);
         check_layer (&s, &x, tokens, 2 * d, &k.dense);
         topology_cluster_destroy (s.cluster);

@@ -64,6 +64,27 @@ static void norms_of_queries_and_keys (void **state)
     }
 }
 
+/* GELU by separate operations keeps three tensors more, under autocast twice as many bytes; none
+ * where the MLP is one kernel, or gated. */
+static void separate_gelu (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool gated = i & 1, fused = i & 2, mixed = i & 4;
+        struct stage s = stage_of (true);
+        double without;
+
+        s.m.gated_mlp = gated;
+        s.j.fused_mlp = fused ? CHOICE_YES : CHOICE_NO;
+        s.p.memory.gradient_bytes = mixed ? 4 : 2;
+        without = activations_of (&s);
+        s.m.separate_gelu = true;
+        CLOSE (activations_of (&s) - without,
+               gated || fused ? 0 : 3 * TOKENS * (mixed ? 12 : 6) * s.m.ffn, 1e-9);
+    }
+}
+
 /* Adapters have a copy of 4 bytes of each input, of queries', keys' and values' too; a norm with
  * frozen weights keeps 2 bytes less, which they would be multiplied with. */
 static void adapters (void **state)
@@ -156,8 +177,9 @@ static void autocast (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (norms_of_queries_and_keys), cmocka_unit_test (adapters),
-        cmocka_unit_test (recomputed_layer_or_logits), cmocka_unit_test (autocast)};
+        cmocka_unit_test (norms_of_queries_and_keys), cmocka_unit_test (separate_gelu),
+        cmocka_unit_test (adapters), cmocka_unit_test (recomputed_layer_or_logits),
+        cmocka_unit_test (autocast)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -6,11 +6,11 @@
 . tests/lib/ranks.sh
 has_python jsonschema || valid() { skip "$3" "package python3-jsonschema is not installed"; }
 # Short measurements of small messages; $OPTIONS go to every rank.  Runs that something happens to
-# are $SLOW, so that it happens in their middle.
-OPTIONS="--transport socket --measure 0.002 --passes 2 --pause 0 --timeout 1 --max-size 1"
+# are $SLOW, so that it happens in their middle: the journal is written once a second.
+OPTIONS="--transport socket --measure 0.001 --passes 1 --pause 0 --timeout 1 --max-size 1"
 SLOW="--measure 0.005"
 
-ranks 4 -o "$T/links.json"
+ranks 4 --passes 2 -o "$T/links.json"
 ended 0 60
 result $? "four ranks without MPI measure everything" "$T/err.0"
 says "and the file is whole" '
@@ -144,14 +144,14 @@ rm -f "$T"/links.json*
 (
     trap '' XFSZ
     ulimit -f 1
-    ranks 4 -o "$T/links.json"
+    ranks 4 --passes 2 -o "$T/links.json"
     ended 1 30
     echo $? >"$T/rc"
 ) 2>/dev/null
 [ "$(cat "$T/rc")" = 0 ] && grep -q "links.json.part: File too large" "$T/err.0" &&
     [ ! -e "$T/links.json" ] && [ -s "$T/links.json.part" ]
 result $? "with a full disk the run ends, says so, and leaves what was written" "$T/err.0"
-ranks 4 --resume -o "$T/links.json"
+ranks 4 --passes 2 --resume -o "$T/links.json"
 ended 0 60 && grep -Eq "[1-9][0-9]* values of the earlier run" "$T/err.0"
 result $? "with room again, --resume continues" "$T/err.0"
 

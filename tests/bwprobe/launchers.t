@@ -21,7 +21,7 @@ export ASAN_OPTIONS=detect_leaks=0
 run() { # WAY COMMAND...
     local way=$1
     shift
-    timeout 120 "$@" "$BWPROBE" --transport socket --passes 1 --pause 0 --measure 0.01 --max-size 1 \
+    timeout 120 "$@" "$BWPROBE" --transport socket --passes 1 --pause 0 --measure 0.001 --max-size 1 \
         --interface 10.77.0.0/24 -o "$OUT/$way.json" >"$OUT/$way.out" 2>"$OUT/$way.err"
     echo $? >"$OUT/$way.rc"
 }

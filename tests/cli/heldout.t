@@ -7,7 +7,7 @@ needs python3 python3
 python_up
 L=$LINKWISE
 A=examples/clusters/a100-16-before.json B=examples/clusters/a100-16-after.json
-job="llama-2-70b --seq 4096 --global-batch 256 --tp 4 --pp 4 --dp 8"
+job="llama-2-70b --seq 4096 --global-batch 256 --tp 4 --pp 4 --dp 8 --schedule 1f1b"
 
 expect 0 "planned on one, priced on another" "^held out gain [+-][0-9.]+ % over the default order .95 % interval: [+-][0-9.]+ to [+-][0-9.]+.$" \
     $L plan $B $job --heldout-links $A -o "$T/one.json"

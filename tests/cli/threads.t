@@ -3,11 +3,11 @@
 # best, whole nodes and single GPUs.
 . tests/lib/tap.sh
 L=$LINKWISE
-$L cluster synth failing --nodes 24 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
+$L cluster synth failing --nodes 12 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
 plan() { # THREADS OPTIONS...
     local n=$1
     shift
-    $L plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 96 --zero 1 --threads "$n" --json "$@" |
+    $L plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 48 --zero 1 --threads "$n" --json "$@" |
         sed 's/"seconds": [0-9.e+-]*//'
 }
 several=16

@@ -25,6 +25,7 @@ holds() { # RC
 same() { diff -r -x err -I '"seconds": ' -I '"when": ' "$T/after" "$T/faulty"; } # but for times
 job="--seq 4096 --global-batch 80"
 split="$job --tp 8 --pp 5 --dp 2 --micro-batch 1"
+[ "$FAULTS" != 2 ] || split="$split --schedule 1f1b" # others are searched where many are lost
 (cd "$T/before" && $L plan h100-10.json llama-2-70b.json $split --threads 1 -o plan.json >/dev/null)
 faults memory mem "mem llama-2-7b --gpu h100-sxm5-80g $job --tp 8 --micro-batch 1"
 faults memory time "time h100-10.json llama-2-70b.json $split --json"

@@ -120,6 +120,8 @@ cp -r "$T/launch" "$T/cut" && head -c 3000 "$T/launch/plan.json" >"$T/cut/plan.j
 way cut "bind did not place"
 cp -r "$T/launch" "$T/unknown" && sed 's/"h\([1-8]\)"/"m\1"/g' "$T/launch/plan.json" >"$T/unknown/plan.json"
 way unknown "bind did not place"
+cp -r "$T/launch" "$T/blocked" && rm -rf "$T/blocked/bound-1" && : >"$T/blocked/bound-1"
+way blocked "cannot be made"
 
 # Only one of two hosts with the same short name is in the plan.
 nodes n1.east:2 n1.west:2 n2.east:2 n3.east:2 >"$T/twins.json"

@@ -277,7 +277,7 @@ mkdir -p "$odd" && cp "$L" "$odd/linkwise"
 result $? "folders and a program path with every shell character" "$T/why"
 
 # ---- size ----
-$L plan "512x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 4096 --global-batch 4096 --tp 8 --pp 4 --dp 128 --micro-batch 1 \
+$L plan "128x8 h100-sxm5-80g intra:370 inter:48" llama-3-70b --seq 4096 --global-batch 1024 --tp 8 --pp 4 --dp 32 --micro-batch 1 \
     --granularity node -o "$T/large.json" >/dev/null
 edit "$T/large.json" "
 import random
@@ -285,10 +285,10 @@ random.seed(3)
 places = [(r['node'], r['gpu']) for r in d['ranks']]
 random.shuffle(places)
 for r in d['ranks']: r['node'], r['gpu'] = places[r['rank']]"
-expect 0 "4,096 ranks" "4096 ranks written" $L emit "$T/large.json" -d "$T/large"
+expect 0 "1,024 ranks" "1024 ranks written" $L emit "$T/large.json" -d "$T/large"
 map "$T/large.json" | cmp - "$T/large/map.txt" && check_files "$T/large" >"$T/why" 2>&1
 result $? "... every file that orders them is the plan" "$T/why"
-[ "$(RANK=4095 LINKWISE_ANY_HOST=1 "$T/large/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU $WORLD_SIZE"' 2>&1)" = "$(tail -n 1 "$T/large/map.txt") 4096" ]
+[ "$(RANK=1023 LINKWISE_ANY_HOST=1 "$T/large/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU $WORLD_SIZE"' 2>&1)" = "$(tail -n 1 "$T/large/map.txt") 1024" ]
 result $? "... and the wrapper finds the last"
 
 # ---- folders ----

@@ -16,11 +16,8 @@ jobs=2
 [ -z "$LINKWISE_LONG" ] || jobs=20
 
 # Ways in which placing fails (tests/launch/batch.t has more): a name, and what the script says.
-cat >"$T/ways" <<'W'
-swapped cannot be started here
-readonly cannot be made
-W
-[ -z "$LINKWISE_LONG" ] || echo 'missing bind did not place' >>"$T/ways"
+echo 'swapped cannot be started here' >"$T/ways"
+[ -z "$LINKWISE_LONG" ] || printf '%s\n' 'readonly cannot be made' 'missing bind did not place' >>"$T/ways"
 cat >"$T/swapped.sh" <<'S' # stands for linkwise
 #!/bin/sh
 "$REAL" "$@" || exit 1

@@ -210,11 +210,13 @@ TEST_ENV = TMPDIR="$$(sh tests/lib/tmpdir.sh)" OMP_WAIT_POLICY=passive LINKWISE=
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
-# What takes longest starts first; since launchers and probers wait much, two tests more than there
-# are cores are at work.
-FIRST := $(patsubst %,tests/%.t,launch/torch bwprobe/hosts launch/slurm_bind launch/slurm_preflight cli/tutorial launch/emit bwprobe/rogue launch/examples \
-         launch/slurm_het bwprobe/preflight bwprobe/faults bwprobe/trunk launch/slurm_unlike launch/slurm_prolog tree/shape cli/main_job report/explain \
-         launch/slurm cli/cluster bwprobe/nccl launch/kubernetes launch/batch report/browser cli/running faults/memory bwprobe/launchers)
+# What takes longest starts first.  Launchers and probers wait much: two tests more than there are
+# cores are at work, and what waits stands between what computes, so that cores are never idle.
+FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/batch bwprobe/rogue bwprobe/nccl cli/main_job cli/tutorial bwprobe/launchers \
+         launch/slurm_preflight tree/shape launch/slurm_unlike report/explain launch/slurm_bind launch/wrapper launch/examples faults/memory \
+         bwprobe/faults faults/files bwprobe/trunk install/install launch/emit cli/running bwprobe/preflight jobs/import launch/slurm report/browser \
+         launch/slurm_het python/torch launch/env calibrate/record launch/kubernetes cli/interrupt launch/openmpi calibrate/targets launch/slurm_prolog \
+         cli/answer cli/cluster launch/kubernetes_init)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \

@@ -29,7 +29,11 @@ def run(script, *arguments):
         print(eval(arguments[1], {"json": json, "d": json.load(open(arguments[0]))}))
         return
     sys.argv = [script, *arguments]
-    exec(compile(open(script).read(), script, "exec"), {"__name__": "__main__"})
+    names = {"__name__": "__main__"}
+    try:
+        exec(compile(open(script).read(), script, "exec"), names)
+    finally:
+        names.clear()  # closes its files
 
 
 def status(request):

@@ -142,6 +142,18 @@ py() {
     return "${said%%$'\n'*}"
 }
 json() { py json "$@"; }
+# So is `python3 - ARGUMENT... <<SCRIPT` where the test itself asks: not in a subshell, nor in what it
+# starts.
+[ -z "$PYTHON" ] || python3() {
+    local script
+    if [ "$1" != - ] || [ $BASHPID != $$ ]; then
+        command python3 "$@"
+        return
+    fi
+    IFS= read -rd '' script
+    printf %s "$script" >"$T/.script.py"
+    py "$T/.script.py" "${@:2}"
+}
 
 # Hosts are namespaces (tests/lib/hosts.sh): why there can be none, or nothing.
 why_no_hosts() {

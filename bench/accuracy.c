@@ -11,16 +11,11 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/die.h"
 #include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
 static struct table *table;
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "accuracy: %s\n", err->text);
-    exit (1);
-}
 
 /* A file of the folder; false, with a row that says so, when it is not there. */
 static bool open_runs (const char *dir, const char *file, struct calibrate_runs *r)

@@ -16,6 +16,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/die.h"
 #include "topology/measured/links_import.h"
 #include "topology/topology.h"
 
@@ -24,12 +25,6 @@
 #define STEADY 0.1
 
 static struct table *table;
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "accuracy: %s\n", err->text);
-    exit (1);
-}
 
 /* One operation on one pair of nodes. */
 struct pair {

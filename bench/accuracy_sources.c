@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/runs_dir.h"
 #include "mapper/search/search.h"
 
@@ -16,12 +17,6 @@
 #define DRAWN 5
 #define FEW_LEAST 8  /* step times that a source needs for draws */
 #define FEW_MOST 200 /* of more, every k-th is taken */
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "accuracy: %s\n", err->text);
-    exit (1);
-}
 
 /* The figures of a source, in four tables: from T_LEFT, DRAWN_FROM and P_DRAWN_FROM on. */
 enum {

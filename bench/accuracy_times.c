@@ -10,16 +10,11 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
 static struct table *table;
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "accuracy: %s\n", err->text);
-    exit (1);
-}
 
 /* ---- runs with a time ---- */
 

@@ -19,6 +19,7 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
@@ -37,12 +38,6 @@ struct instance {
     double send[NODES_MAX][NODES_MAX]; /* seconds */
     double ring[NODES_MAX][NODES_MAX]; /* of the ring, were this its slowest */
 };
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "bench: %s\n", err->text);
-    exit (1);
-}
 
 /* Processor seconds of this thread: the machine may have other work. */
 static double cpu_s (void)

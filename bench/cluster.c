@@ -15,16 +15,11 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
 
 #define LOOKUPS 5000000
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "bench: %s\n", err->text);
-    exit (1);
-}
 
 struct figures {
     double load_s, mib, lookup_ns;

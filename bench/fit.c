@@ -7,13 +7,8 @@
 
 #include "base/progress.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/runs_dir.h"
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "fit: %s\n", err->text);
-    exit (1);
-}
 
 /* The rows with a step time, without those whose notes say SLOW. */
 static bool *timed (const struct calibrate_runs *r, int *n)

@@ -14,6 +14,7 @@
 
 #include "base/stats.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/planned.h"
 #include "tests/lib/days.h"
 #include "topology/edit/edit.h"
@@ -23,19 +24,13 @@ enum seen { TRUTH, NEWEST, EACH, LINKS, HISTORY, SEEN };
 
 static char folder[] = "/tmp/linkwise-bench-XXXXXX";
 
-static void die (const char *why)
-{
-    fprintf (stderr, "bench: %s\n", why);
-    exit (1);
-}
-
 static struct topology_cluster *cluster_of (json_t *doc)
 {
     struct topology_cluster *c;
     struct error err = {""};
 
     if (topology_cluster_from_json (doc, "days", NULL, &c, NULL, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     json_decref (doc);
     return c;
 }
@@ -57,7 +52,7 @@ static struct topology_cluster *merged (int days, bool counters, double half_lif
             n++;
         }
     if (topology_merge (file, n, NULL, half_life_days * 86400, &d, NULL, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     doc = json_incref (d.doc);
     topology_document_release (&d);
     return cluster_of (doc);
@@ -88,7 +83,7 @@ static double step_of (const struct topology_cluster *seen,
     if (workload_model_read ("llama-2-13b", &model, NULL, &err) != ST_OK ||
         workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &profile, NULL, &err) != ST_OK ||
         planned_step (&p, &set, truth, &step_s, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     return step_s;
 }
 
@@ -98,7 +93,7 @@ static void run (const struct days_weather *w, unsigned long seed, double step_s
     struct topology_cluster *c[SEEN];
 
     if (!days_write (&d, DAYS, GPUS, folder))
-        die ("cannot write the drawn days");
+        die (&(struct error){"cannot write the drawn days"});
     c[TRUTH] = cluster_of (days_links (&d, GPUS, true));
     c[NEWEST] = merged (1, false, 0);
     c[EACH] = merged (DAYS, false, 0);
@@ -161,7 +156,7 @@ int main (void)
     struct table *t = table_create (header);
 
     if (!t || !mkdtemp (folder))
-        die ("no room for the drawn days");
+        die (&(struct error){"no room for the drawn days"});
     atexit (clean_up);
     for (size_t k = 0; k < sizeof row / sizeof *row; k++)
         add_row (t, row[k].name, &row[k].w);

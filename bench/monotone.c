@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "mapper/mapper.h"
 #include "topology/edit/change.h"
 
@@ -54,12 +55,6 @@ struct drawn_problem {
     const char *model;
     struct workload_job job;
 };
-
-static void die (const char *what)
-{
-    fprintf (stderr, "bench: %s\n", what);
-    exit (1);
-}
 
 /* ---- drawing ---- */
 
@@ -232,13 +227,13 @@ static struct topology_cluster *cluster_of (const struct lab *l, const char *sta
     write_lab (&t, l);
     doc = json_loads (text_str (&t), 0, NULL);
     if (!doc || topology_cluster_from_json (doc, "lab", NULL, &c, NULL, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     json_decref (doc);
     text_free (&t);
     if (!statement)
         return c;
     if (topology_change (c, statement, &changed, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     topology_cluster_destroy (c);
     return changed.c;
 }
@@ -272,7 +267,7 @@ static void instance_init (const struct drawn_problem *d, const struct change *c
     if (workload_model_read (d->model, &x->model, NULL, &err) != ST_OK ||
         workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &x->profile, NULL, &err) !=
             ST_OK)
-        die (err.text);
+        die (&err);
     x->p = (struct mapper_problem){.model = &x->model,
                                    .job = &d->job,
                                    .profile = &x->profile,
@@ -290,7 +285,7 @@ static bool plan (const struct instance *x, struct mapper_result *found)
     enum status st = mapper_search (&x->p, &settings, found, &info, &err);
 
     if (st != ST_OK && st != ST_NOFIT)
-        die (err.text);
+        die (&err);
     mapper_info_release (&info);
     return st == ST_OK;
 }
@@ -306,7 +301,7 @@ static double step_there (const struct mapper_result *found, const struct instan
     struct error err = {"out of memory"};
 
     if (!gpu)
-        die (err.text);
+        die (&err);
     find_gpus (&to->lab, there);
     for (int r = 0; r < world; r++) {
         int node = from->c->node_of_gpu[found->gpu[r]];
@@ -315,7 +310,7 @@ static double step_there (const struct mapper_result *found, const struct instan
             there[from->lab.order[node]] + found->gpu[r] - from->c->node[node].first_gpu;
     }
     if (costmodel_estimate (&q, gpu, true, &e, &err) != ST_OK)
-        die (err.text);
+        die (&err);
     free (e.unmeasured);
     free (gpu);
     return e.step_s;
@@ -350,7 +345,7 @@ static double worse_by (unsigned long seed, const struct drawn_problem *d,
 
     instance_init (d, change, seed, &x);
     if (!plan (&x, &after))
-        die ("what had a plan has none");
+        die (&(struct error){"what had a plan has none"});
     there = step_there (before, old, &x);
     worse = after.estimate.step_s / before->estimate.step_s - 1;
     if (worse > ALLOWED) {
@@ -418,10 +413,10 @@ int main (int argc, char **argv)
     struct tally t = {0};
 
     if (problems < 1)
-        die ("usage: monotone [PROBLEMS [FIRST]]");
+        die (&(struct error){"usage: monotone [PROBLEMS [FIRST]]"});
     for (int k = 0; k < CHANGES; k++)
         if (!(t.worse[k] = calloc ((size_t) problems, sizeof (double))))
-            die ("out of memory");
+            die (&(struct error){"out of memory"});
     for (; t.n < problems; seed++)
         try_problem (seed, &t);
     print_tally (&t);

@@ -11,15 +11,10 @@
 
 #include "base/progress.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 #include "tests/lib/planted.h"
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "bench: %s\n", err->text);
-    exit (1);
-}
 
 /* How far above the planted placement's step the plan is, %. */
 static double above (const char *preset, int nodes, int stages, unsigned long seed,

@@ -25,6 +25,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/planned.h"
 #include "bwprobe/models.h"
 #include "bwprobe/schedule.h"
@@ -40,12 +41,6 @@ enum {
 
 static const struct schedule_timing nccl = {.alone_s = 0.2 + 2 * 1.6 * 0.02 + 0.005,
                                             .together_s = 0.2 + 2 * 1.6 * 0.04 + 0.02};
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "bench: %s\n", err->text);
-    exit (1);
-}
 
 static struct schedule_shape shape_of (int nodes)
 {

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "bench/runs_dir.h"
 
 /* All runs of the folder, each with what tells its group and its estimate. */
@@ -16,12 +17,6 @@ static struct all {
     bool *timed; /* has a step time that counts, and an estimate */
     char (*gpu)[256];
 } all;
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "record: %s\n", err->text);
-    exit (1);
-}
 
 /* Names of the GPU types, in node order. */
 static void name_gpus (const struct calibrate_run *run, char name[256])

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "bench/die.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
@@ -39,12 +40,6 @@ static double cpu_s (void)
 
     clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
-
-static void die (const struct error *err)
-{
-    fprintf (stderr, "bench: %s\n", err->text);
-    exit (1);
 }
 
 static void add_row (struct table *t, const char *what, int digits, double value,

@@ -248,6 +248,8 @@ static void take_choice (enum workload_choice said, enum workload_choice *c)
 /* One item; a word is all of it unless more of them may follow ("fused kernels (foak)"). */
 static void read_fused_item (const char *item, struct calibrate_run *run)
 {
+    run->fused_optimizer |=
+        strcmp (item, "fused AdamW") == 0 || strcmp (item, "adamw_torch_fused") == 0;
     for (size_t i = 0; i < COUNT_OF (fused_words); i++) {
         const struct fused_words *w = &fused_words[i];
         size_t n = strlen (w->begins);
@@ -460,9 +462,6 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
                                  "bf16, fp16, fp8, fp4, fp32, tf32 or amp");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
-    run->fused_optimizer =
-        calibrate_contains (calibrate_cell (r, "notes"), "adamw_torch_fused") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "fused AdamW");
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_contains (calibrate_cell (r, "notes"), "liger");

@@ -79,7 +79,7 @@ static double step_s (const struct setting *x, double shards)
         p->time.reduced_as_kept ? REDUCED_AS_KEPT_TRAFFIC : REDUCED_WHOLE_TRAFFIC;
     double hbm = x->plain.memory_rate,
            whole = p->memory.gradient_bytes +
-                   (p->time.all_reduced_gradients && x->c->zero < 2 ? reduced : 0.0);
+                   (workload_all_reduces (x->c, p) ? reduced : 0.0);
     double gradient = fmax (p->memory.gradient_bytes,
                             workload_element_bytes (workload_kept_precision (x->j, p)));
     double each =

@@ -75,7 +75,7 @@ double costmodel_sync_bare (const struct workload_profile *p,
 {
     if (p->compute_of_type && workload_gathers_by_layer (c, p) && c->deg.pp == 1)
         return 1.0 / fmax (1.0, layers);
-    if (p->time.dp_chunks && c->schedule == SCHEDULE_INTERLEAVED)
+    if (p->time.dp_chunks && !p->reduces_late && c->schedule == SCHEDULE_INTERLEAVED)
         return 1.0 / c->deg.vpp;
     return v->dp_bare_bytes > 0.0 ? v->dp_bare_bytes / v->dp_bytes : 0.0;
 }

@@ -105,7 +105,7 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
                        double weight, struct costmodel_volume *v)
 {
     /* An all-reduce is a reduce-scatter and an all-gather. */
-    int halves = p->time.all_reduced_gradients ? 2 : 1;
+    int halves = workload_all_reduces (c, p) ? 2 : 1;
     bool by_layer = workload_gathers_by_layer (c, p);
     bool apart = c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late);
     double late = apart ? 1.0 : 0.0;
@@ -153,7 +153,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 
     int micro = workload_microbatches (j, c);
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;
-    bool in_fp32 = p->time.all_reduced_gradients && !p->time.reduced_as_kept;
+    bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept;
 
     if (!j->lora || workload_gathers_by_layer (c, p))
         dp_volume (c, p, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,

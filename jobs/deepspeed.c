@@ -22,6 +22,8 @@ static const char keys[] =
     "zero_optimization.offload_param.device:ds-weights-on "
     "zero_optimization.offload_optimizer.ratio:ds-ratio "
     "zero_optimization.zero_hpz_partition_size:ds-copy "
+    "zero_optimization.stage3_max_live_parameters:ds-live "
+    "zero_optimization.reduce_bucket_size:ds-bucket "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
@@ -104,15 +106,30 @@ static enum status finish_gradients (struct jobs_reading *r)
  * (ZeRO-Offload++), and ZeRO++'s second copy of the weights inside nodes. */
 static void tell_others (struct jobs_reading *r)
 {
+    static const struct {
+        const char *key, *name;
+        double usual; /* DeepSpeed's default (runtime/zero/config.py) */
+    } limits[] = {{"ds-live", "stage3_max_live_parameters", 1e9},
+                  {"ds-bucket", "reduce_bucket_size", 5e8}};
     const char *ratio = jobs_value (r, "ds-ratio");
     long ranks = jobs_int (r, "ds-copy", 1);
+    bool sharded = jobs_int (r, "zero", 0) == 3; /* which alone has these */
 
-    if (ratio && strtod (ratio, NULL) < 1.0 && jobs_find (r, "offload"))
+    if (ratio && strtod (ratio, NULL) < 1.0 && jobs_find (r, "offload") && sharded)
         notes_add (r->notes,
                    "offload_optimizer's ratio %.20s: estimated as if the host had all of "
                    "the optimizer's state; the GPU needs more, and the step takes less",
                    ratio);
-    if (ranks > 1 && jobs_int (r, "zero", 0) == 3)
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const char *value = jobs_value (r, limits[i].key);
+
+        if (sharded && value && strtod (value, NULL) != limits[i].usual)
+            notes_add (r->notes,
+                       "%s %.20s: estimated as if it were %g, which decides how many "
+                       "weights or gradients are whole at once",
+                       limits[i].name, value, limits[i].usual);
+    }
+    if (ranks > 1 && sharded)
         notes_add (
             r->notes,
             "zero_hpz_partition_size %ld: the second copy of the weights is not "

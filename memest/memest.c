@@ -330,6 +330,20 @@ static double autocast_copies (const struct memest_problem *p,
     return 2.0 * (n.dense + n.expert);
 }
 
+/* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
+ * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
+static bool weights_are_away (const struct memest_problem *p)
+{
+    return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;
+}
+
+static bool gradients_are_away (const struct memest_problem *p)
+{
+    return weights_are_away (p) ||
+           (workload_optimizer_is_away (p->config) && p->profile->offloads_gradients &&
+            p->config->zero >= 2);
+}
+
 static double buffer_bytes (const struct memest_shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -343,10 +357,11 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->deg.cp > 1)
         /* Two key/value buffers of the ring, and two for their gradients (A12). */
         bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
-    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed,
-     * NoGatherHandle). */
+    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle),
+     * unless the host has it. */
     if (workload_gathers_by_layer (c, w->p->profile) &&
-        workload_dense_shards (c) * workload_expert_shards (c) > 1)
+        (workload_dense_shards (c) * workload_expert_shards (c) > 1 ||
+         weights_are_away (w->p)))
         bytes += weight_bytes * gathered_weights (w->p, held);
     if (memest_autocasts (w->p))
         bytes += autocast_copies (w->p, held);
@@ -367,20 +382,6 @@ static int groups_in_use (const struct workload_config *c)
 
     return (d->tp > 1) + (d->pp > 1) + (d->dp * d->cp > 1) + (d->cp > 1) + (d->ep > 1) +
            (workload_shard_copies (c) > 1);
-}
-
-/* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
- * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
-static bool weights_are_away (const struct memest_problem *p)
-{
-    return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;
-}
-
-static bool gradients_are_away (const struct memest_problem *p)
-{
-    return weights_are_away (p) ||
-           (workload_optimizer_is_away (p->config) && p->profile->offloads_gradients &&
-            p->config->zero >= 2);
 }
 
 /* Of a gradient on the host, which the optimizer there takes in fp32 (hybrid_optimizer.py of

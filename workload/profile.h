@@ -249,6 +249,16 @@ static inline bool workload_norms_are_fused (const struct workload_model *m,
     return workload_choose (j->fused_norm, p->fused_norm || m->norm != NORM_RMS);
 }
 
+/** Are gradients all-reduced whole where shards would do?  DeepSpeed's optimizer of bf16 with fp32
+ *  gradients does so under ZeRO 1, that of 16-bit gradients under 2, too (runtime/engine.py,
+ *  _do_optimizer_sanity_check; zero/stage_1_and_2.py). */
+static inline bool workload_all_reduces (const struct workload_config *c,
+                                         const struct workload_profile *p)
+{
+    return p->time.all_reduced_gradients &&
+           (c->zero < 2 || (c->zero == 2 && p->time.reduced_as_kept));
+}
+
 /** Is an MLP's activation GELU in separate operations? */
 static inline bool workload_gelu_is_separate (const struct workload_model *m,
                                               const struct workload_job *j,

@@ -83,6 +83,7 @@ static void gradients (void **state)
         s.config.zero = t[i].zero;
         s.config.deg.pp = t[i].pp;
         s.profile.time.all_reduced_gradients = t[i].whole;
+        s.profile.time.reduced_as_kept = t[i].zero == 2;
         v = volume_of (&s);
         CLOSE (v.dp_bytes, t[i].bytes, 1e-12);
         assert_true (v.dp_bare_bytes == (t[i].zero >= 2 && t[i].pp > 1 ? 4 : 0));
@@ -90,6 +91,13 @@ static void gradients (void **state)
         assert_true (v.dp_all_reduce || v.dp_phases == t[i].phases);
         assert_true (v.copy_phases == 0);
     }
+    /* Under ZeRO 2 that is the optimizer's of 16-bit gradients alone. */
+    s.config.zero = 2;
+    s.config.deg.pp = 1;
+    s.profile.time.all_reduced_gradients = true;
+    s.profile.time.reduced_as_kept = false;
+    CLOSE (volume_of (&s).dp_bytes, 8 * 4 + 2, 1e-12);
+    s.profile.time.all_reduced_gradients = false;
     s.config.zero = 2; /* weights at the step, or for every sum of gradients */
     s.config.deg.pp = 1;
     s.profile.gathers_at_step = true;

@@ -88,7 +88,7 @@ static void below_everything (void **state)
         }
         topology_cluster_destroy (s.cluster);
     }
-    assert_true (tried > 10 * rounds);
+    assert_true (tried > 5 * rounds);
 }
 
 /* ---- the recursion against every split ---- */

@@ -259,7 +259,7 @@ static void random_configurations (void **state)
     static const char *const names[] = {
         "megatron-core", "megatron-deepspeed", "aleph-alpha", "llm-foundry",
         "nemo",          "nanotron",           "fsdp",        "deepspeed"};
-    struct rng r = {2024};
+    struct rng r = seeded (2024);
     (void) state;
 
     for (int i = 0; i < PROFILES; i++) {

@@ -333,6 +333,12 @@ static double apart_bound (const struct least_terms *any, const int *caps, int *
     return apart < roams ? fmin (roams, bound_kinds (&x, caps, apart, roams)) : roams;
 }
 
+/* Is it enough above what is known to look on?  What is told up to most_s alone is, at that. */
+static bool is_higher (const struct least_terms *x, double bound, double known)
+{
+    return bound >= fmin (known * CLOSE, x->most_s);
+}
+
 /* The least steps with which some stage has few lanes, and two neighbours both have.  Stages are
  * told apart where that is little work, the last ones first, which have most time. */
 static void few_lanes_bounds (const struct least_terms *x, const int *caps, int *cap,
@@ -351,7 +357,7 @@ static void few_lanes_bounds (const struct least_terms *x, const int *caps, int 
 
     from[0] = last;
     from[1] = told ? INFINITY : last;
-    while (few.run_first > 0 && told && from[1] > known * CLOSE) {
+    while (few.run_first > 0 && told && is_higher (x, from[1], known)) {
         double one;
 
         few.run_first--;
@@ -373,16 +379,20 @@ static double alone_bound (const struct least_terms *any, const int *caps, int *
     if (!isfinite (known) || bound_few_lanes (&any->b) == 0)
         return known;
     few_lanes_bounds (any, caps, cap, known, level, from);
-    spans = from[1] > known * CLOSE ? spanning_bound (any, caps, cap, known, level) : 0.0;
+    spans = is_higher (any, from[1], known)
+                ? spanning_bound (any, caps, cap, known, level)
+                : 0.0;
     for (int some = 0; some < 2; some++) {
         struct least_terms x = *any;
         double other = fmin (from[some], spans), alone;
 
-        if (!(other > bound * CLOSE) || !bound_alone_sends (&x.b, some == 1, &x.apart))
+        if (!is_higher (any, other, bound) ||
+            !bound_alone_sends (&x.b, some == 1, &x.apart))
             continue;
         least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
         alone = fmax (bound, highest_divided (&x, caps, cap, level));
-        bound = alone < other ? bound_kinds (&x, caps, alone, other) : other;
+        bound =
+            alone < other ? bound_kinds (&x, caps, alone, other) : fmax (bound, other);
     }
     return bound;
 }

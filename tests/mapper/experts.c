@@ -166,7 +166,7 @@ static void check_models (bool patterns, int seed, int rounds)
             }
         topology_cluster_destroy (s.cluster);
     }
-    assert_true (tried > 3 * rounds);
+    assert_true (tried > 2 * rounds);
 }
 
 static void below_everything (void **state)

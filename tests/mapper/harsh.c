@@ -214,7 +214,7 @@ static void below_everything (void **state)
             }
         topology_cluster_destroy (s.cluster);
     }
-    assert_true (tried > 3 * rounds);
+    assert_true (tried > 2 * rounds);
 }
 
 /* One order by hand; the cluster is released. */

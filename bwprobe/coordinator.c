@@ -260,6 +260,12 @@ static struct coordinator_outcome measure (struct coordinator *c)
         gather_compute (c);
     if (c->preflight)
         return measure_plan (c);
+    if (c->shape.n == 1 && !c->interrupted && !c->end[0].has_computed) {
+        coordinator_fault (c, "nothing was measured, and no file is written");
+        journal_close (c->journal, true);
+        c->journal = NULL;
+        return (struct coordinator_outcome){status_exit_code (ST_NOFIT), true};
+    }
     if (c->shape.n > 1) {
         passes_prepare (c);
         passes_run (c);

@@ -291,7 +291,8 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
                   c->node[c->end[i].node].name, c->end[i].gpu);
     c->shape = (struct schedule_shape){.n = n, .nodes = nodes, .first = c->first};
     say_shared (c);
-    if (n >= 2 || (n == 1 && size == 1 && coordinator_computes (&c->set) && !c->set.plan))
+    if (n >= 2 || (n == 1 && size == 1 && coordinator_computes (&c->set) &&
+                   !c->set.plan && !c->set.dry_run))
         return ST_OK;
     return err_set (err, ST_NOFIT, "%d of %d ranks can measure: at least 2 are needed", n,
                     size);

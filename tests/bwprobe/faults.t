@@ -188,6 +188,11 @@ rm "$T/links.json.part"
 
 probe() { env -u RANK -u WORLD_SIZE -u SLURM_PROCID "$BWPROBE" "$@"; }
 expect 2 "alone it says how to start it" "start it with mpirun" probe
+CUDA_VISIBLE_DEVICES='' expect 3 "alone without a GPU there is nothing to measure" \
+    "nothing was measured, and no file is written" probe --gemm -o "$T/alone.json"
+[ ! -e "$T/alone.json" ] && [ ! -e "$T/alone.json.part" ]
+result $? "... nor to write" /dev/null
+expect 3 "a lone GPU has no rounds to show" "at least 2 are needed" probe --gemm --dry-run
 expect 2 "an unknown option" "unrecognized option" probe --no-such
 expect 2 "a bad number" "passes: expected a number" probe --passes 0
 expect 2 "half a pass" "passes: expected a whole number" probe --passes 2.5

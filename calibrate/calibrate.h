@@ -262,6 +262,19 @@ enum status calibrate_profiles (const struct calibrate_runs *runs,
                                 const struct workload_profile *forced,
                                 struct workload_profile *out, struct error *err);
 
+/** The profile that serves most rows by themselves, for a fit to start from; a note where others
+ *  serve some.  @param[in] runs  one at least */
+enum status calibrate_usual_profile (const struct calibrate_runs *runs,
+                                     struct workload_profile *p, struct notes *notes,
+                                     struct error *err);
+
+/** What a fitted profile says of itself: its sources; the GPU types that its constants of time
+ *  are of, and whether models with experts were among them; and what its framework can do, at
+ *  least what these runs did.
+ *  @param[in] timed  those of the runs that times were fitted to, perhaps none */
+void calibrate_describe (const struct calibrate_runs *runs,
+                         const struct calibrate_runs *timed, struct workload_profile *p);
+
 /** The same by a published cost model. */
 enum status calibrate_step_by (const struct calibrate_run *run,
                                const struct topology_cluster *cluster,

@@ -70,6 +70,15 @@ double costmodel_slowest (const struct workload_profile *p,
                               : 1.0;
 }
 
+/* Of an update in one kernel: state and gradient read, state and the 16-bit weight written.  In fp32
+ * the weight is its own master copy, beside two moments. */
+static double updated_bytes (const struct setting *x, double gradient)
+{
+    return workload_keeps_fp32 (x->j, x->p)
+               ? 2.0 * (4.0 + 8.0) + gradient
+               : 2.0 * workload_optimizer_bytes (x->c, x->p) + gradient + 2.0;
+}
+
 /* The optimizer's step, for each parameter on the rank: reads state and gradients, writes state and
  * weights; then clears gradients. */
 static double step_s (const struct setting *x, double shards)
@@ -78,14 +87,11 @@ static double step_s (const struct setting *x, double shards)
     double reduced =
         p->time.reduced_as_kept ? REDUCED_AS_KEPT_TRAFFIC : REDUCED_WHOLE_TRAFFIC;
     double hbm = x->plain.memory_rate,
-           whole = p->memory.gradient_bytes +
-                   (workload_all_reduces (x->c, p) ? reduced : 0.0);
-    double gradient = fmax (p->memory.gradient_bytes,
-                            workload_element_bytes (workload_kept_precision (x->j, p)));
-    double each =
-        p->time.optimizer_passes > 0.0
-            ? p->time.optimizer_passes * gradient
-            : 2.0 * workload_optimizer_bytes (x->c, p) + p->memory.gradient_bytes + 2.0;
+           gradient = workload_gradient_bytes (x->j, p),
+           whole = gradient + (workload_all_reduces (x->c, p) ? reduced : 0.0);
+    double each = p->time.optimizer_passes > 0.0
+                      ? p->time.optimizer_passes * fmax (gradient, 2.0)
+                      : updated_bytes (x, gradient);
     bool away = workload_optimizer_is_away (x->c);
 
     if (x->j->lora)

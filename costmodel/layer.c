@@ -231,15 +231,16 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
 }
 
 /* Bytes that adding a micro-batch's gradient of one parameter to the sum moves, beside
- * the product that makes it.  Fused, the product reads and writes the sum.  Else it leaves
- * 2 bytes, which are added to a sum of as many, or are cast first and the cast added. */
-static double accumulation_bytes (const struct workload_profile *p)
+ * the product that makes it.  Fused, the product reads and writes the sum.  Else what it leaves, 2
+ * bytes or in fp32 4, is added to a sum of as many, or cast first and the cast added. */
+static double accumulation_bytes (const struct setting *x)
 {
-    double sum = p->memory.gradient_bytes;
+    double sum = workload_gradient_bytes (x->j, x->p);
+    bool cast = sum > 2.0 && !workload_keeps_fp32 (x->j, x->p);
 
-    if (p->fused_accumulation)
+    if (x->p->fused_accumulation)
         return 2.0 * sum;
-    return 3.0 * sum + (sum > 2.0 ? 2.0 + sum : 0.0);
+    return 3.0 * sum + (cast ? 2.0 + sum : 0.0);
 }
 
 /* Bytes that casting a frozen weight to 16 bits before a product moves. */
@@ -318,7 +319,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
 {
     const struct workload_profile *p = x->p;
     double traffic = traffic_s (x, s->traffic);
-    double accumulate = accumulation_bytes (p) * s->params / x->g.memory_rate;
+    double accumulate = accumulation_bytes (x) * s->params / x->g.memory_rate;
     double unpack = unpacking_bytes (x->j) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
     double launches = s->launches, expert_launches = s->expert_launches;
@@ -463,7 +464,7 @@ void head_time (const struct setting *x, struct costmodel_compute *k)
     k->head_fwd_s = s.products_s + loss / 3.0;
     if (!x->j->lora)
         k->head_weight_s =
-            s.weights_s + accumulation_bytes (x->p) * x->h * vocab / x->g.memory_rate;
+            s.weights_s + accumulation_bytes (x) * x->h * vocab / x->g.memory_rate;
     k->head_back_s = s.inputs_s + k->head_weight_s + loss * 2.0 / 3.0;
     if (x->m->mtp_layers > 0)
         add_mtp (x, k);

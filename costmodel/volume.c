@@ -153,17 +153,16 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 
     int micro = workload_microbatches (j, c);
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;
-    bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept;
+    double weight = j->lora && j->frozen_bytes > 0.0
+                        ? j->frozen_bytes
+                        : workload_element_bytes (workload_kept_precision (j, p));
 
     if (!j->lora || workload_gathers_by_layer (c, p))
         dp_volume (c, p, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,
                    p->copies_once ? 1 : reduces,
-                   j->lora   ? 0.0
-                   : in_fp32 ? 4.0
-                             : p->memory.gradient_bytes,
-                   j->lora && j->frozen_bytes > 0.0 ? j->frozen_bytes : element, &v);
+                   j->lora ? 0.0 : workload_reduced_bytes (j, c, p), weight, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
-        v.tied_bytes = p->memory.gradient_bytes * m->hidden *
+        v.tied_bytes = workload_gradient_bytes (j, p) * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;
     *out = v;
 }

@@ -368,9 +368,10 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
 
-        /* Two for reduction, one for gathering, none longer than what it carries. */
-        bytes +=
-            fmin (w->p->profile->memory.bucket_bytes, 3.0 * 2.0 * (n.dense + n.expert));
+        /* Two for reduction, one for gathering, none longer than what it carries; of so many
+         * elements, which are twice as wide in fp32. */
+        bytes += w->element * fmin (w->p->profile->memory.bucket_bytes,
+                                    3.0 * 2.0 * (n.dense + n.expert));
     }
     return bytes;
 }

@@ -70,6 +70,7 @@ static const struct workload_constant constants[] = {
     TIME ("send_link", send_link, 1, 1e-3, 2, 1, .3),
     TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
     TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 0),
+    TIME ("reduced_bytes", reduced_bytes, 1, 0, 4, 0, 0),
     TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
     TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
     TIME ("moe_overlap", moe_overlap, 1, 0, 1, 0, 0),

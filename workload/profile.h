@@ -204,6 +204,9 @@ struct workload_profile {
         double send_link;      /* part of a link's bandwidth that sends reach */
         /* data-parallel collectives carry at most so much each; 0: one collective carries all */
         double dp_bucket_bytes;
+        /* of a gradient on its way over data parallelism, where that is not as it is kept: in
+         * 16-bit jobs alone; 0: as it is */
+        double reduced_bytes;
         double dp_overlap;  /* part of the last backward and the first forward under which
                                 data-parallel traffic hides; of all where each has its own */
         double tp_overlap;  /* part of sequence-parallel collectives that hides under
@@ -285,6 +288,35 @@ workload_kept_precision (const struct workload_job *j, const struct workload_pro
     bool plain = j->precision == PREC_BF16 || j->precision == PREC_FP16;
 
     return p->autocast && plain ? PREC_FP32 : j->precision;
+}
+
+/** Is everything that is kept in fp32, gradients too? */
+static inline bool workload_keeps_fp32 (const struct workload_job *j,
+                                        const struct workload_profile *p)
+{
+    return workload_element_bytes (workload_kept_precision (j, p)) > 2.0;
+}
+
+/** Bytes of a gradient as it is summed. */
+static inline double workload_gradient_bytes (const struct workload_job *j,
+                                              const struct workload_profile *p)
+{
+    return workload_keeps_fp32 (j, p) ? 4.0 : p->memory.gradient_bytes;
+}
+
+/** Bytes of a gradient on its way over data parallelism.  A 16-bit job's may be in another type than
+ *  they are summed in (DeepSpeed's communication_data_type, FSDP's reduce_dtype). */
+static inline double workload_reduced_bytes (const struct workload_job *j,
+                                             const struct workload_config *c,
+                                             const struct workload_profile *p)
+{
+    bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept;
+
+    if (workload_keeps_fp32 (j, p))
+        return 4.0;
+    if (p->time.reduced_bytes > 0.0)
+        return p->time.reduced_bytes;
+    return in_fp32 ? 4.0 : p->memory.gradient_bytes;
 }
 
 /** Bytes of optimizer state per parameter. */

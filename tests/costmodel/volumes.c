@@ -151,6 +151,42 @@ static void gradients (void **state)
 /* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for shared experts
  * and for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's
  * backward.  What is recomputed comes again in backward, attention's with the whole layer alone. */
+/* What travels is as wide as what is kept, unless the framework casts it; in fp32 all of it is. */
+static void widths (void **state)
+{
+    static const struct {
+        enum workload_precision precision;
+        int zero;
+        double kept, reduced, bytes, tied;
+    } t[] = {{PREC_BF16, 3, 2, 0, 8 * (4 + 2), 2}, {PREC_FP32, 3, 2, 0, 8 * (8 + 4), 4},
+             {PREC_TF32, 3, 2, 0, 8 * (8 + 4), 4}, {PREC_FP32, 0, 2, 0, 4, 4},
+             {PREC_FP32, 1, 2, 2, 4 + 4, 4},       {PREC_BF16, 3, 4, 2, 8 * (4 + 2), 4},
+             {PREC_BF16, 0, 4, 2, 2, 4},           {PREC_BF16, 1, 2, 4, 4 + 2, 2}};
+    struct setting s = job_of ("gpt2-xl", 1, false);
+    (void) state;
+
+    s.config.micro_batch = 2;
+    s.config.deg.dp = 4;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        double table = (double) s.model.hidden * workload_padded_vocab (&s.model, 1);
+
+        s.job.precision = t[i].precision;
+        s.config.zero = t[i].zero;
+        s.profile.memory.gradient_bytes = t[i].kept;
+        s.profile.time.reduced_bytes = t[i].reduced;
+        s.config.deg.pp = 1;
+        CLOSE (volume_of (&s).dp_bytes, t[i].bytes, 1e-12);
+        s.config.deg.pp = 4;
+        CLOSE (volume_of (&s).tied_bytes, t[i].tied * table, 1e-12);
+    }
+    s.config.deg.pp = 1;
+    s.config.zero = 1; /* an all-reduce that would be in fp32 */
+    s.profile.time.all_reduced_gradients = true;
+    s.profile.time.reduced_bytes = 2;
+    CLOSE (volume_of (&s).dp_bytes, 2 * 2 + 2, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
 static void operations (void **state)
 {
     static const struct {
@@ -380,7 +416,7 @@ int main (void)
         cmocka_unit_test (tensors),    cmocka_unit_test (gradients),
         cmocka_unit_test (operations), cmocka_unit_test (tied_embeddings),
         cmocka_unit_test (model_flop), cmocka_unit_test (visits),
-        cmocka_unit_test (sends),
+        cmocka_unit_test (sends),      cmocka_unit_test (widths),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

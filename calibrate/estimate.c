@@ -304,6 +304,12 @@ static void take_choice (enum workload_choice said, bool *fact)
     *fact = workload_choose (said, *fact);
 }
 
+static void take_number (double said, double *number)
+{
+    if (said > 0.0)
+        *number = said;
+}
+
 static void take_bytes (enum workload_choice said, double yes, double no, double *bytes)
 {
     if (said != CHOICE_PROFILE)
@@ -324,10 +330,17 @@ static void take_facts (const struct calibrate_run *run, struct workload_profile
                 &own->memory.gradient_bytes);
     take_bytes (f->quantised_weights, QUANTISED_WEIGHT, COPIED_WEIGHT,
                 &own->memory.fp8_weight_bytes);
+    take_number (f->reduced_bytes, &own->time.reduced_bytes);
+    take_number (f->live_params, &own->memory.live_params);
+    take_number (f->reduced_params, &own->memory.reduced_params);
+    take_number (f->bucket_bytes, &own->memory.bucket_bytes);
+    if (f->reduce_overlap != CHOICE_PROFILE)
+        own->reduces_bare = f->reduce_overlap == CHOICE_NO;
     /* Of a fitted profile, what hides where it does is a constant of its runs. */
     if (f->data_overlap == CHOICE_NO)
         own->time.dp_overlap = 0.0;
-    else if (f->data_overlap == CHOICE_YES && own->compute_of_type)
+    else if ((f->data_overlap == CHOICE_YES || f->reduce_overlap == CHOICE_YES) &&
+             own->compute_of_type)
         own->time.dp_overlap = 1.0;
     if (f->exchange_overlap == CHOICE_NO)
         own->time.moe_overlap = 0.0;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+
 /* Words of sources for a precision.  The first of these that a cell has is of the products:
  * "bf16/fp32" multiplies in bf16, "fp32 (TF32)" in tf32. */
 static const struct precision_word {
@@ -284,6 +286,35 @@ static void read_fused (const struct row *r, struct calibrate_run *run)
     }
 }
 
+/* DeepSpeed's words of what gradients travel in, and of how much is there at once, by the names that
+ * a profile has for these. */
+static const char *read_limits (const struct row *r, struct calibrate_facts *f)
+{
+    const struct {
+        const char *key;
+        double unit, *value;
+    } limits[] = {{"live-parameters", 1.0, &f->live_params},
+                  {"reduced-parameters", 1.0, &f->reduced_params},
+                  {"bucket-gb", UNITS_GB, &f->bucket_bytes}};
+    char word[32];
+
+    if (calibrate_note (r, "communication-data-type", word, sizeof word)) {
+        f->reduced_bytes = strcmp (word, "fp32") == 0 ? 4.0 : 2.0;
+        if (f->reduced_bytes < 4.0 && strcmp (word, "fp16") && strcmp (word, "bf16"))
+            return "communication-data-type is not fp16, bf16 or fp32";
+    }
+    for (size_t i = 0; i < COUNT_OF (limits); i++) {
+        char *end;
+
+        if (!calibrate_note (r, limits[i].key, word, sizeof word))
+            continue;
+        *limits[i].value = strtod (word, &end) * limits[i].unit;
+        if (end == word || *end || !(*limits[i].value > 0.0 && *limits[i].value <= 1e12))
+            return "a limit of parameters or buckets is out of range";
+    }
+    return NULL;
+}
+
 /* What notes say in one word.  @return NULL, or why the row is skipped */
 static const char *read_facts (const struct row *r, struct calibrate_run *run)
 {
@@ -302,12 +333,13 @@ static const char *read_facts (const struct row *r, struct calibrate_run *run)
                  {"use-transformer-engine-op-fuser", &f->fused_experts},
                  {"fused-rotary", &f->fused_rotary},
                  {"fused-accumulation", &f->fused_accumulation},
+                 {"overlap-comm", &f->reduce_overlap},
                  {"no-sync", &f->whole_gradients}};
 
     for (size_t i = 0; i < COUNT_OF (facts); i++)
         if (!read_choice (r, facts[i].key, facts[i].choice))
             return "a note that is true or false is neither";
-    return NULL;
+    return read_limits (r, f);
 }
 
 /* Kernels: of the attention, and what the notes say of others. */

@@ -73,11 +73,14 @@ double costmodel_sync_bare (const struct workload_profile *p,
                             const struct workload_config *c,
                             const struct costmodel_volume *v, int layers)
 {
+    double said = v->dp_bare_bytes > 0.0 ? v->dp_bare_bytes / v->dp_bytes : 0.0;
+    bool late = p->reduces_late || p->reduces_bare;
+
     if (p->compute_of_type && workload_gathers_by_layer (c, p) && c->deg.pp == 1)
-        return 1.0 / fmax (1.0, layers);
-    if (p->time.dp_chunks && !p->reduces_late && c->schedule == SCHEDULE_INTERLEAVED)
+        return fmax (said, 1.0 / fmax (1.0, layers));
+    if (p->time.dp_chunks && !late && c->schedule == SCHEDULE_INTERLEAVED)
         return 1.0 / c->deg.vpp;
-    return v->dp_bare_bytes > 0.0 ? v->dp_bare_bytes / v->dp_bytes : 0.0;
+    return said;
 }
 
 double costmodel_exposed_s (const struct workload_profile *p, double sync_s,

@@ -107,12 +107,13 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
     /* An all-reduce is a reduce-scatter and an all-gather. */
     int halves = workload_all_reduces (c, p) ? 2 : 1;
     bool by_layer = workload_gathers_by_layer (c, p);
-    bool apart = c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late);
+    bool apart =
+        p->reduces_bare || (c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late));
     double late = apart ? 1.0 : 0.0;
 
     if (c->zero == 0) {
         v->dp_bytes = gradient;
-        v->dp_bare_bytes = p->reduces_late ? gradient : 0.0;
+        v->dp_bare_bytes = p->reduces_late || p->reduces_bare ? gradient : 0.0;
         v->dp_phases = 1;
         v->dp_all_reduce = true;
         return;
@@ -123,7 +124,7 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
         v->dp_bytes = halves * reduces * gradient + weight;
         v->dp_phases = halves * reduces + 1;
     }
-    v->dp_bare_bytes = late * (by_layer ? 1 : halves) * gradient +
+    v->dp_bare_bytes = late * (by_layer ? 1 : halves) * reduces * gradient +
                        (p->gathers_at_step && !by_layer ? weight : 0.0);
     if (workload_shard_copies (c) == 1 || !(gradient > 0.0))
         return;

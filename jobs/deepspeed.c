@@ -2,6 +2,7 @@
  * lines of Hugging Face's Trainer. */
 #include "jobs/jobs_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +16,9 @@ static const char keys[] =
     "fp16_enabled:ds-fp16 world_size:gpus num_gpus:gpus_per_node num_nodes:nodes "
     "pipeline.stages:pp tensor_parallel.autotp_size:tp data_parallel_size:dp "
     "zero_optimization.mics_shard_size:ds-shard mics_shard_size:ds-shard "
-    "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-grad-reduce "
+    "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-comm "
     "data_types.grad_accum_dtype:ds-gradients "
+    "communication_data_type:communication-data-type "
     "optimizer.type:optimizer "
     "zero_optimization.offload_optimizer.device:ds-optimizer-on "
     "zero_optimization.offload_param.device:ds-weights-on "
@@ -24,13 +26,14 @@ static const char keys[] =
     "zero_optimization.zero_hpz_partition_size:ds-copy "
     "zero_optimization.stage3_max_live_parameters:ds-live "
     "zero_optimization.reduce_bucket_size:ds-bucket "
+    "zero_optimization.allgather_bucket_size:ds-gathered "
     "expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
 static const char harmless[] =
     "optimizer. scheduler. steps_per_print wall_clock gradient_clipping fp16. bf16. "
     "wandb tensorboard csv_monitor comet monitor flops_prof comms_logger dump_state "
-    "prescale memory_breakdown aio. checkpoint communication_data_type "
+    "prescale memory_breakdown aio. checkpoint "
     "zero_allow_untested zero_force_ds_cpu_optimizer "
     "zero_optimization.contiguous_gradients zero_optimization.allgather "
     "zero_optimization.reduce zero_optimization.sub_group_size "
@@ -68,7 +71,8 @@ static enum status say_members (struct jobs_reading *r, int file, const json_t *
             st = err_nomem (r->err);
         else if (json_is_object (v) && depth < 32)
             st = say_members (r, file, v, text_str (&own), depth + 1);
-        else if (json_is_string (v) && strcmp (json_string_value (v), "auto") != 0)
+        else if (json_is_string (v) && (strcmp (json_string_value (v), "auto") != 0 ||
+                                        strcmp (key, "reduce_bucket_size") == 0))
             st = jobs_say (r, file, 0, -1, text_str (&own), json_string_value (v));
         else if (json_is_boolean (v))
             st = jobs_say (r, file, 0, -1, text_str (&own),
@@ -88,29 +92,75 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
     return say_members (r, file, doc, "", 0);
 }
 
-/* Gradients: whether they travel beside the backward pass, by default under ZeRO 3 alone
- * (runtime/zero/config.py), and in which type they are summed. */
-static enum status finish_gradients (struct jobs_reading *r)
+/* Gradients: whether they are reduced beside the backward pass, by default under ZeRO 3 alone
+ * (runtime/zero/config.py), in which type they are summed, and in which they travel, by default the
+ * weights' (runtime/engine.py, communication_data_type). */
+static enum status finish_gradients (struct jobs_reading *r, const char *precision)
 {
-    const char *type = jobs_value (r, "ds-gradients");
+    const char *kept = jobs_value (r, "ds-gradients"),
+               *sent = jobs_value (r, "communication-data-type");
+    bool whole = precision && strcmp (precision, "fp32") == 0;
 
     if (jobs_find (r, "zero"))
-        TRY (jobs_default (r, "overlap-grad-reduce",
+        TRY (jobs_default (r, "overlap-comm",
                            jobs_int (r, "zero", 0) == 3 ? "true" : "false"));
-    return type ? jobs_default (r, "grad-reduce-in-bf16",
-                                strstr (type, "bf") ? "true" : "false")
-                : ST_OK;
+    if (kept)
+        TRY (jobs_default (r, "grad-reduce-in-bf16",
+                           strstr (kept, "bf") ? "true" : "false"));
+    if (whole && sent && strcmp (sent, "fp32") != 0)
+        notes_add (r->notes,
+                   "communication_data_type %.20s of a job in fp32: estimated as if its "
+                   "gradients travelled in fp32",
+                   sent);
+    return precision ? jobs_default (r, "communication-data-type", precision) : ST_OK;
+}
+
+/* Elements of a bucket; "auto" is Hugging Face's word for the square of the hidden size
+ * (transformers, integrations/deepspeed.py).  @return 0: not said */
+static double bucket_of (const struct jobs_reading *r, const char *fact)
+{
+    const char *said = jobs_value (r, fact);
+    double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0);
+
+    if (!said)
+        return 0.0;
+    return strcmp (said, "auto") == 0 ? hidden * hidden : strtod (said, NULL);
+}
+
+static enum status say_limit (struct jobs_reading *r, const char *name, double value)
+{
+    char text[32];
+
+    snprintf (text, sizeof text, "%.12g", value);
+    return value > 0.0 ? jobs_default (r, name, text) : ST_OK;
+}
+
+/* What is there at once: under ZeRO 3 gathered weights and gradients that are not reduced; under 1
+ * and 2 buckets, of which overlap_comm has a second one (stage_1_and_2.py, ipg_buckets), 5e8
+ * elements each by default. */
+#define BUCKET 5e8
+static enum status finish_limits (struct jobs_reading *r)
+{
+    const char *live = jobs_value (r, "ds-live");
+    double reduced = bucket_of (r, "ds-bucket"), gathered = bucket_of (r, "ds-gathered");
+    bool second = jobs_true (r, "overlap-comm");
+    int zero = (int) jobs_int (r, "zero", 0);
+
+    if (zero == 3) {
+        TRY (say_limit (r, "live-parameters", live ? fmax (1.0, strtod (live, NULL)) : 0));
+        return say_limit (r, "reduced-parameters", reduced);
+    }
+    if (zero == 0 || (second && reduced <= 0.0 && gathered <= 0.0))
+        return ST_OK;
+    reduced = (second ? 2.0 : 1.0) * (reduced > 0.0 ? reduced : BUCKET);
+    return say_limit (r, "bucket-gb",
+                      2e-9 * (reduced + (gathered > 0.0 ? gathered : BUCKET)));
 }
 
 /* What is estimated otherwise than it runs: an optimizer's state of which the host has a part
  * (ZeRO-Offload++), and ZeRO++'s second copy of the weights inside nodes. */
 static void tell_others (struct jobs_reading *r)
 {
-    static const struct {
-        const char *key, *name;
-        double usual; /* DeepSpeed's default (runtime/zero/config.py) */
-    } limits[] = {{"ds-live", "stage3_max_live_parameters", 1e9},
-                  {"ds-bucket", "reduce_bucket_size", 5e8}};
     const char *ratio = jobs_value (r, "ds-ratio");
     long ranks = jobs_int (r, "ds-copy", 1);
     bool sharded = jobs_int (r, "zero", 0) == 3; /* which alone has these */
@@ -120,15 +170,6 @@ static void tell_others (struct jobs_reading *r)
                    "offload_optimizer's ratio %.20s: estimated as if the host had all of "
                    "the optimizer's state; the GPU needs more, and the step takes less",
                    ratio);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        const char *value = jobs_value (r, limits[i].key);
-
-        if (sharded && value && strtod (value, NULL) != limits[i].usual)
-            notes_add (r->notes,
-                       "%s %.20s: estimated as if it were %g, which decides how many "
-                       "weights or gradients are whole at once",
-                       limits[i].name, value, limits[i].usual);
-    }
     if (ranks > 1 && sharded)
         notes_add (
             r->notes,
@@ -171,7 +212,8 @@ static enum status finish (struct jobs_reading *r)
 
         TRY (jobs_set (r, "zero", stage, -1, 0, false));
     }
-    TRY (finish_gradients (r));
+    TRY (finish_gradients (r, precision));
+    TRY (finish_limits (r));
     TRY (finish_offload (r));
     tell_others (r);
     if (jobs_int (r, "ds-shard", 0) > 0 &&

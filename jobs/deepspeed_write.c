@@ -4,6 +4,7 @@
 #include "jobs/jobs_private.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,14 +129,39 @@ static void say (json_t *root, const char *fact, json_t *value)
     json_object_set_new (at, name, value);
 }
 
+static void say_size (json_t *root, const char *fact, double elements)
+{
+    if (elements > 0.0)
+        say (root, fact, json_integer ((json_int_t) llround (elements)));
+}
+
+/* How many weights and gradients are there at once: the peak was estimated so. */
+static void say_limits (json_t *root, const struct workload_plan *p,
+                        const struct workload_profile *profile, bool overlap)
+{
+    double elements = profile->memory.bucket_bytes / (overlap ? 3.0 : 2.0) / 2.0;
+
+    if (p->config.zero == 3) {
+        say_size (root, "ds-live", profile->memory.live_params);
+        say_size (root, "ds-bucket", profile->memory.reduced_params);
+    } else if (p->config.zero > 0) {
+        say_size (root, "ds-bucket", elements);
+        say_size (root, "ds-gathered", elements);
+    }
+}
+
 /* What the profile says that the file has a member for. */
 static void say_facts (json_t *root, const struct workload_plan *p,
                        const struct workload_profile *profile)
 {
-    bool late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0);
+    bool late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0),
+         overlap = profile->time.dp_overlap > 0.0 && !late && !profile->reduces_bare;
 
-    say (root, "overlap-grad-reduce",
-         json_boolean (profile->time.dp_overlap > 0.0 && !late));
+    say (root, "overlap-comm", json_boolean (overlap));
+    say_limits (root, p, profile, overlap);
+    if (p->job.precision != PREC_FP32 &&
+        workload_reduced_bytes (&p->job, &p->config, profile) > 2.0)
+        say (root, "communication-data-type", json_string ("fp32"));
     if (p->job.precision == PREC_BF16)
         say (root, "ds-gradients",
              json_string (profile->memory.gradient_bytes <= 2.0 ? "bf16" : "fp32"));

@@ -28,6 +28,7 @@ static const char noted[] =
     "decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers schedule "
     "optimizer-bytes offload shard num-distributed-optimizer-instances fused-norm "
     "fused-mlp fused-rotary fused-accumulation overlap-grad-reduce tp-comm-overlap "
+    "overlap-comm communication-data-type live-parameters reduced-parameters bucket-gb "
     "grad-reduce-in-bf16 fp8-param-gather cuda-graph-impl "
     "use-transformer-engine-op-fuser moe-token-dispatcher-type "
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity";

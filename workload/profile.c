@@ -155,6 +155,7 @@ static const struct {
     {"gathers_by_layer", offsetof (struct workload_profile, gathers_by_layer)},
     {"gathers_at_step", offsetof (struct workload_profile, gathers_at_step)},
     {"reduces_late", offsetof (struct workload_profile, reduces_late)},
+    {"reduces_bare", offsetof (struct workload_profile, reduces_bare)},
     {"copies_reduced_once", offsetof (struct workload_profile, copies_once)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},

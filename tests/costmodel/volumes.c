@@ -113,6 +113,17 @@ static void gradients (void **state)
     s.config.zero = 2;
     s.config.deg.pp = 1;
     s.profile.reduces_late = false;
+    s.profile.reduces_bare = true; /* each reduction, and no gather of ZeRO 3 */
+    assert_true (volume_of (&s).dp_bare_bytes == 8 * 4 + 2);
+    s.config.zero = 3;
+    assert_true (volume_of (&s).dp_bare_bytes == 8 * 4);
+    v = volume_of (&s);
+    CLOSE (costmodel_sync_bare (&s.profile, &s.config, &v, 32), 4 / 8., 1e-12);
+    s.profile.compute_of_type = true;
+    CLOSE (costmodel_sync_bare (&s.profile, &s.config, &v, 32), 4 / 8., 1e-12);
+    CLOSE (costmodel_sync_bare (&s.profile, &s.config, &v, 1), 1, 1e-12);
+    s.profile.compute_of_type = s.profile.reduces_bare = false;
+    s.config.zero = 2;
     s.profile.gathers_by_layer = true;
     CLOSE (volume_of (&s).dp_bytes, 8 * (4 + 2), 1e-12);
     assert_int_equal (volume_of (&s).dp_phases, 2 * 8 * 32);

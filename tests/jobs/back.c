@@ -249,6 +249,27 @@ static void same_experts (const struct workload_plan *p, const struct jobs_price
     SAME (by->profile->fused_experts && blocks, said->fused_experts && blocks);
 }
 
+/* DeepSpeed's overlap, the type that gradients travel in, and how many are there at once. */
+static void same_limits (const struct workload_plan *p, const struct jobs_priced *by,
+                         const struct workload_profile *said, const char *what,
+                         const char *written)
+{
+    const struct workload_profile *own = by->profile;
+    const struct workload_config *c = &p->config;
+    bool late = own->reduces_late && (c->deg.pp > 1 || c->zero == 0),
+         overlap = own->time.dp_overlap > 0.0 && !late && !own->reduces_bare;
+
+    SAME (overlap, !said->reduces_bare);
+    SAME (workload_reduced_bytes (&p->job, c, own) > 2.0,
+          workload_reduced_bytes (&p->job, c, said) > 2.0);
+    if (c->zero == 3 && own->memory.live_params > 0.0) {
+        SAME (own->memory.live_params, said->memory.live_params);
+        SAME (own->memory.reduced_params, said->memory.reduced_params);
+    }
+    if ((c->zero == 1 || c->zero == 2) && own->memory.bucket_bytes > 0.0)
+        CLOSE (own->memory.bucket_bytes, said->memory.bucket_bytes, 1e-6);
+}
+
 /* What a step is priced by, of what the framework has an option for. */
 static void same_facts (const struct workload_plan *p, const struct jobs_priced *by,
                         const struct calibrate_run *run, const struct framework *f,
@@ -260,7 +281,9 @@ static void same_facts (const struct workload_plan *p, const struct jobs_priced 
     bool quantised = workload_quantised_bytes (p->job.precision) > 0,
          fused = workload_choose (run->job.fused_mlp, said.fused_mlp);
 
-    if (f->facts != TITAN_FACTS)
+    if (f->facts == DEEPSPEED_FACTS)
+        same_limits (p, by, &said, what, written);
+    else if (f->facts != TITAN_FACTS)
         SAME (own->time.dp_overlap > 0.0, said.time.dp_overlap > 0.0);
     if (p->job.precision == PREC_BF16 || (quantised && f->facts != DEEPSPEED_FACTS))
         SAME (own->memory.gradient_bytes <= 2.0, said.memory.gradient_bytes <= 2.0);

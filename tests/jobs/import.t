@@ -153,6 +153,21 @@ row "$T/parts.json" $F/mistral/config.json $F/ds.log --seq 4096 --gpu a100-sxm4-
 is "d['unknown'] == []"
 ! grep -q "ratio\|hpz" "$T/err"
 result $? "as they are by default nothing is said of them" "$T/err"
+# What travels, and how much is there at once: DeepSpeed's own words, its defaults, Hugging Face's "auto".
+zero() { # MEMBERS of zero_optimization, others
+    printf '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "zero_optimization": {%s}%s}\n' "$1" "$2" >"$T/zero.json"
+    row "$T/zero.json" $F/mistral/config.json --seq 4096 --gpus 8 --gpu a100-sxm4-80g
+}
+zero '"stage": 3, "stage3_max_live_parameters": 2e8, "reduce_bucket_size": "auto", "overlap_comm": false' ', "bf16": {"enabled": true}'
+is "'overlap-comm=false; communication-data-type=bf16; live-parameters=200000000; reduced-parameters=16777216' in d['row']['notes'] and d['unknown'] == []"
+zero '"stage": 2, "allgather_bucket_size": 2e8' ', "bf16": {"enabled": true}, "communication_data_type": "fp32"'
+is "'overlap-comm=false; communication-data-type=fp32; bucket-gb=1.4' in d['row']['notes']"
+zero '"stage": 1, "overlap_comm": true' ', "fp16": {"enabled": true}'
+is "'communication-data-type=fp16' in d['row']['notes'] and 'bucket' not in d['row']['notes']"
+zero '"stage": 1' ', "fp16": {"enabled": false}, "bf16": {"enabled": false}, "communication_data_type": "fp16"'
+has precision=fp32
+grep -q "communication_data_type fp16 of a job in fp32" "$T/err"
+result $? "another type in fp32 is told" "$T/err"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

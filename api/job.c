@@ -277,7 +277,7 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
     mapper_axes_usual (&axes, &x->profile, &p->config);
     TRY (api_job (&asked, &p->model, &p->job, notes, err));
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
-    TRY (workload_config_offered (&p->config, &x->profile, err));
+    TRY (workload_config_offered (&p->model, &p->config, &x->profile, err));
     return take_layers (config ? config->layers : NULL, x, err);
 }
 

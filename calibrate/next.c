@@ -181,7 +181,7 @@ static bool can_run (const struct learning *l, const struct calibrate_run *run)
            run->config.deg.pp <= run->model.layers &&
            workload_job_check (&run->model, &run->job, NULL) == ST_OK &&
            workload_config_check (&run->model, &run->job, &run->config, NULL) == ST_OK &&
-           workload_config_offered (&run->config, l->p, NULL) == ST_OK;
+           workload_config_offered (&run->model, &run->config, l->p, NULL) == ST_OK;
 }
 
 /* Stages of another number have layers as the framework spreads them.

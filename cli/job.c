@@ -260,6 +260,6 @@ enum status cli_job_config (const struct cli_job *in, struct linkwise_plan *x,
 
     mapper_axes_usual (&in->axes, &x->profile, &plan->config);
     TRY (workload_config_check (&plan->model, &plan->job, &plan->config, err));
-    TRY (workload_config_offered (&plan->config, &x->profile, err));
+    TRY (workload_config_offered (&plan->model, &plan->config, &x->profile, err));
     return split_layers (in, x, err);
 }

@@ -179,8 +179,9 @@ void costmodel_stage_compute (const struct workload_config *c,
 struct costmodel_volume {
     double tp_bytes;      /* payload of one tensor-parallel all-reduce */
     double p2p_bytes;     /* over one stage boundary, in one direction */
-    double cp_bytes;      /* one step of the context-parallel ring, forward */
-    double cp_back_bytes; /* the same backward: keys, values and their gradients */
+    /* One step of the context-parallel ring, forward, and backward with the gradients of keys and
+     * values; or a layer's all-to-alls together, backward with those that are repeated. */
+    double cp_bytes, cp_back_bytes;
     double ep_bytes; /* tokens that one all-to-all sends, each counted once, with what
                          fills experts up to their capacity */
     double dp_bytes; /* per parameter: all reduce-scatters and all-gathers of a step, or
@@ -626,6 +627,21 @@ double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
 /** Exposed time of a layer's cp-1 ring steps: each step hides under its part of the
  *  attention, or, gathered at once, all of them under the first (docs/formulas.md, T11). */
 double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double attention_s);
+
+/** How often a layer's backward has all-to-alls of context parallelism: for gradients, and again for
+ *  what is recomputed. */
+static inline int costmodel_cp_back_exchanges (const struct workload_config *c)
+{
+    return c->recompute == RECOMPUTE_FULL ? 2 : 1;
+}
+
+/** A layer's all-to-alls of context parallelism in one direction, `bytes` on each of n ranks
+ *  together, which nothing hides: queries, keys, values and output, `times` of each (docs/formulas.md,
+ *  T11).  A rank sends 1/n to every other one; what leaves a node goes over its lanes.  INFINITY at
+ *  rate 0. */
+double costmodel_cp_exchange_s (const struct workload_profile *p,
+                                const struct costmodel_ring *r, int n, int times,
+                                double bytes);
 
 /** One all-to-all whose slowest rank sends for inside_s inside its node and for outside_s out
  *  of it, both at the links' full rates. */

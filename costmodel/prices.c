@@ -34,6 +34,26 @@ double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double atten
                     : (cp - 1.0) * fmax (0.0, hop_s - attention_s / cp);
 }
 
+#define EXCHANGES 4.0
+
+double costmodel_cp_exchange_s (const struct workload_profile *p,
+                                const struct costmodel_ring *r, int n, int times,
+                                double bytes)
+{
+    double nodes = r->nodes, members = n / nodes, inside = 0.0, outside = 0.0;
+
+    if (members > 1.0)
+        inside = r->inside_bytes_per_s > 0
+                     ? bytes * (members - 1.0) / n / r->inside_bytes_per_s
+                     : INFINITY;
+    if (r->nodes > 1)
+        outside = r->between_bytes_per_s > 0 ? bytes * members * (1.0 - 1.0 / nodes) /
+                                                   r->between_bytes_per_s
+                                             : INFINITY;
+    return EXCHANGES * times * (p->time.collective_s + r->latency_s / (n - 1)) +
+           fmax (inside, outside) / p->time.link;
+}
+
 double costmodel_exchange_s (const struct workload_profile *p, double inside_s,
                              double outside_s, double latency_s)
 {

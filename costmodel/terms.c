@@ -180,39 +180,61 @@ static void slot_compute (const struct terms *t, const int *gpu, int stage,
     }
 }
 
-/* Context parallelism: the ring's steps that attention does not hide (docs/formulas.md,
- * T11); backward carries keys and values and their gradients.  t->scratch->share has the
- * rings of all replicas. */
+/* What one of a slot's groups takes for a layer, and what all of its traffic does. */
+struct context_time {
+    double fwd_s, back_s, busy_s;
+};
+
+/* Ring steps that attention does not hide (docs/formulas.md, T11); backward carries keys and values
+ * and their gradients.  Or all-to-alls, of which it hides none. */
+static struct context_time context_time (const struct terms *t,
+                                         const struct costmodel_ring *r, int n,
+                                         const struct costmodel_layer *k)
+{
+    const struct workload_profile *p = t->problem.profile;
+    const struct costmodel_volume *v = &t->volume;
+    double steps = n - 1.0, rate = costmodel_ring_rate (r), fwd, back;
+
+    if (p->cp_all_to_all) {
+        fwd = costmodel_cp_exchange_s (p, r, n, 1, v->cp_bytes);
+        back = costmodel_cp_exchange_s (
+            p, r, n, costmodel_cp_back_exchanges (t->problem.config), v->cp_back_bytes);
+        return (struct context_time){fwd, back, fwd + back};
+    }
+    fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, r->latency_s / steps);
+    back = costmodel_cp_hop_s (p, v->cp_back_bytes, rate, r->latency_s / steps);
+    return (struct context_time){
+        costmodel_cp_exposed_s (n, p->cp_by_pieces, fwd, k->attention_fwd_s),
+        costmodel_cp_exposed_s (n, false, back, k->attention_back_s),
+        steps * (fwd + back)};
+}
+
+/* Context parallelism of a slot, by its slowest group.  t->scratch->share has the rings of all
+ * replicas. */
 static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *out)
 {
     const struct costmodel_problem *p = &t->problem;
     struct members cp = stage_groups (t, stage, GROUP_CP);
     const struct costmodel_layer *k = &t->compute[type_of (t, cp.gpu[0])].dense;
     int layers = p->layers[stage] + (t->held[stage].head ? p->model->mtp_layers : 0);
-    double steps = cp.n - 1.0, fwd = 0.0, back = 0.0;
+    struct context_time most = {0};
     bool out_of_node = false;
 
     for (int j = 0; j < cp.stride; j++) {
         struct members one = members_beside (&cp, d * t->slot + j);
         struct costmodel_ring r = ring_of (t, &one, t->scratch->share, "cp");
-        double rate = costmodel_ring_rate (&r), latency_s = r.latency_s / steps;
+        struct context_time now = context_time (t, &r, cp.n, k);
 
         out->unmeasured += r.unmeasured;
         out_of_node |= r.nodes > 1;
-        fwd = fmax (fwd,
-                    costmodel_cp_hop_s (p->profile, t->volume.cp_bytes, rate, latency_s));
-        back = fmax (back, costmodel_cp_hop_s (p->profile, t->volume.cp_back_bytes, rate,
-                                               latency_s));
+        most.fwd_s = fmax (most.fwd_s, now.fwd_s);
+        most.back_s = fmax (most.back_s, now.back_s);
+        most.busy_s = fmax (most.busy_s, now.busy_s);
     }
-    out->busy_s[out_of_node] += layers * steps * (fwd + back);
-    fwd =
-        costmodel_cp_exposed_s (t->cp, p->profile->cp_by_pieces, fwd, k->attention_fwd_s);
-    back = costmodel_cp_exposed_s (t->cp, false, back, k->attention_back_s);
-    fwd *= layers;
-    back *= layers;
-    out->fwd_s += fwd;
-    out->back_s += back;
-    out->cp_s = fwd + back;
+    out->busy_s[out_of_node] += layers * most.busy_s;
+    out->fwd_s += layers * most.fwd_s;
+    out->back_s += layers * most.back_s;
+    out->cp_s = layers * (most.fwd_s + most.back_s);
 }
 
 static struct tp_operation price_operation (const struct terms *t, const int *gpu,

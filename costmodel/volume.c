@@ -133,6 +133,18 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
     v->copy_phases = times * (by_layer ? layers : 1);
 }
 
+/* What a rank has of a layer's queries, keys, values and attention's output together, which it
+ * exchanges for whole sequences of fewer heads (DeepSpeed, ulysses_sp.py, UlyssesSPAttentionHF).
+ * @param kv  elements of keys and values a token */
+static double exchanged_bytes (const struct workload_model *m,
+                               const struct workload_config *c, double token_bytes,
+                               double kv)
+{
+    double width = m->kv_rank > 0 ? m->nope_dim + m->rope_dim + m->v_dim : 2 * m->head_dim;
+
+    return token_bytes * (m->heads / (double) c->deg.tp * width + kv);
+}
+
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out)
@@ -141,9 +153,8 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     double tokens = (double) j->seq * c->micro_batch / c->deg.cp, t = c->deg.tp;
     double tensor = element * tokens * m->hidden;
     double share = c->sequence_parallel ? tensor / t : tensor;
-    double kv_heads = p->cp_by_pieces ? m->heads : m->kv_heads;
     double kv = m->kv_rank > 0 ? m->heads / t * (m->nope_dim + m->rope_dim + m->v_dim)
-                               : 2.0 * fmax (1.0, kv_heads / t) * m->head_dim;
+                               : 2.0 * workload_context_kv_heads (m, c, p) * m->head_dim;
     struct costmodel_volume v = {
         .tp_bytes = tensor,
         .p2p_bytes = share,
@@ -151,6 +162,11 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .cp_back_bytes = (element + (p->cp_by_pieces ? 4.0 : element)) * tokens * kv,
         .ep_bytes = m->experts > 0 ? share * workload_expert_capacity (p) : 0.0,
     };
+
+    if (p->cp_all_to_all) {
+        v.cp_bytes = exchanged_bytes (m, c, element * tokens, kv);
+        v.cp_back_bytes = costmodel_cp_back_exchanges (c) * v.cp_bytes;
+    }
 
     int micro = workload_microbatches (j, c);
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;

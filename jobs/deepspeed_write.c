@@ -29,12 +29,11 @@ static enum status check_degrees (const struct workload_plan *p, struct error *e
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's file knows sequence parallelism beside data "
                         "parallelism alone; plan with --cp 1, or --tp 1 --pp 1");
-    if (p->model.heads % d->cp != 0)
-        return err_set (
-            err, ST_NOFIT,
-            "DeepSpeed's sequence parallelism divides the heads, %d here; plan "
-            "with --cp 1",
-            p->model.heads);
+    if (workload_heads_exchanged (&p->model, d, NULL) != ST_OK)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's sequence parallelism divides the heads, %d and %d "
+                        "of keys and values here; plan with --cp 1",
+                        p->model.heads, p->model.kv_heads);
     if (d->pp > 1 && d->tp > 1)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's automatic tensor parallelism has no pipeline; plan "

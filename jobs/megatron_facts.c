@@ -205,6 +205,7 @@ static const struct {
     FACT (keeps_gathered, true, "gathered inputs kept for backward"),
     FACT (copies_inputs, true, "a copy of the input for every column-parallel layer"),
     FACT (cp_by_pieces, true, "context parallelism that gathers keys and values"),
+    FACT (cp_all_to_all, true, "context parallelism that exchanges heads"),
     FACT (gradients_freed, true, "gradients freed after the step"),
     FACT (whole_gradients, true, "gradients summed whole under ZeRO 2 and 3"),
     FACT (time.all_reduced_gradients, true, "gradients all-reduced whole under ZeRO"),

@@ -82,6 +82,22 @@ static double unfused_norm_bytes (const struct memest_shape *w)
     return all_in_fp32 (w) ? bytes / w->element : bytes;
 }
 
+/* Context parallelism that exchanges heads: attention's output is kept in whole sequences, and again
+ * in this rank's part, whose copies of keys and values may be more (A12). */
+static double exchanged_bytes (const struct memest_shape *w)
+{
+    const struct workload_profile *f = w->p->profile;
+    const struct workload_config *c = w->p->config;
+    const struct workload_model *m = w->p->model;
+
+    if (!f->cp_all_to_all || c->deg.cp == 1)
+        return 0.0;
+    if (m->kv_rank > 0)
+        return 2.0 * m->heads / w->t * m->v_dim;
+    return 2.0 * w->q +
+           4.0 * (workload_context_kv_heads (m, c, f) * m->head_dim - w->kv);
+}
+
 /* Queries, keys, values and output (A7), or latent attention's parts (A7b).  Norms of queries and
  * keys keep their inputs, since what comes out is counted. */
 static double projections_bytes (const struct memest_shape *w)
@@ -212,7 +228,7 @@ static double layer_token_bytes (const struct memest_shape *w, unsigned parts)
     if (parts & PART_LINEAR)
         bytes += mixer_bytes (w);
     if (parts & PART_ATTENTION)
-        bytes += projections_bytes (w);
+        bytes += projections_bytes (w) + exchanged_bytes (w);
     return bytes + (parts & (PART_ATTENTION | PART_LINEAR)
                         ? gathered_bytes (w, MIXER_LAYERS)
                         : 0.0);

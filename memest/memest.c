@@ -344,6 +344,15 @@ static bool gradients_are_away (const struct memest_problem *p)
             p->config->zero >= 2);
 }
 
+/* Of context parallelism (A12): two key/value buffers of the ring, and two for their gradients; or
+ * what an all-to-all sends and receives of queries or output. */
+static double context_bytes (const struct memest_shape *w)
+{
+    double elements = w->p->profile->cp_all_to_all ? 2.0 * w->q : 8.0 * w->kv;
+
+    return 2.0 * w->element * w->tokens * elements;
+}
+
 static double buffer_bytes (const struct memest_shape *w,
                             const struct workload_stage *held, double weight_bytes)
 {
@@ -355,8 +364,7 @@ static double buffer_bytes (const struct memest_shape *w,
     if (c->deg.pp > 1)
         bytes += 2.0 * tensor / w->r; /* received activation and gradient */
     if (c->deg.cp > 1)
-        /* Two key/value buffers of the ring, and two for their gradients (A12). */
-        bytes += 4.0 * 2.0 * w->element * w->tokens * 2.0 * w->kv;
+        bytes += context_bytes (w);
     /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle),
      * unless the host has it. */
     if (workload_gathers_by_layer (c, w->p->profile) &&

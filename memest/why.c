@@ -35,7 +35,7 @@ static bool fits (const struct attempt *a, const struct workload_config *c)
     struct memest_problem p = *a->p;
     int pp = c->deg.pp, *split = NULL;
     bool ok = workload_config_check (p.model, p.job, c, NULL) == ST_OK &&
-              workload_config_offered (c, p.profile, NULL) == ST_OK;
+              workload_config_offered (p.model, c, p.profile, NULL) == ST_OK;
 
     if (!ok)
         return false;

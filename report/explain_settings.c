@@ -27,7 +27,7 @@ static enum status price (struct report_explaining *e, const struct workload_con
     *step_s = INFINITY;
     st = workload_config_check (p.model, p.job, c, &wrong);
     if (st == ST_OK)
-        st = workload_config_offered (c, p.profile, &wrong);
+        st = workload_config_offered (p.model, c, p.profile, &wrong);
     if (st == ST_OK)
         st = !anew ? mapper_result_put (&p, c, e->plan.layers, e->plan.gpu, &r, &wrong)
                    : mapper_search (&p, e->plan.settings, &r, &info, &wrong);

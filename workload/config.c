@@ -374,7 +374,41 @@ static enum status parallelism_offered (const struct workload_config *c,
     return ST_OK;
 }
 
-enum status workload_config_offered (const struct workload_config *c,
+enum status workload_heads_exchanged (const struct workload_model *m,
+                                      const struct workload_degrees *d, struct error *err)
+{
+    int kv = m->kv_rank > 0 ? m->heads : m->kv_heads;
+
+    if (d->cp == 1)
+        return ST_OK;
+    TRY (divides ("cp", d->cp, m->heads, "attention heads", err));
+    if (kv % d->cp != 0 && d->cp % kv != 0)
+        return err_set (err, ST_INVALID,
+                        "cp %d neither divides %d key/value heads nor is a multiple of "
+                        "them",
+                        d->cp, kv);
+    return ST_OK;
+}
+
+/* Ulysses is beside data parallelism alone: Megatron-DeepSpeed, parallel_state.py, "does not work
+ * with tensor parallel or pipeline parallel". */
+static enum status exchange_offered (const struct workload_model *m,
+                                     const struct workload_config *c,
+                                     const struct workload_profile *p, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+
+    if (!p->cp_all_to_all || d->cp == 1)
+        return ST_OK;
+    if (d->tp > 1 || d->pp > 1)
+        return err_set (err, ST_INVALID,
+                        "cp %d: profile %s has no context parallelism beside %s", d->cp,
+                        p->name, d->tp > 1 ? "tensor parallelism" : "a pipeline");
+    return workload_heads_exchanged (m, d, err);
+}
+
+enum status workload_config_offered (const struct workload_model *m,
+                                     const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
 {
     const struct {
@@ -387,6 +421,7 @@ enum status workload_config_offered (const struct workload_config *c,
     TRY (memory_options_offered (c, p, err));
     TRY (offload_offered (c, p, err));
     TRY (parallelism_offered (c, p, err));
+    TRY (exchange_offered (m, c, p, err));
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
                         p->name, workload_schedule_name (c->schedule));

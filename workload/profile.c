@@ -131,6 +131,7 @@ static const struct {
     {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
     {"fused_experts", offsetof (struct workload_profile, fused_experts)},
     {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
+    {"cp_all_to_all", offsetof (struct workload_profile, cp_all_to_all)},
     {"fp32_adapters", offsetof (struct workload_profile, fp32_adapters)},
     {"autocast", offsetof (struct workload_profile, autocast)},
     {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},

@@ -90,6 +90,9 @@ struct workload_profile {
     /* Context parallelism gathers keys and values, copied to all heads, under attention's first
      * piece, and sums its pieces in fp32, operation by operation. */
     bool cp_by_pieces;
+    /* It exchanges parts of the sequence for heads before attention, and back behind it (Ulysses):
+     * by all-to-alls that nothing hides, beside data parallelism alone. */
+    bool cp_all_to_all;
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
@@ -289,6 +292,19 @@ workload_kept_precision (const struct workload_job *j, const struct workload_pro
     bool plain = j->precision == PREC_BF16 || j->precision == PREC_FP16;
 
     return p->autocast && plain ? PREC_FP32 : j->precision;
+}
+
+/** Heads of keys and values that context parallelism sends from a rank: at least one; gathered, as
+ *  many as of queries; exchanged, at least one for every rank. */
+static inline double workload_context_kv_heads (const struct workload_model *m,
+                                                const struct workload_config *c,
+                                                const struct workload_profile *p)
+{
+    int heads = p->cp_by_pieces ? m->heads : m->kv_heads,
+        least = p->cp_all_to_all ? c->deg.cp : 1;
+    double own = heads / (double) c->deg.tp;
+
+    return own > least ? own : least;
 }
 
 /** Is everything that is kept in fp32, gradients too? */

@@ -351,6 +351,27 @@ double bound_send_s (const struct pool *pool, const struct workload_config *c)
     return isfinite (s) ? 2.0 * s : 0.0;
 }
 
+/* All-to-alls at the best links, on as many nodes as take least. */
+static struct both_ways exchanges (const struct bounded *b, const struct link_rates *r)
+{
+    const struct workload_profile *p = b->pool->problem->profile;
+    int cp = b->c->deg.cp, times = costmodel_cp_back_exchanges (b->c);
+    struct costmodel_ring best = {
+        .inside_bytes_per_s = r->inside.bytes_per_s,
+        .between_bytes_per_s = ring_rate (b->pool, r, b->pool->max_node_gpus, 1),
+        .latency_s = least_latency (r) * (cp - 1)};
+    struct both_ways least = {INFINITY, INFINITY};
+
+    for (best.nodes = 1; best.nodes <= cp; best.nodes++) {
+        least.fwd_s = fmin (least.fwd_s, costmodel_cp_exchange_s (p, &best, cp, 1,
+                                                                  b->volume.cp_bytes));
+        least.back_s =
+            fmin (least.back_s, costmodel_cp_exchange_s (p, &best, cp, times,
+                                                         b->volume.cp_back_bytes));
+    }
+    return least;
+}
+
 struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
 {
     struct link_rates r = link_rates_of (b->pool, 0);
@@ -363,6 +384,8 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
 
     if (cp == 1 || rate <= 0)
         return (struct both_ways){0.0, 0.0};
+    if (p->cp_all_to_all)
+        return exchanges (b, &r);
     return (struct both_ways){
         costmodel_cp_exposed_s (cp, p->cp_by_pieces,
                                 costmodel_cp_hop_s (p, bytes, rate, latency_s),

@@ -104,7 +104,7 @@ static bool belongs (const struct enumeration *e, const struct workload_config *
     return chunks_divide (p, c) && workload_world (&c->deg) >= e->pool->n_pinned &&
            (p->axes.vpp != MAPPER_FREE || c->recompute_layers % c->deg.vpp == 0) &&
            workload_config_check (p->model, p->job, c, NULL) == ST_OK &&
-           workload_config_offered (c, p->profile, NULL) == ST_OK;
+           workload_config_offered (p->model, c, p->profile, NULL) == ST_OK;
 }
 
 /* @return whether it is one of the space */
@@ -458,7 +458,7 @@ static enum status check_offered (const struct mapper_problem *p, struct error *
         c.deg.tp = 2;
     c.sequence_parallel = a->sequence_parallel == 1;
     mapper_axes_usual (a, p->profile, &c);
-    return workload_config_offered (&c, p->profile, err);
+    return workload_config_offered (p->model, &c, p->profile, err);
 }
 
 /* Why is the space empty?  Fixed values are checked one by one against the rest at 1. */

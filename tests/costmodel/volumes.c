@@ -62,6 +62,31 @@ static void tensors (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A layer's all-to-alls: of queries, output, keys and values, of which each rank has a head. */
+static void exchanged (void **state)
+{
+    struct setting s = job_of ("llama-3-8b", 1, false); /* 32 heads, 8 of keys */
+    (void) state;
+
+    s.profile.cp_all_to_all = true;
+    for (int cp = 4; cp <= 16; cp *= 4) {
+        double kv = cp > 8 ? cp : 8, token = 2.0 * 128 * (2 * 32 + 2 * kv);
+
+        s.config.deg.cp = cp;
+        s.config.recompute = RECOMPUTE_NONE;
+        CLOSE (volume_of (&s).cp_bytes, 1024 * 2 / cp * token, 1e-12);
+        CLOSE (volume_of (&s).cp_back_bytes, volume_of (&s).cp_bytes, 1e-12);
+        s.config.recompute = RECOMPUTE_FULL;
+        CLOSE (volume_of (&s).cp_back_bytes, 2 * volume_of (&s).cp_bytes, 1e-12);
+    }
+    topology_cluster_destroy (s.cluster);
+    s = job_of ("deepseek-v3", 1, false); /* 128 heads of 128 + 64, and 128 for values */
+    s.profile.cp_all_to_all = true;
+    s.config.deg.cp = 2;
+    CLOSE (volume_of (&s).cp_bytes, 2048 / 2 * 2.0 * 128 * 2 * (128 + 64 + 128), 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Bytes for each parameter by ZeRO, m micro-batches of L layers, as T10's table. */
 static void gradients (void **state)
 {
@@ -367,6 +392,24 @@ static void sends (void **state)
     CLOSE (costmodel_cp_exposed_s (2, true, 5, 6),
            costmodel_cp_exposed_s (2, false, 5, 6),
            1e-12); /* one step has one piece to hide under */
+    /* All-to-alls of 8 ranks: 7 of 8 parts in a node; of 2 nodes each sends half to the other, for
+     * four ranks at a time; with a rank a node all but one part. */
+    struct costmodel_ring ring = {.inside_bytes_per_s = 10,
+                                  .between_bytes_per_s = INFINITY,
+                                  .latency_s = 7,
+                                  .nodes = 1};
+
+    CLOSE (costmodel_cp_exchange_s (&p, &ring, 8, 1, 80), 4 * (3 + 1) + 7 / .8, 1e-12);
+    ring.nodes = 2;
+    ring.between_bytes_per_s = 4;
+    CLOSE (costmodel_cp_exchange_s (&p, &ring, 8, 2, 80), 8 * (3 + 1) + 40 / .8, 1e-12);
+    ring.between_bytes_per_s = 400;
+    CLOSE (costmodel_cp_exchange_s (&p, &ring, 8, 1, 80), 4 * (3 + 1) + 3 / .8, 1e-12);
+    ring.nodes = 8;
+    ring.inside_bytes_per_s = INFINITY;
+    CLOSE (costmodel_cp_exchange_s (&p, &ring, 8, 1, 80), 4 * (3 + 1) + .175 / .8, 1e-12);
+    ring.between_bytes_per_s = 0;
+    assert_true (isinf (costmodel_cp_exchange_s (&p, &ring, 8, 1, 80)));
     CLOSE (costmodel_exchange_s (&p, 16, 1, 2), 3 + 2 + 16 / .8, 1e-12);
     CLOSE (costmodel_exchange_s (&p, 16, 8, 2), 3 + 2 + 32 / .8, 1e-12);
 
@@ -428,6 +471,7 @@ int main (void)
         cmocka_unit_test (operations), cmocka_unit_test (tied_embeddings),
         cmocka_unit_test (model_flop), cmocka_unit_test (visits),
         cmocka_unit_test (sends),      cmocka_unit_test (widths),
+        cmocka_unit_test (exchanged),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

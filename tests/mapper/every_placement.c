@@ -51,6 +51,7 @@ static struct workload_profile any_profile (struct rng *r)
     if (rng_below (r, 3) == 0)
         p.time.link_out = .3 + rng_unit (r);
     p.uneven_chunks = rng_below (r, 2);
+    p.cp_all_to_all = rng_below (r, 2);
     p.time.tp_comm_overlap = rng_below (r, 3) == 0;
     p.time.deduplicated_dispatch = rng_below (r, 2);
     p.time.all_reduced_gradients = rng_below (r, 2);

@@ -647,6 +647,34 @@ static void live_parameters (void **state)
     }
 }
 
+/* Ulysses keeps attention's output twice and copies of keys and values, and has what it sends and
+ * receives of one tensor instead of a ring's buffers. */
+static void exchanged_heads (void **state)
+{
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 8192, .global_batch = 64};
+    struct workload_profile ring = profile_of (WORKLOAD_PROFILE_DEFAULT), all = ring;
+    (void) state;
+
+    all.cp_all_to_all = true;
+    for (int cp = 8; cp <= 16; cp *= 2) {
+        struct workload_config c = config_of (1, 1, 2, 1);
+        struct memest_problem p = {&m, &j, &c, &ring, MEMEST_LINKWISE, 0, 0}, q = p;
+        struct workload_stage held = workload_stage_guess (&m, &c, 0, 32);
+        double tokens = 8192.0 / cp;
+        struct memest_stage a, b;
+
+        c.deg.cp = cp;
+        q.profile = &all;
+        memest_stage (&p, 0, &held, &a);
+        memest_stage (&q, 0, &held, &b);
+        CLOSE (b.activations_bytes - a.activations_bytes,
+               32 * tokens * (2 * 4096 + 4 * (cp - 8) * 128), 1e-9);
+        CLOSE (b.buffers_bytes - a.buffers_bytes,
+               2 * tokens * (2 * 4096 - 8 * 8 * 128.0), 1e-9);
+    }
+}
+
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
 static void latent_attention (void **state)
 {
@@ -711,6 +739,7 @@ int main (void)
         cmocka_unit_test (kept_gathers),
         cmocka_unit_test (gathered_weights),
         cmocka_unit_test (live_parameters),
+        cmocka_unit_test (exchanged_heads),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

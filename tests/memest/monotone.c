@@ -204,7 +204,9 @@ static void check_zero (const struct trial *t, int stage)
     struct trial low = *t, high = *t;
 
     for (int zero = 0; zero < 3; zero++) {
-        double slack = zero == 0 ? t->profile->memory.bucket_bytes : 0;
+        double slack = zero == 0 ? t->profile->memory.bucket_bytes *
+                                       workload_element_bytes (t->job.precision) / 2.0
+                                 : 0;
 
         low.config.zero = zero;
         high.config.zero = zero + 1;

@@ -130,7 +130,7 @@ static bool fits (const struct memest_problem *now, const struct workload_config
     int layers[512];
 
     if (workload_config_check (p.model, p.job, c, NULL) != ST_OK ||
-        workload_config_offered (c, p.profile, NULL) != ST_OK)
+        workload_config_offered (p.model, c, p.profile, NULL) != ST_OK)
         return false;
     p.config = c;
     workload_layers_split (p.model, p.profile->partition, c->deg.pp, layers);
@@ -229,7 +229,7 @@ static void smallest_change (void **state)
         c.recompute = (enum workload_recompute) rng_below (&r, 3);
         c.recompute_layers = c.recompute == RECOMPUTE_FULL ? rng_below (&r, 8) : 0;
         if (workload_config_check (&m, &j, &c, NULL) != ST_OK ||
-            workload_config_offered (&c, &f, NULL) != ST_OK || fits (&p, &c, limit))
+            workload_config_offered (&m, &c, &f, NULL) != ST_OK || fits (&p, &c, limit))
             continue;
         workload_layers_split (&m, f.partition, c.deg.pp, layers);
         do {

@@ -255,7 +255,7 @@ static void memory_options (void **state)
         assert_true (workload_recompute_parse (cases[i].recompute, &c));
         st = workload_config_check (&m, &j, &c, &err);
         if (st == ST_OK)
-            st = workload_config_offered (&c, &p, &err);
+            st = workload_config_offered (&m, &c, &p, &err);
         assert_int_equal (st, cases[i].says ? ST_INVALID : ST_OK);
         if (cases[i].says)
             assert_non_null (strstr (err.text, cases[i].says));
@@ -282,6 +282,7 @@ static void offloads (void **state)
              {"torchtune", "checkpoints", 3, RECOMPUTE_FULL, NULL},
              {"torchtune", "checkpoints", 3, RECOMPUTE_SELECTIVE,
               "none without recompute full"}};
+    struct workload_model m = model_of ("llama-2-7b");
     enum workload_offload o;
     (void) state;
 
@@ -295,7 +296,7 @@ static void offloads (void **state)
         assert_string_equal (workload_offload_name (o), t[i].word);
         c.zero = t[i].zero;
         c.recompute = t[i].recompute;
-        assert_int_equal (workload_config_offered (&c, &p, &err),
+        assert_int_equal (workload_config_offered (&m, &c, &p, &err),
                           t[i].says ? ST_INVALID : ST_OK);
         if (t[i].says)
             assert_non_null (strstr (err.text, t[i].says));
@@ -343,6 +344,7 @@ static void profile_options (void **state)
 /* The stages that a framework has; an estimate's own is the profile's where that is free. */
 static void zero_stages (void **state)
 {
+    struct workload_model m = model_of ("llama-2-7b");
     struct workload_profile titan = profile_of ("torchtitan"),
                             megatron = profile_of ("megatron-core");
     struct mapper_axes free_one = mapper_axes_free (), two = mapper_axes_free ();
@@ -354,7 +356,7 @@ static void zero_stages (void **state)
     assert_int_equal (megatron.zero_stages, 15);
     assert_int_equal (profile_of ("litgpt").zero_stages, 1 << 3); /* no 0 */
     for (c.zero = 0; c.zero <= 3; c.zero++)
-        assert_int_equal (workload_config_offered (&c, &titan, &err),
+        assert_int_equal (workload_config_offered (&m, &c, &titan, &err),
                           c.zero == 1 ? ST_INVALID : ST_OK);
     assert_non_null (strstr (err.text, "zero 1: profile torchtitan has no such stage"));
     mapper_axes_usual (&free_one, &titan, &c);
@@ -409,7 +411,7 @@ static void shards (void **state)
         c.shard = t[i].shard;
         st = workload_config_check (m, &job, &c, &err);
         if (st == ST_OK)
-            st = workload_config_offered (&c, &p, &err);
+            st = workload_config_offered (m, &c, &p, &err);
         if (t[i].says ? st != ST_INVALID || !strstr (err.text, t[i].says) : st != ST_OK)
             fail_msg ("%d: \"%s\"", (int) i, err.text);
     }
@@ -443,7 +445,14 @@ static void parallelism (void **state)
         {"deepspeed", {4, 1, 2, 1, 1, 4, 1}, 2, true, "sequence parallelism on: prof"},
         {"deepspeed", {1, 1, 8, 1, 4, 1, 1}, 2, false, NULL},
         {"deepspeed", {1, 1, 8, 1, 4, 1, 1}, 3, false, "zero 3 with ep 4: profile"},
+        /* Ulysses: 64 heads, 8 of keys and values, and beside replicas alone */
+        {"deepspeed", {1, 1, 2, 4, 1, 1, 1}, 3, false, NULL},
+        {"deepspeed", {1, 1, 2, 16, 1, 1, 1}, 3, false, NULL},
+        {"deepspeed", {1, 1, 2, 6, 1, 1, 1}, 3, false, "cp 6 does not divide 64"},
+        {"deepspeed", {2, 1, 2, 2, 1, 2, 1}, 2, false, "beside tensor parallelism"},
+        {"deepspeed", {1, 2, 2, 2, 1, 1, 1}, 1, false, "beside a pipeline"},
         {"deepspeed", {1, 1, 8, 1, 1, 1, 1}, 3, false, NULL}};
+    struct workload_model m = model_of ("llama-2-70b");
     struct mapper_axes tp4 = mapper_axes_free ();
     struct workload_profile deepspeed = profile_of ("deepspeed");
     struct workload_config usual;
@@ -457,11 +466,20 @@ static void parallelism (void **state)
         struct workload_profile p = profile_of (t[i].profile);
         struct error err = {""};
 
-        assert_int_equal (workload_config_offered (&c, &p, &err),
+        assert_int_equal (workload_config_offered (&m, &c, &p, &err),
                           t[i].says ? ST_INVALID : ST_OK);
         if (t[i].says && !strstr (err.text, t[i].says))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, t[i].says);
     }
+    /* 60 heads, of keys and values 20: some ranks would have two of these, others one. */
+    m.heads = 60;
+    m.kv_heads = 20;
+    assert_int_equal (workload_heads_exchanged (
+                          &m, &(struct workload_degrees){.cp = 30}, NULL),
+                      ST_INVALID);
+    assert_int_equal (workload_heads_exchanged (
+                          &m, &(struct workload_degrees){.cp = 60}, NULL),
+                      ST_OK);
     tp4.tp = 4; /* what is free is as the framework has it */
     usual = mapper_axes_config (&tp4);
     mapper_axes_usual (&tp4, &deepspeed, &usual);

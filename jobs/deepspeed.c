@@ -27,7 +27,7 @@ static const char keys[] =
     "zero_optimization.stage3_max_live_parameters:ds-live "
     "zero_optimization.reduce_bucket_size:ds-bucket "
     "zero_optimization.allgather_bucket_size:ds-gathered "
-    "expert_parallel.autoep_size:ep "
+    "expert_parallel.enabled:ds-experts expert_parallel.autoep_size:ep "
     "expert_parallel.expert_tensor_parallel_size:expert-tensor-parallel-size";
 
 static const char harmless[] =
@@ -43,7 +43,7 @@ static const char harmless[] =
     "activation_checkpointing.contiguous activation_checkpointing.number data_efficiency "
     "curriculum elasticity "
     "zero_optimization.load_from zero_optimization.ignore_unused gradient_pre "
-    "expert_parallel.enabled expert_parallel.preset expert_parallel.load "
+    "expert_parallel.preset expert_parallel.load "
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
     "zero_optimization.offload_param.pin";
 

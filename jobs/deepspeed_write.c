@@ -12,19 +12,34 @@
 
 /* ---- what DeepSpeed cannot be told ---- */
 
-static enum status check_degrees (const struct workload_plan *p, struct error *err)
+/* AutoEP replaces the experts of Hugging Face's models (docs/code-docs/source/moe.rst;
+ * module_inject/auto_ep_config.py). */
+static enum status check_experts (const struct workload_plan *p, struct error *err)
 {
     const struct workload_degrees *d = &p->config.deg;
 
-    if (d->ep > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's file has no degree of experts; plan with --ep 1");
     if (p->model.experts > 0 && d->etp != d->tp)
         return err_set (
             err, ST_NOFIT,
             "DeepSpeed's automatic tensor parallelism splits experts too; plan "
             "with --etp %d",
             d->tp);
+    if (d->ep > 1 && d->tp * d->cp * d->pp > 1)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's automatic expert parallelism is written beside data "
+                        "parallelism alone; plan with --ep 1, or --tp 1 --cp 1 --pp 1");
+    if (d->ep > 1 && p->config.zero == 3)
+        return err_set (err, ST_NOFIT,
+                        "DeepSpeed's automatic expert parallelism has no ZeRO 3; plan "
+                        "with --zero 2");
+    return ST_OK;
+}
+
+static enum status check_degrees (const struct workload_plan *p, struct error *err)
+{
+    const struct workload_degrees *d = &p->config.deg;
+
+    TRY (check_experts (p, err));
     if (d->cp > 1 && d->tp * d->pp > 1)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's file knows sequence parallelism beside data "
@@ -45,7 +60,7 @@ static enum status check_degrees (const struct workload_plan *p, struct error *e
     return ST_OK;
 }
 
-static bool split_by_parameters (const struct workload_plan *p)
+bool jobs_deepspeed_splits (const struct workload_plan *p)
 {
     int pp = p->config.deg.pp, *even = malloc ((size_t) pp * sizeof *even);
     bool same;
@@ -73,11 +88,7 @@ static enum status check_pipeline (const struct workload_plan *p, struct error *
                         "DeepSpeed shards gradients (zero %d) without a pipeline alone; "
                         "plan with --zero 1 or --pp 1",
                         c->zero);
-    return split_by_parameters (p)
-               ? ST_OK
-               : err_set (err, ST_NOFIT,
-                          "DeepSpeed spreads layers over stages by their parameters, "
-                          "which is another split; plan with --profile deepspeed");
+    return ST_OK;
 }
 
 static enum status check (const struct workload_plan *p, struct error *err)
@@ -190,6 +201,10 @@ static json_t *config_json (const struct workload_plan *p,
         say (root, "dp", json_integer (c->deg.dp));
         say (root, "cp", json_integer (c->deg.cp));
     }
+    if (c->deg.ep > 1) {
+        say (root, "ds-experts", json_true ());
+        say (root, "ep", json_integer (c->deg.ep));
+    }
     say_facts (root, p, profile);
     return root;
 }
@@ -203,11 +218,27 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
               "The file holds neither the model nor these, which the program sets:\n\n"
               "    sequence       %d tokens\n    recomputation  %s\n",
               p->job.seq, workload_recompute_text (c, recompute));
+    if (c->deg.tp * c->deg.pp * c->deg.cp == 1)
+        text_add (beside,
+                  "    Trainer        --per_device_train_batch_size %d "
+                  "--gradient_accumulation_steps %d%s:\n"
+                  "                   it stops where these differ\n",
+                  c->micro_batch, workload_microbatches (&p->job, c),
+                  p->job.precision == PREC_BF16   ? " --bf16"
+                  : p->job.precision == PREC_FP16 ? " --fp16"
+                                                  : "");
     if (c->deg.pp > 1)
         text_add (beside,
-                  "    pipeline       PipelineModule (num_stages=%d, "
-                  "partition_method=\"parameters\")\n",
+                  jobs_deepspeed_splits (p)
+                      ? "    pipeline       PipelineModule (num_stages=%d, "
+                        "partition_method=\"parameters\")\n"
+                      : "    pipeline       PlannedPipeline of pipeline.py, with the "
+                        "plan's layers in %d stages\n",
                   c->deg.pp);
+    if (c->deg.ep > 1)
+        text_add (beside, "    experts        AutoEP knows Mixtral, Qwen3-MoE, DeepSeek and "
+                          "Llama 4; others need\n"
+                          "                   its patterns\n");
     if (c->deg.cp > 1)
         text_add (beside,
                   "    sequence parallelism by Ulysses' attention, which divides the "

@@ -96,6 +96,9 @@ jobs_writer jobs_nemo_write; /* overrides of a Megatron Bridge recipe, as YAML *
 jobs_writer jobs_torchtitan_write; /* TOML */
 jobs_writer jobs_deepspeed_write;  /* ds_config.json */
 
+/** Does DeepSpeed's pipeline divide the plan's layers as the plan does, told "parameters"? */
+bool jobs_deepspeed_splits (const struct workload_plan *p);
+
 /** The header of a runs file, with its newline. */
 void jobs_header_text (struct text *out);
 /** The job's row, with its newline. */

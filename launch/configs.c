@@ -27,6 +27,8 @@ static enum status write_config (const struct launcher *l, const struct launch_i
 
     if (st == ST_OK) {
         *launch_file (f, l->paths[0], 0644) = file;
+        if (l->more)
+            l->more (in, f);
         text_add (readme, "%s%s%s", l->how, beside.len ? "\n" : "", text_str (&beside));
     } else {
         text_free (&file);
@@ -78,12 +80,28 @@ const struct launcher launch_torchtitan = {
            "torchtitan/job.toml\n",
 };
 
+/* A pipeline whose split DeepSpeed would not make: a module that does, with the plan's. */
+static void planned_pipeline (const struct launch_input *in, struct launch_files *f)
+{
+    const struct workload_plan *p = in->plan;
+    struct text stages = {0};
+
+    if (p->config.deg.pp == 1 || jobs_deepspeed_splits (p))
+        return;
+    for (int i = 0; i < p->config.deg.pp; i++)
+        text_add (&stages, "%s%d", i > 0 ? ", " : "", p->layers_per_stage[i]);
+    launch_script_filled (f, "deepspeed-config/pipeline.py", "pipeline.py",
+                          "STAGES = [", text_str (&stages));
+    text_free (&stages);
+}
+
 const struct launcher launch_deepspeed_config = {
     .target = {"deepspeed-config", "DeepSpeed ds_config of the plan (JSON)"},
     .readme = "deepspeed-config/README",
-    .paths = {"deepspeed-config/ds_config.json"},
+    .paths = {"deepspeed-config/ds_config.json", "deepspeed-config/pipeline.py"},
     .optional = true,
     .config = jobs_deepspeed_write,
+    .more = planned_pipeline,
     .how = "DeepSpeed: add your optimizer to the plan's file, and give it to "
            "deepspeed.initialize or\nto Hugging Face's Trainer.\n\n"
            "    LAUNCHER ... ./exec.sh python3 train.py --deepspeed "

@@ -15,22 +15,34 @@ struct text *launch_file (struct launch_files *f, const char *path, unsigned mod
     return &f->file[f->n++].text;
 }
 
-void launch_script_add (const struct launch_files *f, const char *name, struct text *t)
+/* The script, with the value behind the phrase where it has that. */
+static void add_filled (const char *name, const char *phrase, const char *value,
+                        struct text *t)
 {
-    static const char line[] = "\ngeneration=";
     const struct text_shipped *s = launch_shipped_scripts;
     const char *at;
 
     while (s->name && strcmp (s->name, name) != 0)
         s++;
     assert (s->name);
-    at = strstr (s->text, line);
+    at = strstr (s->text, phrase);
     if (at) {
-        at += strlen (line);
+        at += strlen (phrase);
         text_add_mem (t, s->text, (size_t) (at - s->text));
-        text_add (t, "%s", f->generation);
+        text_add (t, "%s", value);
     }
     text_add (t, "%s", at ? at : s->text);
+}
+
+void launch_script_add (const struct launch_files *f, const char *name, struct text *t)
+{
+    add_filled (name, "\ngeneration=", f->generation, t);
+}
+
+void launch_script_filled (struct launch_files *f, const char *path, const char *name,
+                           const char *phrase, const char *value)
+{
+    add_filled (name, phrase, value, launch_file (f, path, 0644));
 }
 
 void launch_script (struct launch_files *f, const char *path, const char *name)

@@ -48,6 +48,10 @@ void launch_script (struct launch_files *f, const char *path, const char *name);
 /** Append the text of launch/scripts/NAME, with the generation in its line for it. */
 void launch_script_add (const struct launch_files *f, const char *name, struct text *t);
 
+/** A shipped script as a file, with a value behind a phrase of it. */
+void launch_script_filled (struct launch_files *f, const char *path, const char *name,
+                           const char *phrase, const char *value);
+
 /** The shipped scripts, by their names in launch/scripts/. */
 extern const struct text_shipped launch_shipped_scripts[];
 
@@ -66,6 +70,8 @@ struct launcher {
      *  it, for the README. */
     jobs_writer *config;
     const char *how;
+    /** What the plan needs beside that file; NULL: nothing ever. */
+    void (*more) (const struct launch_input *in, struct launch_files *f);
 };
 
 /* One file each. */

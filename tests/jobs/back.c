@@ -220,7 +220,10 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
               run->chunks ? run->chunks[i]
                           : workload_chunk_layers (run->layers[i / c->deg.vpp],
                                                    c->deg.vpp, i % c->deg.vpp));
-    for (int i = 0; i < c->deg.pp && c->deg.vpp == 1; i++)
+    /* Other splits are a module's beside DeepSpeed's file. */
+    for (int i = 0; i < c->deg.pp && c->deg.vpp == 1 &&
+                    (f->framework[0] != 'd' || jobs_deepspeed_splits (p));
+         i++)
         SAME (
             p->layers_per_stage[i],
             run->layers[(f->framework[0] == 'd' ? PARTITION_PARAMETERS : PARTITION_EVEN) *

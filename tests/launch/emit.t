@@ -121,6 +121,41 @@ expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T
     ! grep -q "deepspeed-config" "$T/both"
 result $? "... and the README says what is missing and why"
 expect 3 "a target that is named must work beside all" "megatron: .*gpipe" $L emit "$T/gpipe.json" --to all,megatron -d "$T/no"
+# DeepSpeed's pipeline takes the plan's stages from the module beside its file: here under a PipelineModule that does
+# what DeepSpeed's does with the outcome of _partition_layers.
+$L plan "1x4 a100-sxm4-80g intra:300" llama-2-7b --seq 4096 --global-batch 64 --tp 1 --pp 4 --dp 1 --profile deepspeed -o "$T/speed.json" >/dev/null
+edit "$T/speed.json" "d['layers_per_stage'] = [10, 9, 8, 5]"
+$L emit "$T/speed.json" --to deepspeed-config -d "$T/speed" >/dev/null
+mkdir -p "$T/speed/fake/deepspeed" && : >"$T/speed/fake/deepspeed/__init__.py" && cat >"$T/speed/fake/deepspeed/pipe.py" <<'P'
+class PipelineModule:
+    def __init__(self, layers, num_stages):
+        self._layer_specs, self.num_stages, self.global_rank, self._topo = layers, num_stages, 0, self
+        self.bounds = []
+        for self.pipe in range(num_stages):
+            self._partition_layers(method="parameters")
+    def get_dim(self, axis): return self.num_stages
+    def get_coord(self, rank): return self
+    def _find_layer_type(self, name): return [i for i, l in enumerate(self._layer_specs) if name in l]
+    def _set_bounds(self, start, stop): self.bounds.append((start, stop))
+P
+in_python "deepspeed: the plan's stages" && {
+    (cd "$T/speed/deepspeed-config" && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$T/speed/fake" python3 - <<'P'
+from pipeline import PlannedPipeline
+layers = ["Embedding"] + 32 * ["DecoderLayer"] + ["Norm", "Head"]
+assert PlannedPipeline(layers, block="Decoder").bounds == [(0, 11), (11, 20), (20, 28), (28, 35)]
+try:
+    PlannedPipeline(layers[2:], block="Decoder")
+    raise SystemExit("another model")
+except ValueError as e:
+    assert "32 layers in 4 stages" in str(e)
+P
+    ) >"$T/why" 2>&1
+    result $? "deepspeed: the plan's stages" "$T/why"
+}
+edit "$T/speed.json" "d['layers_per_stage'] = [8, 8, 8, 8]"
+$L emit "$T/speed.json" --to deepspeed-config -d "$T/speed" >/dev/null
+[ ! -e "$T/speed/deepspeed-config/pipeline.py" ] && grep -q 'partition_method="parameters"' "$T/speed/deepspeed-config/README"
+result $? "... and none where DeepSpeed makes them"
 chunks() { # OPTIONS...: a plan in chunks
     $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --micro-batch 1 \
         --schedule interleaved "$@" -o "$T/chunks.json" >/dev/null

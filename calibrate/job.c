@@ -267,6 +267,15 @@ static void read_fused_item (const char *item, struct calibrate_run *run)
     }
 }
 
+/* Of the Trainer's words for an optimizer, those for one kernel. */
+static void read_optim (const struct row *r, struct calibrate_run *run)
+{
+    char optim[48] = "";
+
+    calibrate_note (r, "optim", optim, sizeof optim);
+    run->fused_optimizer |= strstr (optim, "fused") != NULL;
+}
+
 static void read_fused (const struct row *r, struct calibrate_run *run)
 {
     const char *s = calibrate_cell (r, "notes");
@@ -350,6 +359,7 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     char backend[64] = "";
 
     read_fused (r, run);
+    read_optim (r, run);
     calibrate_note (r, "attention-backend", backend, sizeof backend);
     j->attention = ATTENTION_FLASH;
     if (!read_attention (s, attention_words, COUNT_OF (attention_words), run))

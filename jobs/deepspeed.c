@@ -99,7 +99,7 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
 {
     const char *kept = jobs_value (r, "ds-gradients"),
                *sent = jobs_value (r, "communication-data-type");
-    bool whole = precision && strcmp (precision, "fp32") == 0;
+    bool whole = precision && strstr (precision, "32"); /* tf32 is kept so, too */
 
     if (jobs_find (r, "zero"))
         TRY (jobs_default (r, "overlap-comm",
@@ -112,7 +112,9 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
                    "communication_data_type %.20s of a job in fp32: estimated as if its "
                    "gradients travelled in fp32",
                    sent);
-    return precision ? jobs_default (r, "communication-data-type", precision) : ST_OK;
+    if (!precision || (!whole && !strstr (precision, "16")))
+        return ST_OK;
+    return jobs_default (r, "communication-data-type", whole ? "fp32" : precision);
 }
 
 /* Elements of a bucket; "auto" is Hugging Face's word for the square of the hidden size
@@ -204,7 +206,7 @@ static enum status finish (struct jobs_reading *r)
     const char *precision = jobs_true (r, "ds-bf16")   ? "bf16"
                             : jobs_true (r, "ds-fp16") ? "fp16"
                             : neither                  ? "fp32"
-                                                       : NULL;
+                                                       : jobs_value (r, "precision");
     size_t n = zero ? strcspn (zero, "0123") : 0;
 
     if (zero && n > 0 && zero[n]) { /* "ZeroStageEnum.weights" is none of these */
@@ -222,7 +224,8 @@ static enum status finish (struct jobs_reading *r)
     if (precision)
         TRY (jobs_default (r, "precision", precision));
     for (int i = 0; i < r->n_files; i++)
-        if (r->of_file[i] == &jobs_megatron) /* which runs on DeepSpeed */
+        if (r->of_file[i] == &jobs_megatron || /* which runs on DeepSpeed */
+            r->of_file[i] == &jobs_trainer)    /* which may */
             return ST_OK;
     return jobs_find (r, "deepspeed") ? ST_OK
                                       : jobs_default (r, "framework", "deepspeed");

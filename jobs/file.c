@@ -10,10 +10,10 @@
 #include "base/json.h"
 
 #define KINDS                                                                        \
-    "looked for: a Megatron-LM command line or script, a log of Megatron-LM, NeMo, " \
-    "TorchTitan, DeepSpeed or nanotron, YAML of Megatron-LM, NeMo, Megatron Bridge " \
-    "or nanotron, TOML of TorchTitan, JSON of DeepSpeed (ds_config) or of a model "  \
-    "(config.json)"
+    "looked for: a command line or script of Megatron-LM or Hugging Face's Trainer, " \
+    "a log of Megatron-LM, NeMo, TorchTitan, DeepSpeed or nanotron, YAML of "         \
+    "Megatron-LM, NeMo, Megatron Bridge, nanotron or the Trainer, TOML of "           \
+    "TorchTitan, JSON of DeepSpeed (ds_config) or of a model (config.json)"
 
 static bool ends_with (const char *s, const char *end)
 {
@@ -86,7 +86,8 @@ static enum status adopt (struct jobs_reading *r, int file, int from, const char
 static enum status read_json (struct jobs_reading *r, int file, const char *data,
                               struct text *formats)
 {
-    static const struct jobs_dialect *const list[] = {&jobs_deepspeed, NULL};
+    static const struct jobs_dialect *const list[] = {&jobs_deepspeed,
+                                                       &jobs_trainer, NULL};
     const char *name = file_title (r->file[file]);
     json_t *doc;
     int from = r->n_said;
@@ -115,7 +116,8 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
 static enum status read_other (struct jobs_reading *r, int file, char *data, size_t len,
                                struct text *formats)
 {
-    static const struct jobs_dialect *const list[] = {&jobs_megatron, NULL};
+    static const struct jobs_dialect *const list[] = {&jobs_megatron, &jobs_trainer,
+                                                       NULL};
     static const char *const script[] = {"#!", "#SBATCH", NULL};
     const char *first = data + strspn (data, " \t\r\n");
     bool is_script =
@@ -150,7 +152,8 @@ static enum status read_other (struct jobs_reading *r, int file, char *data, siz
 static enum status read_text (struct jobs_reading *r, int file, char *data, size_t len,
                               struct text *formats)
 {
-    static const struct jobs_dialect *const yaml[] = {&jobs_nemo, &jobs_nanotron, NULL},
+    static const struct jobs_dialect *const yaml[] = {&jobs_nemo, &jobs_nanotron,
+                                                     &jobs_trainer, NULL},
                                             *const args[] = {&jobs_megatron, NULL},
                                             *const toml[] = {&jobs_torchtitan, NULL};
     static const char *const yaml_lines[] =

@@ -92,7 +92,7 @@ struct jobs_dialect {
 };
 
 extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
-    jobs_deepspeed, jobs_nanotron;
+    jobs_deepspeed, jobs_nanotron, jobs_trainer;
 
 /** Take what a line says that Megatron prints, as struct jobs_dialect has it. */
 bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,

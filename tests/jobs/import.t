@@ -168,6 +168,32 @@ zero '"stage": 1' ', "fp16": {"enabled": false}, "bf16": {"enabled": false}, "co
 has precision=fp32
 grep -q "communication_data_type fp16 of a job in fp32" "$T/err"
 result $? "another type in fp32 is told" "$T/err"
+# Hugging Face's Trainer: a script on FSDP, on DeepSpeed with its "auto", LLaMA-Factory's YAML.
+trainer() { # OPTIONS...
+    printf 'torchrun --nproc_per_node 8 train.py --model_name_or_path mistralai/Mistral-7B-v0.1 \\\n' >"$T/trainer.sh"
+    printf -- '--per_device_train_batch_size 2 --gradient_accumulation_steps 8 --model_max_length 2048 --learning_rate 2e-5 %s\n' "$*" >>"$T/trainer.sh"
+}
+trainer '--bf16 True --fsdp "full_shard auto_wrap" --gradient_checkpointing True'
+row "$T/trainer.sh" --gpu a100-sxm4-80g
+has layers=32 gpus=8 dp=8 zero=3 micro_batch=2 global_batch=128 precision=bf16-mixed recompute=full framework=transformers
+is "'optim=adamw_torch_fused' in d['row']['notes'] and d['unknown'] == []"
+grep -q "no optim is stated: adamw_torch_fused" "$T/err"
+result $? "the optimizer that today's release takes is told" "$T/err"
+trainer '--bf16 --fsdp "shard_grad_op offload" --optim adamw_torch --use_peft --lora_r 8'
+row "$T/trainer.sh" --gpu a100-sxm4-80g
+has zero=2 recompute=none
+is "'optim=adamw_torch;' in d['row']['notes'] and 'offload=all' in d['row']['notes'] and 'use-lora=true' in d['row']['notes']"
+! grep -q optim "$T/err"
+result $? "... and one that is stated is not" "$T/err"
+trainer '--bf16 True --deepspeed zero.json'
+printf '{"bf16": {"enabled": "auto"}, "train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto"}}' >"$T/zero.json"
+row "$T/trainer.sh" "$T/zero.json" --gpu a100-sxm4-80g
+has zero=3 micro_batch=2 precision=bf16 framework=deepspeed
+is "'communication-data-type=bf16; reduced-parameters=16777216' in d['row']['notes'] and 'optim' not in d['row']['notes']"
+printf 'model_name_or_path: mistralai/Mistral-7B-v0.1\nstage: sft\nfinetuning_type: lora\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 8\ncutoff_len: 2048\nbf16: true\n' >"$T/factory.yaml"
+row "$T/factory.yaml" --gpus 2 --gpu a100-sxm4-80g
+has zero=0 seq=2048 global_batch=16 framework=transformers
+is "'use-lora=true' in d['row']['notes'] and d['memory']['peak_bytes'] < 5 * 7.24e9" # adapters: no states of 16 bytes
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo
@@ -396,8 +422,8 @@ prints "^change +[a-z]" "^plan +tp" "^read " "^memory "
 
 # ---- bad input ----
 : >"$T/empty"
-expect 1 "an empty file" "empty file; looked for: a Megatron-LM" $L import-job "$T/empty"
-expect 1 "a foreign file" "looked for: a Megatron-LM" $L import-job README.md
+expect 1 "an empty file" "empty file; looked for: a command line or script of Megatron-LM" $L import-job "$T/empty"
+expect 1 "a foreign file" "looked for: a command line or script of Megatron-LM" $L import-job README.md
 expect 1 "a plan is no job" "looked for" $L import-job examples/clusters/h100-17.json
 head -c 4096 /dev/zero >"$T/zeros"
 expect 1 "bytes that are no text" "zeros: " $L import-job "$T/zeros"

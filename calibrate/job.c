@@ -394,10 +394,13 @@ static bool says_lora (const char *notes)
 static void read_sampling (const struct row *r, struct workload_job *j)
 {
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
+    char dropout[32];
     double budget;
 
     j->lora =
         says_lora (notes) || calibrate_contains (calibrate_cell (r, "model"), "lora");
+    if (calibrate_note (r, "lora-dropout", dropout, sizeof dropout))
+        j->lora_dropout = strtod (dropout, NULL) > 0.0;
     if (at &&
         (sscanf (at, "WTA-CRS k/|D|=%lf", &budget) == 1 ||
          sscanf (at, "WTA-CRS %lf", &budget) == 1) &&

@@ -121,9 +121,10 @@ static enum status finish_adapters (struct jobs_reading *r)
 {
     const char *adapter = jobs_value (r, "hf-adapter");
 
-    return jobs_true (r, "hf-lora") || (adapter && strcasestr (adapter, "lora"))
-               ? jobs_default (r, "use-lora", "true")
-               : ST_OK;
+    if (jobs_true (r, "hf-lora") || (adapter && strcasestr (adapter, "lora")))
+        return jobs_default (r, "use-lora", "true");
+    jobs_forget (r, "lora-dropout");
+    return ST_OK;
 }
 
 static enum status finish (struct jobs_reading *r)

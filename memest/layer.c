@@ -177,10 +177,12 @@ static int mlp_layers (const struct memest_shape *w)
 
 /* Not the inputs of frozen products, but the adapters' own: attention's with its dropout, whole on
  * every rank, and the output's.  Where adapters are in fp32 each of queries, keys, values and output
- * has a copy (PEFT, lora/layer.py). */
+ * has a copy (PEFT, lora/layer.py), and with dropout a mask of a byte. */
 static double adapter_inputs (const struct memest_shape *w)
 {
-    return w->p->profile->fp32_adapters ? 12.0 * w->h + 4.0 * w->q
+    double each = w->p->job->lora_dropout ? 5.0 : 4.0;
+
+    return w->p->profile->fp32_adapters ? each * (3.0 * w->h + w->q)
                                         : 3.0 * w->h + 3.0 * w->q;
 }
 

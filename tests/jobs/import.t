@@ -179,10 +179,10 @@ has layers=32 gpus=8 dp=8 zero=3 micro_batch=2 global_batch=128 precision=bf16-m
 is "'optim=adamw_torch_fused' in d['row']['notes'] and d['unknown'] == []"
 grep -q "no optim is stated: adamw_torch_fused" "$T/err"
 result $? "the optimizer that today's release takes is told" "$T/err"
-trainer '--bf16 --fsdp "shard_grad_op offload" --optim adamw_torch --use_peft --lora_r 8'
+trainer '--bf16 --fsdp "shard_grad_op offload" --optim adamw_torch --use_peft --lora_r 8 --lora_dropout 0.05'
 row "$T/trainer.sh" --gpu a100-sxm4-80g
 has zero=2 recompute=none
-is "'optim=adamw_torch;' in d['row']['notes'] and 'offload=all' in d['row']['notes'] and 'use-lora=true' in d['row']['notes']"
+is "'optim=adamw_torch;' in d['row']['notes'] and 'offload=all' in d['row']['notes'] and 'use-lora=true; lora-dropout=0.05' in d['row']['notes']"
 ! grep -q optim "$T/err"
 result $? "... and one that is stated is not" "$T/err"
 trainer '--bf16 True --deepspeed zero.json'

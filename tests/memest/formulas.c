@@ -647,6 +647,31 @@ static void live_parameters (void **state)
     }
 }
 
+/* PEFT's adapters of queries, keys, values and output keep a byte for each input dropped out. */
+static void dropped_adapters (void **state)
+{
+    struct workload_model m = model_of ("llama-3-8b");
+    struct workload_job j = {.seq = 2048, .global_batch = 64, .lora = true}, dropped = j;
+    struct workload_config c = config_of (1, 1, 8, 1);
+    struct workload_profile fp32 = profile_of ("fsdp"), half = profile_of ("nemo");
+    (void) state;
+
+    dropped.lora_dropout = true;
+    for (int i = 0; i < 2; i++) {
+        struct memest_problem p = {
+            &m, &j, &c, i == 0 ? &fp32 : &half, MEMEST_LINKWISE, 0, 0};
+        struct memest_problem q = p;
+        struct workload_stage held = workload_stage_guess (&m, &c, 0, 32);
+        struct memest_stage a, b;
+
+        q.job = &dropped;
+        memest_stage (&p, 0, &held, &a);
+        memest_stage (&q, 0, &held, &b);
+        CLOSE (b.activations_bytes - a.activations_bytes,
+               i == 0 ? 32 * 2048 * 4 * 4096.0 : 0, 1e-9);
+    }
+}
+
 /* Ulysses keeps attention's output twice and copies of keys and values, and has what it sends and
  * receives of one tensor instead of a ring's buffers. */
 static void exchanged_heads (void **state)
@@ -740,6 +765,7 @@ int main (void)
         cmocka_unit_test (gathered_weights),
         cmocka_unit_test (live_parameters),
         cmocka_unit_test (exchanged_heads),
+        cmocka_unit_test (dropped_adapters),
         cmocka_unit_test (latent_attention),
         cmocka_unit_test (experts),
     };

@@ -41,8 +41,8 @@ struct calibrate_facts {
     enum workload_choice fused_rotary;      /* rotary embeddings in one kernel */
     enum workload_choice fused_accumulation; /* of gradients, into the products */
     enum workload_choice whole_gradients;    /* of several micro-batches (no_sync) */
-    enum workload_choice reduce_overlap;     /* gradients' reduction alone beside compute */
-    double reduced_bytes;                    /* of a gradient on its way; 0: not said */
+    enum workload_choice reduce_overlap; /* gradients' reduction alone beside compute */
+    double reduced_bytes;                /* of a gradient on its way; 0: not said */
     /* DeepSpeed's limits and buckets, as in a profile's memory; 0: not said */
     double live_params, reduced_params, bucket_bytes;
 };

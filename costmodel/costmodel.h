@@ -177,8 +177,8 @@ void costmodel_stage_compute (const struct workload_config *c,
 
 /** What one rank sends. */
 struct costmodel_volume {
-    double tp_bytes;      /* payload of one tensor-parallel all-reduce */
-    double p2p_bytes;     /* over one stage boundary, in one direction */
+    double tp_bytes;  /* payload of one tensor-parallel all-reduce */
+    double p2p_bytes; /* over one stage boundary, in one direction */
     /* One step of the context-parallel ring, forward, and backward with the gradients of keys and
      * values; or a layer's all-to-alls together, backward with those that are repeated. */
     double cp_bytes, cp_back_bytes;

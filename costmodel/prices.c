@@ -47,9 +47,9 @@ double costmodel_cp_exchange_s (const struct workload_profile *p,
                      ? bytes * (members - 1.0) / n / r->inside_bytes_per_s
                      : INFINITY;
     if (r->nodes > 1)
-        outside = r->between_bytes_per_s > 0 ? bytes * members * (1.0 - 1.0 / nodes) /
-                                                   r->between_bytes_per_s
-                                             : INFINITY;
+        outside = r->between_bytes_per_s > 0
+                      ? bytes * members * (1.0 - 1.0 / nodes) / r->between_bytes_per_s
+                      : INFINITY;
     return EXCHANGES * times * (p->time.collective_s + r->latency_s / (n - 1)) +
            fmax (inside, outside) / p->time.link;
 }

@@ -107,8 +107,7 @@ static void dp_volume (const struct workload_config *c, const struct workload_pr
     /* An all-reduce is a reduce-scatter and an all-gather. */
     int halves = workload_all_reduces (c, p) ? 2 : 1;
     bool by_layer = workload_gathers_by_layer (c, p);
-    bool apart =
-        p->reduces_bare || (c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late));
+    bool apart = p->reduces_bare || (c->deg.pp > 1 && (c->zero >= 2 || p->reduces_late));
     double late = apart ? 1.0 : 0.0;
 
     if (c->zero == 0) {
@@ -140,7 +139,8 @@ static double exchanged_bytes (const struct workload_model *m,
                                const struct workload_config *c, double token_bytes,
                                double kv)
 {
-    double width = m->kv_rank > 0 ? m->nope_dim + m->rope_dim + m->v_dim : 2 * m->head_dim;
+    double width =
+        m->kv_rank > 0 ? m->nope_dim + m->rope_dim + m->v_dim : 2 * m->head_dim;
 
     return token_bytes * (m->heads / (double) c->deg.tp * width + kv);
 }

@@ -149,7 +149,8 @@ static enum status finish_limits (struct jobs_reading *r)
     int zero = (int) jobs_int (r, "zero", 0);
 
     if (zero == 3) {
-        TRY (say_limit (r, "live-parameters", live ? fmax (1.0, strtod (live, NULL)) : 0));
+        TRY (
+            say_limit (r, "live-parameters", live ? fmax (1.0, strtod (live, NULL)) : 0));
         return say_limit (r, "reduced-parameters", reduced);
     }
     if (zero == 0 || (second && reduced <= 0.0 && gathered <= 0.0))

@@ -236,9 +236,10 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
                         "plan's layers in %d stages\n",
                   c->deg.pp);
     if (c->deg.ep > 1)
-        text_add (beside, "    experts        AutoEP knows Mixtral, Qwen3-MoE, DeepSeek and "
-                          "Llama 4; others need\n"
-                          "                   its patterns\n");
+        text_add (beside,
+                  "    experts        AutoEP knows Mixtral, Qwen3-MoE, DeepSeek and "
+                  "Llama 4; others need\n"
+                  "                   its patterns\n");
     if (c->deg.cp > 1)
         text_add (beside,
                   "    sequence parallelism by Ulysses' attention, which divides the "

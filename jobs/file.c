@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define KINDS                                                                        \
+#define KINDS                                                                         \
     "looked for: a command line or script of Megatron-LM or Hugging Face's Trainer, " \
     "a log of Megatron-LM, NeMo, TorchTitan, DeepSpeed or nanotron, YAML of "         \
     "Megatron-LM, NeMo, Megatron Bridge, nanotron or the Trainer, TOML of "           \
@@ -86,8 +86,8 @@ static enum status adopt (struct jobs_reading *r, int file, int from, const char
 static enum status read_json (struct jobs_reading *r, int file, const char *data,
                               struct text *formats)
 {
-    static const struct jobs_dialect *const list[] = {&jobs_deepspeed,
-                                                       &jobs_trainer, NULL};
+    static const struct jobs_dialect *const list[] = {&jobs_deepspeed, &jobs_trainer,
+                                                      NULL};
     const char *name = file_title (r->file[file]);
     json_t *doc;
     int from = r->n_said;
@@ -117,7 +117,7 @@ static enum status read_other (struct jobs_reading *r, int file, char *data, siz
                                struct text *formats)
 {
     static const struct jobs_dialect *const list[] = {&jobs_megatron, &jobs_trainer,
-                                                       NULL};
+                                                      NULL};
     static const char *const script[] = {"#!", "#SBATCH", NULL};
     const char *first = data + strspn (data, " \t\r\n");
     bool is_script =
@@ -152,10 +152,9 @@ static enum status read_other (struct jobs_reading *r, int file, char *data, siz
 static enum status read_text (struct jobs_reading *r, int file, char *data, size_t len,
                               struct text *formats)
 {
-    static const struct jobs_dialect *const yaml[] = {&jobs_nemo, &jobs_nanotron,
-                                                     &jobs_trainer, NULL},
-                                            *const args[] = {&jobs_megatron, NULL},
-                                            *const toml[] = {&jobs_torchtitan, NULL};
+    static const struct jobs_dialect *const
+        yaml[] = {&jobs_nemo, &jobs_nanotron, &jobs_trainer, NULL},
+        *const args[] = {&jobs_megatron, NULL}, *const toml[] = {&jobs_torchtitan, NULL};
     static const char *const yaml_lines[] =
         {"parallelism:", "model:", "trainer:", "tokens:", "train:", "MODEL_ARGS:", NULL},
                              *const args_lines[] = {"MODEL_ARGS:", NULL},

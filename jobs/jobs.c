@@ -95,9 +95,9 @@ static void forget_words (struct jobs_reading *r)
 /* Each dialect's own conclusions, once. */
 static enum status finish (struct jobs_reading *r, int run)
 {
-    static const struct jobs_dialect *const order[] = {
-        &jobs_nanotron, &jobs_torchtitan, &jobs_nemo,
-        &jobs_trainer,  &jobs_deepspeed,  &jobs_megatron};
+    static const struct jobs_dialect *const order[] = {&jobs_nanotron,  &jobs_torchtitan,
+                                                       &jobs_nemo,      &jobs_trainer,
+                                                       &jobs_deepspeed, &jobs_megatron};
 
     for (size_t i = 0; i < COUNT_OF (order); i++) {
         bool used = run >= 0 && r->run[run].dialect == order[i];

@@ -87,7 +87,7 @@ static enum status finish_precision (struct jobs_reading *r)
         return ST_OK; /* its file's word */
     if (!bf16 && !fp16)
         return jobs_default (r, "precision",
-                             halves                    ? dtype
+                             halves                     ? dtype
                              : jobs_true (r, "hf-tf32") ? "tf32"
                                                         : "fp32");
     if (on_deepspeed (r) || (halves && !sharded))
@@ -140,8 +140,7 @@ static enum status finish (struct jobs_reading *r)
     TRY (finish_kernels (r));
     TRY (finish_optimizer (r));
     TRY (finish_adapters (r));
-    return jobs_default (r, "framework",
-                         on_deepspeed (r) ? "deepspeed" : "transformers");
+    return jobs_default (r, "framework", on_deepspeed (r) ? "deepspeed" : "transformers");
 }
 
 const struct jobs_dialect jobs_trainer = {.name = "Hugging Face Trainer",

@@ -94,8 +94,7 @@ static double exchanged_bytes (const struct memest_shape *w)
         return 0.0;
     if (m->kv_rank > 0)
         return 2.0 * m->heads / w->t * m->v_dim;
-    return 2.0 * w->q +
-           4.0 * (workload_context_kv_heads (m, c, f) * m->head_dim - w->kv);
+    return 2.0 * w->q + 4.0 * (workload_context_kv_heads (m, c, f) * m->head_dim - w->kv);
 }
 
 /* Queries, keys, values and output (A7), or latent attention's parts (A7b).  Norms of queries and

@@ -105,8 +105,8 @@ struct workload_job {
     enum workload_precision precision;
     enum workload_attention attention;
     enum workload_choice fused_norm, fused_mlp, gathered_logits, tp_comm_overlap;
-    double wta_crs; /* budget of WTA-CRS, 0 to 1; 0: not used */
-    bool lora;      /* only low-rank adapters are trained */
+    double wta_crs;    /* budget of WTA-CRS, 0 to 1; 0: not used */
+    bool lora;         /* only low-rank adapters are trained */
     bool lora_dropout; /* what they multiply is dropped out before */
     /* with them, of a weight of the layers, which products cast back to 16 bits; 0: 16-bit, as
      * others */

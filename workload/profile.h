@@ -137,7 +137,7 @@ struct workload_profile {
     bool gathers_at_step;
     /* Gradients are reduced after the last backward pass where ZeRO is off or a pipeline is run. */
     bool reduces_late;
-    bool reduces_bare; /* nothing ever hides their reduction */
+    bool reduces_bare;    /* nothing ever hides their reduction */
     unsigned parallelism; /* bits 1 << enum workload_parallel that it has */
     /* Bits 1 << enum workload_schedule: what the framework runs, which is what a search
      * takes, and what only forks or branches of it run. */

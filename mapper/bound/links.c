@@ -356,18 +356,18 @@ static struct both_ways exchanges (const struct bounded *b, const struct link_ra
 {
     const struct workload_profile *p = b->pool->problem->profile;
     int cp = b->c->deg.cp, times = costmodel_cp_back_exchanges (b->c);
-    struct costmodel_ring best = {
-        .inside_bytes_per_s = r->inside.bytes_per_s,
-        .between_bytes_per_s = ring_rate (b->pool, r, b->pool->max_node_gpus, 1),
-        .latency_s = least_latency (r) * (cp - 1)};
+    struct costmodel_ring best = {.inside_bytes_per_s = r->inside.bytes_per_s,
+                                  .between_bytes_per_s =
+                                      ring_rate (b->pool, r, b->pool->max_node_gpus, 1),
+                                  .latency_s = least_latency (r) * (cp - 1)};
     struct both_ways least = {INFINITY, INFINITY};
 
     for (best.nodes = 1; best.nodes <= cp; best.nodes++) {
-        least.fwd_s = fmin (least.fwd_s, costmodel_cp_exchange_s (p, &best, cp, 1,
-                                                                  b->volume.cp_bytes));
+        least.fwd_s = fmin (
+            least.fwd_s, costmodel_cp_exchange_s (p, &best, cp, 1, b->volume.cp_bytes));
         least.back_s =
-            fmin (least.back_s, costmodel_cp_exchange_s (p, &best, cp, times,
-                                                         b->volume.cp_back_bytes));
+            fmin (least.back_s,
+                  costmodel_cp_exchange_s (p, &best, cp, times, b->volume.cp_back_bytes));
     }
     return least;
 }

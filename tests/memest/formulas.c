@@ -658,8 +658,8 @@ static void dropped_adapters (void **state)
 
     dropped.lora_dropout = true;
     for (int i = 0; i < 2; i++) {
-        struct memest_problem p = {
-            &m, &j, &c, i == 0 ? &fp32 : &half, MEMEST_LINKWISE, 0, 0};
+        struct memest_problem p = {&m, &j, &c, i == 0 ? &fp32 : &half, MEMEST_LINKWISE,
+                                   0,  0};
         struct memest_problem q = p;
         struct workload_stage held = workload_stage_guess (&m, &c, 0, 32);
         struct memest_stage a, b;
@@ -695,8 +695,8 @@ static void exchanged_heads (void **state)
         memest_stage (&q, 0, &held, &b);
         CLOSE (b.activations_bytes - a.activations_bytes,
                32 * tokens * (2 * 4096 + 4 * (cp - 8) * 128), 1e-9);
-        CLOSE (b.buffers_bytes - a.buffers_bytes,
-               2 * tokens * (2 * 4096 - 8 * 8 * 128.0), 1e-9);
+        CLOSE (b.buffers_bytes - a.buffers_bytes, 2 * tokens * (2 * 4096 - 8 * 8 * 128.0),
+               1e-9);
     }
 }
 

@@ -474,12 +474,11 @@ static void parallelism (void **state)
     /* 60 heads, of keys and values 20: some ranks would have two of these, others one. */
     m.heads = 60;
     m.kv_heads = 20;
-    assert_int_equal (workload_heads_exchanged (
-                          &m, &(struct workload_degrees){.cp = 30}, NULL),
-                      ST_INVALID);
-    assert_int_equal (workload_heads_exchanged (
-                          &m, &(struct workload_degrees){.cp = 60}, NULL),
-                      ST_OK);
+    assert_int_equal (
+        workload_heads_exchanged (&m, &(struct workload_degrees){.cp = 30}, NULL),
+        ST_INVALID);
+    assert_int_equal (
+        workload_heads_exchanged (&m, &(struct workload_degrees){.cp = 60}, NULL), ST_OK);
     tp4.tp = 4; /* what is free is as the framework has it */
     usual = mapper_axes_config (&tp4);
     mapper_axes_usual (&tp4, &deepspeed, &usual);

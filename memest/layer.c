@@ -175,13 +175,14 @@ static int mlp_layers (const struct memest_shape *w)
 }
 
 /* Not the inputs of frozen products, but the adapters' own: attention's with its dropout, whole on
- * every rank, and the output's.  Where adapters are in fp32 each of queries, keys, values and output
- * has a copy (PEFT, lora/layer.py), and with dropout a mask of a byte. */
+ * every rank, and the output's.  Where adapters are in fp32 each product, of queries, keys and values
+ * three or one, and the output's has a copy (PEFT, lora/layer.py), and with dropout a mask of a byte. */
 static double adapter_inputs (const struct memest_shape *w)
 {
     double each = w->p->job->lora_dropout ? 5.0 : 4.0;
 
-    return w->p->profile->fp32_adapters ? each * (3.0 * w->h + w->q)
+    return w->p->profile->fp32_adapters
+               ? each * (workload_qkv_products (w->p->model) * w->h + w->q)
                                         : 3.0 * w->h + 3.0 * w->q;
 }
 
@@ -195,7 +196,7 @@ bool memest_autocasts (const struct memest_problem *p)
 }
 
 /* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit copy:
- * three in attention, one for each of an MLP's first matrices. */
+ * one or three in attention, one for each of an MLP's first matrices. */
 static double autocast_bytes (const struct memest_shape *w, unsigned parts)
 {
     double copies = 0.0;
@@ -203,7 +204,7 @@ static double autocast_bytes (const struct memest_shape *w, unsigned parts)
     if (!memest_autocasts (w->p))
         return 0.0;
     if (parts & PART_ATTENTION)
-        copies += 2.0;
+        copies += workload_qkv_products (w->p->model) - 1.0;
     if (parts & PART_MLP && w->p->model->gated_mlp)
         copies += 1.0;
     return 2.0 * (workload_sublayers (parts) + copies) * w->h / w->r;

@@ -568,6 +568,21 @@ static const struct workload_family families[] = {
 
 #define N_FAMILIES (sizeof families / sizeof *families)
 
+/* transformers' models whose queries, keys and values are one matrix (models/.../modeling_*.py: c_attn,
+ * query_key_value, Wqkv, qkv_proj). */
+static const char *const joined_qkv[] = {"gpt2",   "gpt_bigcode", "gpt_neox",
+                                         "bloom",  "falcon",      "RefinedWeb",
+                                         "mpt",    "dbrx",        "RefinedWebModel",
+                                         "phi3",   "persimmon"};
+
+int workload_qkv_products (const struct workload_model *m)
+{
+    for (size_t i = 0; i < sizeof joined_qkv / sizeof *joined_qkv; i++)
+        if (strcmp (m->type, joined_qkv[i]) == 0)
+            return 1;
+    return 3;
+}
+
 const struct workload_family *workload_family_find (const char *type)
 {
     for (size_t i = 0; i < N_FAMILIES; i++)

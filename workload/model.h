@@ -143,6 +143,9 @@ static inline unsigned workload_kind_parts (const struct workload_model *m, int 
     return workload_letter_parts (m->kinds[kind]);
 }
 
+/** Products that make queries, keys and values in transformers' model of this type: one or three. */
+int workload_qkv_products (const struct workload_model *m);
+
 /** Has any layer one of these parts? */
 bool workload_has_parts (const struct workload_model *m, unsigned parts);
 

@@ -5,13 +5,11 @@
 "$LINKWISE" validate -q examples/runs/transformers.csv --per-row "$T/rows.csv" >"$T/table" 2>&1
 result $? "all rows are estimated" "$T/table"
 
-# GPT-2 under autocast has one copy of its input for queries, keys and values, where three are counted.
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { n++; off = $at["est_peak_mem_gb"] / $at["peak_mem_gb"] - 1
-      most = $at["model"] ~ /^GPT2/ && $at["precision"] == "bf16-mixed" ? .03 : .01
-      if (off > most || off < -most) { print off, $0; bad++ } }
+      if (off > .01 || off < -.01) { print off, $0; bad++ } }
     END { print n " peaks"; exit bad || n != 30 }' "$T/rows.csv" >"$T/why"
-result $? "28 peaks within 1 %, and two within 3 %" "$T/why"
+result $? "30 peaks within 1 %" "$T/why"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { off = $at["est_iter_time_s"] / $at["iter_time_s"] - 1; n++
       far = off > .2 || off < -.2; near += off < .07 && off > -.07

@@ -131,18 +131,19 @@ static void recomputed_layer_or_logits (void **state)
     }
 }
 
-/* With fp32 states on one rank: norms' results in fp32, copies for three products and two, or one of
- * a plain MLP, and copies of all weights beside the states, but not in the optimizer's step. */
+/* With fp32 states on one rank: norms' results in fp32, copies for three products, or one of GPT-2's,
+ * and two, or one of a plain MLP, and copies of all weights beside the states, but not in the optimizer's step. */
 static void autocast (void **state)
 {
     (void) state;
 
-    for (int i = 0; i < 32; i++) {
-        bool plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8, lora = i & 16;
+    for (int i = 0; i < 64; i++) {
+        bool joined = i & 32, plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8, lora = i & 16;
         struct stage s = stage_of (true);
         struct memest_stage with, without;
-        double h = s.m.hidden, params, copies = plain ? 4 : 5;
+        double h = s.m.hidden, params, copies = (joined ? 1 : 3) + (plain ? 1 : 2);
 
+        strcpy (s.m.type, joined ? "gpt2" : "llama");
         s.m.gated_mlp = !plain;
         s.p.gradients_freed = false;
         s.p.memory.step_bytes = 0;

@@ -362,6 +362,8 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         out->recompute_s =
             p->selective == SELECTIVE_PRODUCTS
                 ? 0.5 * s->products_s + traffic
+            : p->selective == SELECTIVE_BETWEEN
+                ? traffic + out->attention_fwd_s
                 /* launches count in proportion */
                 : s->again_s * out->fwd_s / fwd +
                       (workload_recomputes (x->c, MODULE_CORE_ATTN) ? out->attention_fwd_s

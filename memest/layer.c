@@ -286,6 +286,21 @@ static double every_second_bytes (const struct memest_shape *w, unsigned parts,
     return 2.0 * w->element * kept;
 }
 
+/* What JAX's checkpoint_dots_with_no_batch_dims keeps: a layer's input and the results of products
+ * that backward needs, which an MLP's last is not (A17). */
+static double products_bytes (const struct memest_shape *w, unsigned parts, double ffn)
+{
+    double kept = 0.0;
+
+    if (parts & PART_ATTENTION)
+        kept = 2.0 * w->h / w->r + w->q + 2.0 * w->kv;
+    if (parts & PART_LINEAR)
+        kept += 2.0 * w->h / w->r + w->mixer.in;
+    if (parts & PART_MLP)
+        kept += (w->p->model->gated_mlp ? 2.0 : 1.0) * ffn;
+    return 2.0 * w->element * kept;
+}
+
 /* Token-expert pairs of a rank for each of its tokens (A11): it dispatches these to top_k
  * experts, and works on as many pairs, times etp since they are gathered over it; the fullest
  * rank has `expert_imbalance` times the mean. */
@@ -373,6 +388,9 @@ static double dense_layer_bytes (const struct memest_shape *w, unsigned parts)
         kept = kept + mlp_bytes (w, ffn) + gathered_bytes (w, mlp_layers (w));
     kept = w->element * kept + scores_of (w, parts);
 
+    if (w->p->profile->selective == SELECTIVE_BETWEEN &&
+        w->p->config->recompute == RECOMPUTE_SELECTIVE)
+        return products_bytes (w, parts, ffn);
     if (w->p->profile->selective == SELECTIVE_PRODUCTS &&
         w->p->config->recompute == RECOMPUTE_SELECTIVE)
         return every_second_bytes (w, parts, ffn) +

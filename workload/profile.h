@@ -27,7 +27,12 @@ extern const char *const workload_parallel_names[]; /* "tp" and so on; NULL ends
 /** What selective recomputation repeats: attention (Megatron); every second product and what
  *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
  *  memory needs (fms-fsdp). */
-enum workload_selective { SELECTIVE_ATTENTION, SELECTIVE_PRODUCTS, SELECTIVE_LAYERS };
+enum workload_selective {
+    SELECTIVE_ATTENTION,
+    SELECTIVE_PRODUCTS,
+    SELECTIVE_LAYERS,
+    SELECTIVE_BETWEEN
+};
 
 /** Whose steps are captured whole in a CUDA graph, so that the host launches nothing but the graph:
  *  of nothing; of models without experts and without a pipeline; of those, and of models with

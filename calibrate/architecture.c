@@ -330,7 +330,9 @@ static const char *apply_latent (const struct row *r, struct workload_model *m)
 static const char *refuse (const struct row *r)
 {
     static const char *const words[] = {"multimodal", "grpo",    "mimo", "mamba",
-                                        "hybrid",     "release", "retro"};
+                                        "hybrid",     "release", "retro"},
+                             *const adapters[] = {"ia3", "prefix tuning", "prompt tuning",
+                                                  "ptuning"};
     const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
     bool other =
         calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
@@ -340,9 +342,11 @@ static const char *refuse (const struct row *r)
     if (other)
         return "architecture not supported (hybrid, multimodal, grpo, mimo, "
                "release)";
-    if (calibrate_contains (notes, "with Adapter"))
-        return "adapters other than LoRA are not supported";
-    return NULL;
+    other = calibrate_contains (notes, "with Adapter");
+    for (size_t i = 0; i < COUNT_OF (adapters); i++)
+        other = other || calibrate_contains_name (notes, adapters[i]) ||
+                calibrate_contains_name (calibrate_cell (r, "tuning"), adapters[i]);
+    return other ? "adapters other than LoRA are not supported" : NULL;
 }
 
 #define KV_USUAL 8 /* heads of keys and values where queries share them */

@@ -155,6 +155,11 @@ static const struct calibrate_column columns[] = {
      "maxmemalloc peakallocated peakreserved peakactivemem memperg",
      NUMBER (gib, "GiB, as in 61.5")},
     {"oom", "outofmemory ranout isoom", CELLS (CELL_FLAG, none, "0 or 1")},
+    {"optimizer", "optim optimiser optimizername", TEXT, OPTIONAL},
+    {"tuning",
+     "finetuning finetuningtype finetuningmethod tuningmethod tunertype traintype "
+     "trainingmethod peft peftmethod",
+     TEXT, OPTIONAL},
     {"notes", "note comment comments remark remarks", TEXT},
     /* What others follow from. */
     {"tokens_per_s",

@@ -172,14 +172,27 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
-/* The ZeRO stage of the column for all; 0: it says none. */
-static int stage_said (const char *s)
+/* The ZeRO stage of the column for all, or of a framework's name ("DeepSpeed ZeRO-2", "PyTorch
+ * DDP").
+ * @param[out] said  does it say one? */
+static int stage_said (const char *s, bool *said)
 {
     int zero = split_said (s, "zero");
+    bool sharded = calibrate_contains (s, "fsdp") || calibrate_contains (s, "hsdp");
 
-    return zero > 0                                                           ? zero
-           : calibrate_contains (s, "fsdp") || calibrate_contains (s, "hsdp") ? 3
-                                                                              : 0;
+    *said = zero > 0 || sharded || calibrate_contains (s, "ddp");
+    return zero > 0 ? zero : sharded ? 3 : 0;
+}
+
+static void read_zero (const struct row *r, struct calibrate_run *run)
+{
+    static const char *const columns[] = {"parallelism", "framework"};
+    int zero = 0;
+
+    run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
+    for (size_t i = 0; i < COUNT_OF (columns) && !run->zero_said; i++)
+        zero = stage_said (calibrate_cell (r, columns[i]), &run->zero_said);
+    run->config.zero = calibrate_whole (r, "zero", zero);
 }
 
 /* Over how many ranks ZeRO shards: as many as are said, in as many groups as are said, or those of a
@@ -204,6 +217,65 @@ static const char *read_shard (const struct row *r, struct calibrate_run *run)
                : "shard does not divide dp";
 }
 
+/* What items of the notes begin with that say what is in the host's memory. */
+static const struct {
+    const char *begins;
+    enum workload_offload what; /* NONE: as the stage has it */
+} offload_words[] = {{"cpu offload", OFFLOAD_NONE},
+                     {"offload to cpu", OFFLOAD_NONE},
+                     {"offload_optimizer", OFFLOAD_OPTIMIZER},
+                     {"offload optimizer", OFFLOAD_OPTIMIZER},
+                     {"optimizer offload", OFFLOAD_OPTIMIZER},
+                     {"optimizer cpu offload", OFFLOAD_OPTIMIZER},
+                     {"zero-offload", OFFLOAD_OPTIMIZER},
+                     {"offload_param", OFFLOAD_ALL},
+                     {"param offload", OFFLOAD_ALL},
+                     {"parameter offload", OFFLOAD_ALL}};
+
+/* An item of the notes, or the ZeRO stage "3 (offload)". */
+static bool offload_told (const struct row *r, enum workload_offload *what)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    bool told = calibrate_contains (calibrate_cell (r, "zero"), "offload");
+
+    while (*notes) {
+        notes += strspn (notes, " ,;");
+        for (size_t i = 0; i < COUNT_OF (offload_words); i++) {
+            const char *begins = offload_words[i].begins;
+
+            if (strncasecmp (notes, begins, strlen (begins)) != 0)
+                continue;
+            told = true;
+            *what = offload_words[i].what > *what ? offload_words[i].what : *what;
+        }
+        notes += strcspn (notes, ",;");
+    }
+    return told;
+}
+
+/* What lies in the host's memory: said in our word, or told. */
+static const char *read_offload (const struct row *r, struct calibrate_run *run)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    enum workload_offload *what = &run->config.offload;
+    char word[32];
+
+    if (calibrate_note (r, "offload", word, sizeof word))
+        return workload_offload_parse (word, what)
+                   ? NULL
+                   : "offload is not none, optimizer, all or checkpoints";
+    if (offload_told (r, what) && *what == OFFLOAD_NONE)
+        *what = run->config.zero == 3 ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
+    if (calibrate_contains (notes, "with CPU offload") ||
+        calibrate_contains (notes, "and CPU offload") ||
+        calibrate_contains (notes, "offloads to host memory"))
+        return "offloading to the host is not supported";
+    if (calibrate_contains (notes, "activation offloading") ||
+        calibrate_contains (notes, "checkpointing and offloading"))
+        *what = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
+    return NULL;
+}
+
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
@@ -212,14 +284,13 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
     if (why)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
-    c->zero = calibrate_whole (r, "zero", stage_said (calibrate_cell (r, "parallelism")));
-    run->zero_said = calibrate_cell (r, "zero")[0] != '\0' || c->zero > 0;
+    read_zero (r, run);
     run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is not a whole number";
     if (c->zero < 0 || c->zero > 3)
         return "zero is not 0 to 3";
-    if ((why = read_shard (r, run)))
+    if ((why = read_offload (r, run)) || (why = read_shard (r, run)))
         return why;
     if (!run->zero_said && c->shard > 0)
         c->zero = 1; /* until the profile says which */

@@ -158,7 +158,7 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
             return shelf->profile[i].name;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
-    if (fp8 && run->framework[0] != '\0')
+    if (run->framework[0] != '\0')
         return d->tp > 1 || d->pp > 1 || d->ep > 1 ? serving : "fsdp";
     if (run->model.experts > 0 && fp8)
         return "megatron-bridge";

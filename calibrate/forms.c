@@ -35,41 +35,68 @@ static const struct {
 } words[] = {
     {CELL_FLAG, "true yes y on oom outofmemory cudaoutofmemory cudaoom", "1"},
     {CELL_FLAG, "false no n off none ok fits ran", "0"},
-    {CELL_STAGE, "none no off false ddp noshard zero0 stage0 zerostage0 z0", "0"},
-    {CELL_STAGE, "zero1 stage1 zerostage1 z1 distributedoptimizer distopt deepspeedzero1",
+    {CELL_STAGE, "none no off false ddp torchddp noshard zero0 stage0 zerostage0 z0",
+     "0"},
+    /* Megatron-FSDP's words beside those of ZeRO, and Paddle's of what is sharded. */
+    {CELL_STAGE,
+     "zero1 stage1 zerostage1 z1 distributedoptimizer distopt deepspeedzero1 "
+     "shardingstage1 optim os",
      "1"},
     {CELL_STAGE,
      "zero2 stage2 zerostage2 z2 shardgradop fsdpshardgradop hybridshardzero2 "
-     "deepspeedzero2",
+     "deepspeedzero2 shardingstage2 optimgrads osg shardedddp",
      "2"},
     {CELL_STAGE,
      "zero3 stage3 zerostage3 z3 fullshard fsdpfullshard hybridshard fsdp fsdp1 fsdp2 "
-     "hsdp deepspeedzero3 zeropp",
+     "hsdp deepspeedzero3 zeropp shardingstage3 optimgradsparams pgos gemini mics",
      "3"},
+    /* What stands in brackets is read again (calibrate/job.c). */
+    {CELL_STAGE, "zero1offload zero1cpu z1offload", "1 (offload)"},
+    {CELL_STAGE, "zero2offload zero2cpu z2offload stage2offload zerooffload",
+     "2 (offload)"},
+    {CELL_STAGE, "zero3offload zero3cpu z3offload stage3offload zeroinfinity",
+     "3 (offload)"},
     {CELL_ATTENTION, "true yes on enabled", "flash"},
     {CELL_ATTENTION, "false no off none disabled", "unfused"},
+    {CELL_ATTENTION, "default autoselected mha gqa mqa mla", "auto"},
     {CELL_PRECISION, "true yes on", "amp"},
     {CELL_PRECISION, "false no off", "fp32"},
     {CELL_RECOMPUTE, "false no off 0 disabled noac noactivationcheckpointing", "none"},
     {CELL_RECOMPUTE,
      "true yes on 1 all enabled fullac ac activationcheckpointing "
      "gradientcheckpointing fullactivationcheckpointing fullrecompute "
-     "fullrecomputation checkpointing fac alllayers everylayer block uniform",
+     "fullrecomputation checkpointing fac alllayers everylayer block uniform remat "
+     "fullremat recompute recomputation perlayer unsloth",
      "full"},
     {CELL_RECOMPUTE,
      "sac selectiveac selectiveactivationcheckpointing selectiverecompute "
-     "selectiverecomputation",
+     "selectiverecomputation op perop selectiveop partial",
      "selective"},
+    /* JAX's policies: dots are kept, or next to nothing. */
+    {CELL_RECOMPUTE, "everythingsaveable saveall", "none"},
+    {CELL_RECOMPUTE,
+     "minimal minimalflash minimalwithcontext dots dotssaveable savedots savedotonly "
+     "dotswithnobatchdims dotswithnobatchdimssaveable checkpointdots "
+     "checkpointdotswithnobatchdims savedotexceptlogits savedotexceptmlpwi",
+     "selective"},
+    {CELL_RECOMPUTE,
+     "savenothing nothingsaveable saveqkvproj saveoutproj savedotexceptmlp "
+     "savedotwithcontextexceptmlp qkvprojoffloaded",
+     "full"},
 };
 
+/* All of a cell, or what stands before brackets: "True (use_reentrant=False)". */
 static const char *word_meant (const char *cell, enum calibrate_kind kind)
 {
-    char joined[CALIBRATE_JOINED];
+    char joined[CALIBRATE_JOINED], before[CALIBRATE_JOINED];
 
-    calibrate_join (cell, joined);
-    for (size_t i = 0; i < COUNT_OF (words); i++)
-        if (words[i].kind == kind && text_has_word (words[i].said, joined))
-            return words[i].is;
+    snprintf (before, sizeof before, "%.*s", (int) strcspn (cell, "("), cell);
+    for (int all = 1; all >= 0; all--) {
+        calibrate_join (all ? cell : before, joined);
+        for (size_t i = 0; i < COUNT_OF (words); i++)
+            if (words[i].kind == kind && text_has_word (words[i].said, joined))
+                return words[i].is;
+    }
     return NULL;
 }
 

@@ -21,7 +21,8 @@ static const struct precision_word {
     {"float32", PREC_FP32},  {"16", PREC_FP16},    {"32", PREC_FP32},
     {"amp", PREC_BF16},      {"mixed", PREC_BF16}, {"autocast", PREC_BF16},
     {"nf4", PREC_BF16},      {"int4", PREC_BF16},  {"4bit", PREC_BF16},
-    {"4-bit", PREC_BF16},    {"int8", PREC_BF16}}; /* frozen weights: see there */
+    {"4-bit", PREC_BF16},    {"int8", PREC_BF16},  {"8bit", PREC_BF16},
+    {"8-bit", PREC_BF16}}; /* frozen weights: see there */
 
 static bool has_word (const char *s, const char *const *words)
 {
@@ -78,6 +79,8 @@ static const struct attention_word {
                        {"fused", ATTENTION_FUSED},
                        {"torch", ATTENTION_UNFUSED},
                        {"eager", ATTENTION_UNFUSED},
+                       {"math", ATTENTION_UNFUSED},
+                       {"dot_product", ATTENTION_UNFUSED},
                        {"naive", ATTENTION_UNFUSED},
                        {"vanilla", ATTENTION_UNFUSED},
                        {"standard", ATTENTION_UNFUSED},
@@ -88,6 +91,12 @@ static const struct attention_word {
                        {"efficient", ATTENTION_FLASH},
                        {"fa2", ATTENTION_FLASH},
                        {"fa3", ATTENTION_FLASH},
+                       {"fa4", ATTENTION_FLASH},
+                       {"splash", ATTENTION_FLASH},
+                       {"pallas", ATTENTION_FLASH},
+                       {"unsloth", ATTENTION_FLASH},
+                       {"aiter", ATTENTION_FLASH},
+                       {"composable", ATTENTION_FLASH},
                        {"transformer engine", ATTENTION_FLASH},
                        {"local", ATTENTION_FUSED}};
 
@@ -393,12 +402,14 @@ static bool says_lora (const char *notes)
 
 static void read_sampling (const struct row *r, struct workload_job *j)
 {
+    static const char *const columns[] = {"model", "framework", "tuning"};
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
     char dropout[32];
     double budget;
 
-    j->lora =
-        says_lora (notes) || calibrate_contains (calibrate_cell (r, "model"), "lora");
+    j->lora = says_lora (notes);
+    for (size_t i = 0; i < COUNT_OF (columns); i++)
+        j->lora = j->lora || calibrate_contains (calibrate_cell (r, columns[i]), "lora");
     if (calibrate_note (r, "lora-dropout", dropout, sizeof dropout))
         j->lora_dropout = strtod (dropout, NULL) > 0.0;
     if (at &&
@@ -433,11 +444,14 @@ static const struct {
                     {"8-bit base", 1, false},
                     {"8-bit weight", 1, false},
                     {"int8", 1, true},
+                    {"8bit", 1, true},
+                    {"8-bit", 1, true},
                     {"qlora", NF4_DOUBLE, false}};
 
 static const char *read_frozen (const struct row *r, struct workload_job *j)
 {
-    static const char *const columns[] = {"precision", "model", "notes"};
+    static const char *const columns[] = {"precision", "model", "notes", "framework",
+                                          "tuning"};
 
     for (size_t i = 0; i < COUNT_OF (frozen_words); i++)
         for (size_t k = 0; k < (frozen_words[i].precision ? 1 : COUNT_OF (columns)); k++)
@@ -451,45 +465,57 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
                : NULL;
 }
 
-/* "16 B/parameter" among the notes; 0: they do not say. */
-static double said_state_bytes (const char *notes)
+/* Moments that are not two numbers of a weight's precision, bytes a parameter, by the optimizer's
+ * name. */
+static const struct {
+    const char *word;
+    double bytes, more; /* where weights are in 16 bits, and how much more in fp32 */
+} optimizers[] = {{"8bit adam", 2, 0},       {"adam 8bit", 2, 0},  {"adamw 8bit", 2, 0},
+                  {"adamw bnb 8bit", 2, 0},  {"adafactor", 0, 0},  {"8bit lion", 1, 0},
+                  {"lion 8bit", 1, 0},       {"lion", 2, 2},       {"momentum", 2, 2},
+                  {"sgd", 0, 0}};
+
+/* Of its state, by the cell or note that names the optimizer; those of which no prose speaks also
+ * by the notes.  @return NAN where none of these is named */
+static double moment_bytes (const struct row *r, bool mixed)
 {
-    const char *at = strstr (notes, " B/parameter");
-    double bytes = 0.0;
+    const char *notes = calibrate_cell (r, "notes");
+    char said[64];
+
+    if (calibrate_contains_name (notes, "no 8bit adam"))
+        return NAN;
+    snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
+    if (said[0] == '\0' && !calibrate_note (r, "optimizer", said, sizeof said))
+        calibrate_note (r, "optim", said, sizeof said);
+    for (size_t i = 0; i < COUNT_OF (optimizers); i++) {
+        const char *word = optimizers[i].word;
+
+        if (calibrate_contains_name (said, word) ||
+            ((strchr (word, '8') || strcmp (word, "adafactor") == 0) &&
+             calibrate_contains_name (notes, word)))
+            return optimizers[i].bytes + (mixed ? optimizers[i].more : 0.0);
+    }
+    return NAN;
+}
+
+/* "16 B/parameter" among the notes, or what the optimizer and the weights' precision make; 0: the
+ * row does not say. */
+static double said_state_bytes (const struct row *r, bool mixed)
+{
+    const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, " B/parameter");
+    double bytes = 0.0, moments = moment_bytes (r, mixed);
 
     while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
         at--;
     if (at)
         bytes = strtod (at, NULL);
-    if (!at && calibrate_contains (notes, "8-bit Adam") &&
-        !calibrate_contains (notes, "no 8-bit Adam"))
-        bytes = 6.0; /* 16-bit weights and gradients, two moments of a byte */
+    if (!at && !isnan (moments)) /* weights and gradients beside them */
+        bytes = (mixed ? 8.0 : 4.0) + moments;
     /* Moments are paged out, and a layer's gradients go as soon as it has stepped. */
     if (!at && calibrate_contains (notes, "paged 8-bit") &&
         calibrate_contains (notes, "fused in backward"))
         bytes = 2.0;
     return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
-}
-
-/* What lies in the host's memory: said in our word, or told. */
-static const char *read_offload (const struct row *r, struct calibrate_run *run)
-{
-    const char *notes = calibrate_cell (r, "notes");
-    char word[32];
-
-    if (calibrate_note (r, "offload", word, sizeof word))
-        return workload_offload_parse (word, &run->config.offload)
-                   ? NULL
-                   : "offload is not none, optimizer, all or checkpoints";
-    if (calibrate_contains (notes, "with CPU offload") ||
-        calibrate_contains (notes, "and CPU offload") ||
-        calibrate_contains (notes, "offloads to host memory"))
-        return "offloading to the host is not supported";
-    if (calibrate_contains (notes, "activation offloading") ||
-        calibrate_contains (notes, "checkpointing and offloading"))
-        run->config.offload =
-            OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
-    return NULL;
 }
 
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
@@ -516,10 +542,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         why = read_dispatcher (r, run);
     if (why)
         return why;
-    run->state_bytes = said_state_bytes (calibrate_cell (r, "notes"));
-    why = read_offload (r, run);
-    if (why)
-        return why;
+    run->state_bytes = said_state_bytes (r, run->states == STATES_MIXED);
     read_sampling (r, j);
     why = read_frozen (r, j);
     if (why)

@@ -1,0 +1,222 @@
+/* Words of rows that say how a job was run: ZeRO, recomputation, attention, optimizers, offloading,
+ * adapters.  Each means what its framework means by it. */
+#include "tests/lib/runs.h"
+
+/* A row with these cells and those of the two further columns. */
+static enum status read_lab (const char *const *cell, const char *optimizer,
+                             const char *tuning, struct calibrate_runs *r,
+                             struct error *err)
+{
+    struct text row = {0}, t = {0};
+    enum status st;
+
+    runs_row (&row, cell);
+    text_add (&t, "optimizer,tuning,%s\n%s,%s,%s", RUNS_HEADER, optimizer, tuning,
+              text_str (&row));
+    st = runs_read (text_str (&t), r, err);
+    text_free (&t);
+    text_free (&row);
+    return st;
+}
+
+#define LAB(R, ERR, OPTIMIZER, TUNING, ...) \
+    read_lab ((const char *const[]){__VA_ARGS__, NULL}, OPTIMIZER, TUNING, R, ERR)
+
+/* A framework's name may say the stage; a cell does before it. */
+static void stages (void **state)
+{
+    static const struct {
+        const char *framework, *zero;
+        int stage;
+    } t[] = {{"framework=DeepSpeed ZeRO-1", "zero=", 1},
+             {"framework=deepspeed zero2", "zero=", 2},
+             {"framework=deepspeed", "zero=", 3},
+             {"framework=PyTorch DDP", "zero=", 0},
+             {"framework=HF Trainer (DDP)", "zero=", 0},
+             {"framework=PyTorch DDP", "zero=3", 3},
+             {"framework=Megatron-FSDP", "zero=", 3},
+             {"framework=Megatron-FSDP", "zero=optim_grads", 2},
+             {"framework=colossalai", "zero=gemini", 3},
+             {"framework=colossalai", "zero=torch_ddp", 0},
+             {"framework=paddlenlp", "zero=p_g_os", 3},
+             {"framework=paddlenlp", "zero=sharding stage1", 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].framework, t[i].zero, "tp=1", "pp=1");
+
+        if (r.run[0].config.zero != t[i].stage)
+            fail_msg ("%s %s: stage %d", t[i].framework, t[i].zero,
+                      r.run[0].config.zero);
+        calibrate_runs_release (&r);
+    }
+}
+
+static void recomputation (void **state)
+{
+    static const struct {
+        const char *cell;
+        enum workload_recompute is;
+    } t[] = {{"recompute=minimal", RECOMPUTE_SELECTIVE},
+             {"recompute=minimal_flash", RECOMPUTE_SELECTIVE},
+             {"recompute=dots_with_no_batch_dims_saveable", RECOMPUTE_SELECTIVE},
+             {"recompute=save_qkv_proj", RECOMPUTE_FULL},
+             {"recompute=nothing_saveable", RECOMPUTE_FULL},
+             {"recompute=everything_saveable", RECOMPUTE_NONE},
+             {"recompute=remat", RECOMPUTE_FULL},
+             {"recompute=Yes (full)", RECOMPUTE_FULL},
+             {"recompute=True (use_reentrant=False)", RECOMPUTE_FULL},
+             {"recompute=No (fits)", RECOMPUTE_NONE},
+             {"recompute=unsloth", RECOMPUTE_FULL},
+             {"recompute=selective op", RECOMPUTE_SELECTIVE}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].cell);
+
+        if (r.run[0].config.recompute != t[i].is)
+            fail_msg ("%s is %d", t[i].cell, (int) r.run[0].config.recompute);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* "default" says nothing, and how heads are shared is no kernel. */
+static void attention (void **state)
+{
+    static const struct {
+        const char *cell;
+        bool said, flash;
+    } t[] = {{"attention=dot_product", true, false}, {"attention=math", true, false},
+             {"attention=splash", true, true},       {"attention=FA4", true, true},
+             {"attention=GQA", false, true},         {"attention=default", false, true},
+             {"attention=autoselected", false, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].cell);
+
+        assert_int_equal (r.run[0].attention_said, t[i].said);
+        assert_int_equal (workload_attention_is_flash (r.run[0].job.attention),
+                          t[i].flash);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Bytes a parameter under an optimizer: weights and gradients, in fp32 under mixed precision, and
+ * its moments.  A lion in "billion" is none. */
+static void optimizers (void **state)
+{
+    static const struct {
+        const char *optimizer, *notes, *precision;
+        double bytes;
+    } t[] = {{"adamw_torch", "notes=", "precision=bf16", 0},
+             {"adamw_8bit", "notes=", "precision=bf16", 6},
+             {"paged_adamw_8bit", "notes=", "precision=bf16", 6},
+             {"adamw_bnb_8bit", "notes=", "precision=bf16-mixed", 10},
+             {"Adafactor", "notes=", "precision=bf16", 4},
+             {"SGD", "notes=", "precision=bf16", 4},
+             {"Lion", "notes=", "precision=bf16", 6},
+             {"", "notes=AdamW8bit; packed", "precision=bf16", 6},
+             {"", "notes=optimizer=sgd", "precision=bf16", 4},
+             {"", "notes=a billion tokens", "precision=bf16", 0},
+             {"", "notes=no 8-bit AdamW", "precision=bf16", 0},
+             {"adamw_8bit", "notes=12 B/parameter", "precision=bf16", 12}};
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r;
+
+        ok (LAB (&r, &err, t[i].optimizer, "", t[i].notes, t[i].precision), &err);
+        if (fabs (r.run[0].state_bytes - t[i].bytes) > 1e-12)
+            fail_msg ("%s %s: %g bytes", t[i].optimizer, t[i].notes,
+                      r.run[0].state_bytes);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* What is offloaded goes by the stage, unless it is named; other rows' is not this one's. */
+static void offloaded (void **state)
+{
+    static const struct {
+        const char *zero, *notes;
+        enum workload_offload what;
+    } t[] = {{"zero=zero3-offload", "notes=", OFFLOAD_ALL},
+             {"zero=zero2_cpu", "notes=", OFFLOAD_OPTIMIZER},
+             {"zero=ZeRO-Infinity", "notes=", OFFLOAD_ALL},
+             {"zero=3", "notes=x; CPU offload", OFFLOAD_ALL},
+             {"zero=2", "notes=CPU offloading", OFFLOAD_OPTIMIZER},
+             {"zero=3", "notes=offload_optimizer=cpu, packed", OFFLOAD_OPTIMIZER},
+             {"zero=3", "notes=offload_optimizer; offload_param", OFFLOAD_ALL},
+             {"zero=3", "notes=no offload", OFFLOAD_NONE},
+             {"zero=3", "notes=act cpu offload=False", OFFLOAD_NONE}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE ("framework=deepspeed", t[i].zero, t[i].notes, "tp=1", "pp=1");
+
+        if (r.run[0].config.offload != t[i].what)
+            fail_msg ("%s %s: %s", t[i].zero, t[i].notes,
+                      workload_offload_name (r.run[0].config.offload));
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Adapters may stand in a column of their own, or in a framework's name. */
+static void adapters (void **state)
+{
+    static const struct {
+        const char *framework, *tuning;
+        bool lora, packed;
+    } t[] = {{"framework=trl", "LoRA", true, false},
+             {"framework=trl", "qlora", true, true},
+             {"framework=trl", "full", false, false},
+             {"framework=alpaca-lora", "", true, false},
+             {"framework=fsdp_qlora", "", true, true}};
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        ok (LAB (&r, &err, "", t[i].tuning, t[i].framework, "tp=1", "pp=1"), &err);
+        assert_int_equal (r.run[0].job.lora, t[i].lora);
+        assert_int_equal (r.run[0].job.frozen_bytes > 0, t[i].packed);
+        calibrate_runs_release (&r);
+    }
+    assert_int_equal (LAB (&r, &err, "", "prefix-tuning", "framework=trl"), ST_INVALID);
+    assert_non_null (strstr (err.text, "adapters other than LoRA"));
+}
+
+/* JAX under a policy that saves dots keeps less than all and more than layers' inputs, and takes
+ * longer than nothing and less than all again. */
+static void between (void **state)
+{
+    static const char *const ways[] = {"recompute=none", "recompute=minimal",
+                                       "recompute=full"};
+    struct workload_profile p = profile_of ("xla");
+    double peak[3], step[3];
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        struct calibrate_runs r = ONE (ways[i], "framework=maxtext", "tp=1", "pp=1",
+                                       "zero=3", "micro_batch=4", "global_batch=64");
+
+        peak[i] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
+        step[i] = runs_step (&r.run[0], &p);
+        calibrate_runs_release (&r);
+    }
+    assert_true (peak[0] > 1.2 * peak[1] && peak[1] > 1.5 * peak[2]);
+    assert_true (step[0] < step[1] && 1.1 * step[1] < step[2]);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (stages),     cmocka_unit_test (recomputation),
+        cmocka_unit_test (attention),  cmocka_unit_test (optimizers),
+        cmocka_unit_test (offloaded),  cmocka_unit_test (adapters),
+        cmocka_unit_test (between)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -104,52 +104,112 @@ static const char *read_network (const struct row *r,
 
 /* ---- mixes ---- */
 
-/* "TYPE:N": a type's spelling and its number.  @return false if it is no such thing */
-static bool read_part (char *part, int *n)
+/* "8x A100", "2x8 H100" of nodes and their GPUs.  @return 0: there is no number in front */
+static int counted_gpus (const char *cell)
 {
-    char *colon = strrchr (part, ':'), *end;
-    long value = colon ? strtol (colon + 1, &end, 10) : 0;
+    int n = 0, each = 0, used = 0, more = 0;
 
-    if (!colon || end == colon + 1 || end[strspn (end, " ")] != '\0' || value < 1 ||
-        value > 1 << 24)
-        return false;
-    *colon = '\0';
-    *n = (int) value;
-    return true;
+    if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0)
+        return 0;
+    cell += used;
+    if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
+        !isdigit ((unsigned char) cell[more]) &&    /* "8x 4090" is a name, */
+        (strncasecmp (cell + more, "GB", 2) != 0 || /* "8x80GB H100" a memory */
+         isdigit ((unsigned char) cell[more + 2])))
+        n *= each;
+    return n;
 }
 
-/* "TYPE:N+TYPE:N", in node order: cut in place into spellings, numbers into `nodes`.
- * @return how many; 0: it is no such thing */
-static int cut_mix (char *mix, char spelled[][CALIBRATE_SPELLED_MAX],
-                    struct calibrate_run *run)
+/* The number behind a type, which is cut off: "TYPE:4", "TYPE x4", "TYPE*4".  @return 0: there is
+ * none */
+static int cut_number (char *part)
 {
-    char *part;
+    for (char *at = part; *at; at++) {
+        bool mark = strchr (":*", *at) ||
+                    (at > part && tolower ((unsigned char) *at) == 'x' && at[-1] == ' ');
+        char *end;
+        long n = mark ? strtol (at + 1, &end, 10) : 0;
+
+        if (n < 1 || n > 1 << 24 || end[strspn (end, " ")] != '\0')
+            continue;
+        *at = '\0';
+        return (int) n;
+    }
+    return 0;
+}
+
+/* How many parts of a cell between such marks name a type. */
+static int types_named (const char *cell, const char *marks)
+{
+    char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX], *left = copy, *part;
+    struct topology_gpu_reading g;
     int n = 0;
 
-    while ((part = strsep (&mix, "+"))) {
-        if (n == CALIBRATE_TYPES_MAX || !read_part (part, &run->part[n].nodes))
-            return 0;
-        snprintf (spelled[n++], CALIBRATE_SPELLED_MAX, "%s", part);
+    snprintf (copy, sizeof copy, "%s", cell);
+    while ((part = strsep (&left, marks))) {
+        part += strspn (part, " ");
+        n += topology_gpu_type_builtin (part) || topology_gpu_read (part, 0.0, &g);
     }
     return n;
 }
 
+/* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone, which are as many each: cut
+ * in place into spellings, numbers into `nodes`.
+ * @return how many; 0: it is no such thing */
+#define MIX_MARKS "+,;&"
+static int cut_mix (char *mix, char spelled[][CALIBRATE_SPELLED_MAX],
+                    struct calibrate_run *run)
+{
+    char *part;
+    int n = 0, counted = 0;
+
+    while ((part = strsep (&mix, MIX_MARKS))) {
+        if (n == CALIBRATE_TYPES_MAX)
+            return 0;
+        part += strspn (part, " ");
+        run->part[n].nodes = cut_number (part);
+        if (run->part[n].nodes == 0)
+            run->part[n].nodes = counted_gpus (part);
+        counted += run->part[n].nodes > 0;
+        snprintf (spelled[n++], CALIBRATE_SPELLED_MAX, "%s", part);
+    }
+    if (counted == 0 && run->gpus % n == 0)
+        for (int i = 0; i < n; i++)
+            run->part[i].nodes = run->gpus / n;
+    return counted == 0 || counted == n ? n : 0;
+}
+
+/* The most GPUs, up to a node's usual ones, that each part is whole nodes of. */
+static int common_node (const struct calibrate_run *run)
+{
+    int per = run->gpus_per_node;
+    bool whole = false;
+
+    while (per > 1 && !whole) {
+        whole = true;
+        for (int i = 0; i < run->n_parts; i++)
+            whole = whole && run->part[i].nodes % per == 0;
+        per -= !whole;
+    }
+    return per;
+}
+
 /* A mix counts nodes; one whose numbers make up the GPUs instead counts those. */
-static const char *count_nodes (int nodes, struct calibrate_run *run)
+static const char *count_nodes (const struct row *r, int nodes, struct calibrate_run *run)
 {
     long long sum = 0;
-    bool whole = true;
+    int per = common_node (run);
 
-    for (int i = 0; i < run->n_parts; i++) {
+    for (int i = 0; i < run->n_parts; i++)
         sum += run->part[i].nodes;
-        whole = whole && run->part[i].nodes % run->gpus_per_node == 0;
-    }
     if (sum == nodes)
         return NULL;
-    if (sum != run->gpus || !whole)
+    if (sum != run->gpus || (per != run->gpus_per_node &&
+                             calibrate_cell (r, "gpus_per_node")[0] != '\0'))
         return "the nodes of its GPU mix do not make up gpus";
+    run->gpus_per_node = per;
     for (int i = 0; i < run->n_parts; i++)
-        run->part[i].nodes /= run->gpus_per_node;
+        run->part[i].nodes /= per;
     return NULL;
 }
 
@@ -183,12 +243,14 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
 {
     int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
     const char *cell = calibrate_cell (r, "gpu"), *why = NULL;
-    bool mixed = strpbrk (cell, ":+") != NULL;
+    bool mixed = strchr (cell, ':') || types_named (cell, MIX_MARKS) > 1;
     char spelled[CALIBRATE_TYPES_MAX][CALIBRATE_SPELLED_MAX] = {""};
     char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX];
 
     if (cell[0] == '\0')
         return "gpu unknown";
+    if (!mixed && types_named (cell, "/") > 1)
+        return calibrate_refuse (r, "gpu", "one type, or a mix TYPE:N+TYPE:N");
     snprintf (copy, sizeof copy, "%s", cell);
     snprintf (spelled[0], CALIBRATE_SPELLED_MAX, "%.*s", CALIBRATE_SPELLED_MAX - 1, cell);
     run->part[0].nodes = nodes;
@@ -197,24 +259,8 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
         return "gpu not understood";
     why = read_types (r, mixed, spelled, run);
     if (!why && mixed)
-        why = count_nodes (nodes, run);
+        why = count_nodes (r, nodes, run);
     return why ? why : read_network (r, spelled, run);
-}
-
-/* "8x A100", "2x8 H100" of nodes and their GPUs.  @return 0: there is no number in front */
-static int counted_gpus (const char *cell)
-{
-    int n = 0, each = 0, used = 0, more = 0;
-
-    if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0)
-        return 0;
-    cell += used;
-    if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
-        !isdigit ((unsigned char) cell[more]) &&    /* "8x 4090" is a name, */
-        (strncasecmp (cell + more, "GB", 2) != 0 || /* "8x80GB H100" a memory */
-         isdigit ((unsigned char) cell[more + 2])))
-        n *= each;
-    return n;
 }
 
 /* GPUs that nobody states: of so many nodes, of the degrees, or as its name says.

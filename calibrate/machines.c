@@ -9,6 +9,15 @@
 #include "base/units.h"
 
 #define INTER_US 12.0
+/* What is usual of a node is that of eight GPUs.  Boards of four have as much (in supercomputers a
+ * network card each), smaller nodes their share, but a card. */
+#define GPUS_OF_USUAL 4.0
+static double usual_node (double gb_per_s, int gpus)
+{
+    return fmax (fmin (gb_per_s, TOPOLOGY_NIC_GB_PER_S),
+                 gb_per_s * fmin (1.0, gpus / GPUS_OF_USUAL));
+}
+
 /* Where the profile of a source says that larger jobs got less of its network, a node has the
  * usual rate at so many nodes (docs/formulas.md, T10). */
 #define JOB_SIZE_USUAL 19.0
@@ -72,7 +81,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         else if (run->part[i].inter_bytes_per_s > 0)
             node = run->part[i].inter_bytes_per_s / UNITS_GB;
         else if (job_nodes > 1)
-            node *= pow (JOB_SIZE_USUAL / job_nodes, p->time.job_size_power);
+            node = usual_node (node, gpus) *
+                   pow (JOB_SIZE_USUAL / job_nodes, p->time.job_size_power);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
                   i ? " + " : "", nodes, gpus, type->name, intra,
                   fmin (node, fmax (TOPOLOGY_NIC_GB_PER_S, node / gpus)), node,

@@ -77,32 +77,44 @@ static const struct named {
     {"mi 250", NULL, 64, "mi250"},
     {"mi 250", NULL, 128, "mi250"},
     {"mi 210", NULL, 64, "mi210"},
+    {"mi 100", NULL, 32, "mi100"},
     {"pro 6000", NULL, 96, "rtx-pro-6000"},
     {"6000 ada", NULL, 48, "rtx-6000-ada"},
-    {"quadro rtx 6000", NULL, 24, NULL},
+    {"quadro rtx 6000", NULL, 24, "quadro-rtx-6000"},
+    {"5000 ada", NULL, 32, "rtx-5000-ada"},
     {"rtx 6000", NULL, 48, "rtx-6000-ada"},
     {"rtx 8000", NULL, 48, "rtx-8000"},
     {"a 6000", NULL, 48, "rtx-a6000"},
     {"a 5000", NULL, 24, "rtx-a5000"},
+    {"a 4000", NULL, 16, "rtx-a4000"},
     {"titan rtx", NULL, 24, "titan-rtx"},
+    {"rtx titan", NULL, 24, "titan-rtx"},
+    {"titan v", NULL, 12, "titan-v"},
     {"5090", NULL, 32, "rtx-5090"},
     {"5090", "d", 32, NULL},
     {"5080", NULL, 16, "rtx-5080"},
     {"5070 ti", NULL, 16, "rtx-5070-ti"},
+    {"5070", NULL, 12, "rtx-5070"},
     {"5060 ti", NULL, 16, "rtx-5060-ti"},
     {"4090", NULL, 24, "rtx-4090"},
-    {"4090", "d", 24, NULL},
+    {"4090", "d", 24, "rtx-4090-d"},
     {"4080", NULL, 16, "rtx-4080"},
     {"4070 ti", NULL, 12, "rtx-4070-ti"},
-    {"4070 ti", "super", 16, NULL},
+    {"4070 ti", "super", 16, "rtx-4070-ti-super"},
+    {"4070", NULL, 12, "rtx-4070"},
+    {"4070", "super", 12, NULL},
     {"4060 ti", NULL, 16, "rtx-4060-ti"},
     {"3090 ti", NULL, 24, "rtx-3090-ti"},
     {"3090", NULL, 24, "rtx-3090"},
     {"3080 ti", NULL, 12, "rtx-3080-ti"},
     {"3080", NULL, 10, "rtx-3080"},
+    {"3070", NULL, 8, "rtx-3070"},
+    {"3070", "ti", 8, NULL},
     {"3060", NULL, 12, "rtx-3060"},
     {"3060", "ti", 8, NULL},
     {"2080 ti", NULL, 11, "rtx-2080-ti"},
+    {"2080", NULL, 8, "rtx-2080"},
+    {"2080", "super", 8, NULL},
     {"a 40", NULL, 48, "a40"},
     {"a 30", NULL, 24, "a30"},
     {"a 10 g", NULL, 24, "a10g"},
@@ -114,7 +126,7 @@ static const struct named {
     {"t 4", NULL, 16, "t4"},
 };
 
-/* Machines of clouds: Amazon's, of which some need their size behind them, and Google's. */
+/* Machines of clouds: Amazon's, of which some need their size behind them, Google's and Azure's. */
 static const struct {
     const char *words, *type;
     bool sized;
@@ -135,7 +147,10 @@ static const struct {
                 {"a 3 highgpu", "h100-sxm5-80g", false},
                 {"a 3 megagpu", "h100-sxm5-80g", false},
                 {"a 3 ultragpu", "h200-sxm-141g", false},
-                {"a 4 highgpu", "b200-192g", false}};
+                {"a 4 highgpu", "b200-192g", false},
+                {"nd 96 asr", "a100-sxm4-40g", false},
+                {"ads a 100", "a100-pcie-80g", false},
+                {"ads h 100", "h100-nvl-94g", false}};
 
 /* ---- words ---- */
 

@@ -15,7 +15,7 @@
  * machines, peer to peer (github.com/voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md), that
  * of eight GeForce RTX 5090 28 GB/s (NVIDIA/nccl issue 1639): these have no peer-to-peer
  * transfers, so that all passes through the host's memory.  The RTX 5060 Ti has half the
- * lanes. */
+ * lanes, Turing's GeForce cards half the rate of PCIe 4's. */
 static const struct {
     const char *prefix; /* of the type's name */
     struct topology_usual has;
@@ -28,7 +28,10 @@ static const struct {
     {"a800-", {155, 3, 100}},      {"a10", {10, 15, 12.5}},
     {"l40", {12, 15, 12.5}},       {"l20", {12, 15, 12.5}},
     {"l4", {10, 15, 12.5}},        {"rtx-pro-6000", {40, 12, 6.25}},
-    {"rtx-5060", {14, 15, 6.25}},  {"rtx-50", {28, 15, 6.25}},
+    {"rtx-5060", {14, 15, 6.25}},  {"rtx-5000", {12, 15, 6.25}},
+    {"rtx-50", {28, 15, 6.25}},    {"rtx-8000", {10, 15, 6.25}},
+    {"rtx-20", {6, 15, 6.25}},     {"titan-v", {10, 15, 6.25}},
+    {"quadro-", {10, 15, 6.25}},
     {"rtx-", {12, 15, 6.25}},      {"h100-pcie", {40, 12, 100}},
     {"h100-nvl", {40, 12, 100}},   {"h200-nvl", {40, 12, 100}},
     {"h800-pcie", {40, 12, 100}},  {"h100-", {370, 3, 400}},
@@ -83,6 +86,7 @@ static const struct {
 } hosts[] = {
     {"v100", 12, 16},     {"t4", 12, 45},       {"titan-rtx", 12, 45},
     {"rtx-2080", 12, 45}, {"rtx-8000", 12, 45}, {"rtx-4060", 12, 45},
+    {"quadro-", 12, 45},  {"titan-v", 12, 45},  {"rtx-5000", 24, 45},
     {"rtx-5060", 24, 45}, {"rtx-50", 48, 45},   {"rtx-pro-6000", 48, 77},
     {"gh200-", 450, 384}, {"gb200-", 225, 256}, {"gb300-", 225, 256},
     {"h100-", 48, 77},    {"h200-", 48, 77},    {"h800-", 48, 77},

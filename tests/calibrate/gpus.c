@@ -74,7 +74,10 @@ static void mixes_spelled (void **state)
         {{"gpu=V100:8+T4:8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
         {{"gpu=V100:1 + T4:1", "inter_node_gbps=10/5", "gpu_mem_gb=16+16"}, {10, 5}},
         {{"gpu=V100 (P3.8xlarge):1+T4 (G4dn.12xlarge):1", "gpu_mem_gb=16"}, {10, 16}},
-        {{"gpu=V100-16GB:1+T4:1", "inter_node_gbps=25 + 50"}, {25, 16}}};
+        {{"gpu=V100-16GB:1+T4:1", "inter_node_gbps=25 + 50"}, {25, 16}},
+        {{"gpu=8xV100, 8xT4", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
+        {{"gpu=V100 x8 & T4 x8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
+        {{"gpu=V100 + T4", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -89,6 +92,28 @@ static void mixes_spelled (void **state)
         }
         calibrate_runs_release (&r);
     }
+}
+
+/* Nodes that nobody states are such that each part is whole ones, and a choice is no mix. */
+static void mix_of_small_nodes (void **state)
+{
+    struct calibrate_runs r =
+        ONE ("gpu=RTX 3090:4+RTX 4090:2", "gpus=6", "tp=2", "pp=3", "layers=33");
+    struct text t = {0};
+    struct error err = {""};
+    (void) state;
+
+    assert_int_equal (r.run[0].gpus_per_node, 2);
+    assert_int_equal (r.run[0].part[0].nodes, 2);
+    assert_int_equal (r.run[0].part[1].nodes, 1);
+    calibrate_runs_release (&r);
+    text_add (&t, "%s\n", RUNS_HEADER);
+    ROW (&t, "gpu=RTX 3090:4+RTX 4090:2", "gpus=6", "gpus_per_node=4", "tp=2", "pp=3");
+    ROW (&t, "gpu=V100 / T4");
+    assert_int_equal (runs_read (text_str (&t), &r, &err), ST_INVALID);
+    assert_non_null (strstr (err.text, "do not make up gpus"));
+    assert_non_null (strstr (err.text, "a mix TYPE:N+TYPE:N"));
+    text_free (&t);
 }
 
 /* Two parts of one type are that type: also their network, which depends on the job's
@@ -134,6 +159,9 @@ static void gpu_names (void **state)
                  {"A100 64GB", "", "a100-sxm4-80g", 64},
                  {"H100", "64", "h100-sxm5-80g", 64},
                  {"RTX 5060 Ti 8GB", "", "rtx-5060-ti", 8},
+                 {"RTX TITAN", "24", "titan-rtx", 0},
+                 {"ND96asr_v4", "", "a100-sxm4-40g", 0},
+                 {"8x A100 (NVLink + IB)", "80", "a100-sxm4-80g", 0},
                  {"RTX A1000", "8", NULL, 0},
                  {"GT40", "16", NULL, 0},
                  {"TPUv4", "32", NULL, 0}};
@@ -186,7 +214,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (mixes),      cmocka_unit_test (mixes_spelled),
         cmocka_unit_test (mix_memory), cmocka_unit_test (mix_of_one_type),
-        cmocka_unit_test (gpu_names),  cmocka_unit_test (gpus_counted)};
+        cmocka_unit_test (gpu_names),  cmocka_unit_test (gpus_counted),
+        cmocka_unit_test (mix_of_small_nodes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -51,6 +51,8 @@ static void pcie (void **state)
     assert_true (five > 2 * four && five < 40);
     CLOSE (topology_usual_links ("rtx-5060-ti").intra_gb_per_s, five / 2, 1e-9);
     CLOSE (topology_usual_links ("rtx-6000-ada").intra_gb_per_s, four, 1e-9);
+    CLOSE (topology_usual_links ("rtx-5000-ada").intra_gb_per_s, four, 1e-9);
+    CLOSE (topology_usual_links ("rtx-2080-ti").intra_gb_per_s, four / 2, 1e-9);
 }
 
 /* What a line leaves out is that of the type's usual machines, and marked. */
@@ -191,7 +193,11 @@ static void spellings (void **state)
                 {"p5.48xlarge", "h100-sxm5-80g"},
                 {"g5.12xlarge", "a10g"},
                 {"a3-highgpu-8g", "h100-sxm5-80g"},
-                {"Quadro RTX 6000", NULL},
+                {"Quadro RTX 6000", "quadro-rtx-6000"},
+                {"RTX TITAN", "titan-rtx"},
+                {"RTX 4090 D", "rtx-4090-d"},
+                {"RTX 4070 Ti SUPER", "rtx-4070-ti-super"},
+                {"RTX 4070 SUPER", NULL},
                 {"H100 MIG 1g.10gb", NULL},
                 {"h100-64g", NULL},
                 {"RTX 5090 D", NULL},

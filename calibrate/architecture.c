@@ -283,7 +283,10 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     if (m->experts < 0)
         return "its experts are in an unknown form";
     if (m->experts == 0)
-        return calibrate_whole (r, "ep", 1) > 1 ? "its experts are not stated" : NULL;
+        return calibrate_whole (r, "ep", 1) > 1 ||
+                       workload_name_has_experts (calibrate_cell (r, "model"))
+                   ? "its experts are not stated"
+                   : NULL;
     m->top_k = calibrate_note_int (r, "moe-router-topk", 2);
     m->expert_ffn = calibrate_note_int (r, "moe-ffn-hidden-size", m->ffn);
     m->shared_ffn = calibrate_note_int (r, "moe-shared-expert-intermediate-size", 0);

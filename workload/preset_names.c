@@ -292,6 +292,16 @@ const struct workload_model *workload_preset_meant (const char *name)
     return m ? m : joined (name);
 }
 
+bool workload_name_has_experts (const char *name)
+{
+    char word[PLAIN_MAX];
+    bool active = false;
+
+    for (const char *s = without_owner (name); (s = next_word (s, word));)
+        active = active || (word[0] == 'a' && size_of (word + 1) > 0.0);
+    return active || read_name (name).size_b >= 1e4;
+}
+
 double workload_name_params (const char *name)
 {
     struct spelled x = read_name (name);

@@ -76,6 +76,7 @@ struct calibrate_run {
     bool chunked_loss;    /* logits are cast to fp32 a part at a time (torchtune) */
     bool fused_loss;      /* they exist an eighth at a time (Liger kernels) */
     bool fused_optimizer; /* AdamW in one kernel (adamw_torch_fused) */
+    bool compiled;        /* by torch.compile */
     double logit_bytes;   /* of each, of a loss by a fused kernel; 0: not said */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;

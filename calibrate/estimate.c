@@ -348,6 +348,18 @@ static void take_facts (const struct calibrate_run *run, struct workload_profile
         own->time.moe_overlap = 1.0;
 }
 
+/* What a layer takes at least where PyTorch's compiler launches it, as in the profiles of frameworks
+ * that compile by default (torchtitan, torchtune). */
+#define COMPILED_FWD_S 300e-6
+#define COMPILED_BACK_S 450e-6
+static void compile (struct workload_profile *p)
+{
+    if (!p->compute_of_type)
+        return;
+    p->time.layer_launch_fwd_s = fmin (p->time.layer_launch_fwd_s, COMPILED_FWD_S);
+    p->time.layer_launch_back_s = fmin (p->time.layer_launch_back_s, COMPILED_BACK_S);
+}
+
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
@@ -364,6 +376,8 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
     }
     if (run->fused_optimizer && own.time.optimizer_passes > 0.0)
         own.memory.step_bytes = own.time.optimizer_passes = 0.0;
+    if (run->compiled)
+        compile (&own);
     own.chunked_loss = own.chunked_loss || run->chunked_loss;
     own.fused_loss = own.fused_loss || run->logit_bytes > 0.0 || run->fused_loss;
     if (run->logit_bytes > 0.0)

@@ -241,7 +241,12 @@ static const struct fused_words {
         logit_bytes; /* with a loss whose gradient takes the logits' place; 0: not said */
 } fused_words[] = {
     {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"compiled", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
     {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"torch.compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"torch_compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
+    {"torch compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
     {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE, 0},
     {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES, 8},
     {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE, 0},
@@ -266,9 +271,10 @@ static void read_fused_item (const char *item, struct calibrate_run *run)
         size_t n = strlen (w->begins);
         bool alone = strpbrk (w->begins, " ") == NULL;
 
-        if (strncmp (item, w->begins, n) != 0 || (alone && item[n] != '\0') ||
+        if (strncasecmp (item, w->begins, n) != 0 || (alone && item[n] != '\0') ||
             !strstr (item, w->contains))
             continue;
+        run->compiled |= calibrate_contains (w->begins, "compile");
         take_choice (w->norm, &run->job.fused_norm);
         take_choice (w->mlp, &run->job.fused_mlp);
         take_choice (w->rotary, &run->facts.fused_rotary);

@@ -14,8 +14,8 @@
  * PCIe 5: nccl-tests' all-reduce of eight RTX PRO 6000 reaches 38 to 42 GB/s in four
  * machines, peer to peer (github.com/voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md), that
  * of eight GeForce RTX 5090 28 GB/s (NVIDIA/nccl issue 1639): these have no peer-to-peer
- * transfers, so that all passes through the host's memory.  The RTX 5060 Ti has half the
- * lanes, Turing's GeForce cards half the rate of PCIe 4's. */
+ * transfers, so that all passes through the host's memory.  The RTX 4060 Ti and 5060 Ti have
+ * half the lanes, Turing's GeForce cards half the rate of PCIe 4's. */
 static const struct {
     const char *prefix; /* of the type's name */
     struct topology_usual has;
@@ -28,7 +28,8 @@ static const struct {
     {"a800-", {155, 3, 100}},      {"a10", {10, 15, 12.5}},
     {"l40", {12, 15, 12.5}},       {"l20", {12, 15, 12.5}},
     {"l4", {10, 15, 12.5}},        {"rtx-pro-6000", {40, 12, 6.25}},
-    {"rtx-5060", {14, 15, 6.25}},  {"rtx-5000", {12, 15, 6.25}},
+    {"rtx-4060", {6, 15, 6.25}},   {"rtx-5060", {14, 15, 6.25}},
+    {"rtx-5000", {12, 15, 6.25}},
     {"rtx-50", {28, 15, 6.25}},    {"rtx-8000", {10, 15, 6.25}},
     {"rtx-20", {6, 15, 6.25}},     {"titan-v", {10, 15, 6.25}},
     {"quadro-", {10, 15, 6.25}},
@@ -41,7 +42,8 @@ static const struct {
     {"b300-", {700, 3, 800}},      {"gb10", {20, 12, 25}},
     {"gb200-", {700, 3, 400}},     {"gb300-", {700, 3, 800}},
     {"mi210", {25, 12, 25}},       {"mi250", {50, 12, 100}},
-    {"mi3", {310, 10, 400}},       {"", {20, 12, 25}},
+    {"mi35", {370, 10, 400}},      {"mi3", {310, 10, 400}},
+    {"", {20, 12, 25}},
 };
 
 struct topology_usual topology_usual_links (const char *type)

@@ -251,6 +251,8 @@ static void fused (void **state)
                  {"notes=Table 1; eager; GiB", N, N, P},
                  {"notes=packed, torch.compile", Y, Y, P},
                  {"notes=compile ; x", Y, Y, P},
+                 {"notes=Torch compile; x", Y, Y, P},
+                 {"notes=torch.compile=True", Y, Y, P},
                  {"notes=compile state not stated", P, P, P},
                  {"notes=eager;fused-norm=true;fused-mlp=true", Y, Y, P},
                  {"notes=a; fused kernels (foak); b", Y, P, Y},
@@ -267,6 +269,29 @@ static void fused (void **state)
         assert_int_equal (r.run[0].facts.fused_rotary, known[i].rotary);
         calibrate_runs_release (&r);
     }
+}
+
+/* The compiler launches few kernels: a small model takes less time than by fewer kernels alone. */
+static void compiled (void **state)
+{
+    static const char *const notes[] = {"notes=fused-norm=true;fused-mlp=true",
+                                        "notes=torch.compile"};
+    struct workload_profile fsdp = profile_of ("fsdp"),
+                            old = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double step_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r =
+            ONE (notes[i], "framework=fsdp", "hidden=1024", "heads=16", "ffn=2816",
+                 "seq=512", "tp=1", "pp=1");
+
+        step_s[i] = runs_step (&r.run[0], &fsdp);
+        CLOSE (calibrate_profile_as_said (&r.run[0], &old).time.layer_launch_fwd_s,
+               old.time.layer_launch_fwd_s, 0);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < .7 * step_s[0]);
 }
 
 /* Experts with a capacity, by Megatron's option or in a word. */
@@ -627,6 +652,7 @@ int main (void)
         cmocka_unit_test (unnamed),         cmocka_unit_test (rounds),
         cmocka_unit_test (releases),        cmocka_unit_test (captures),
         cmocka_unit_test (captured_parts),  cmocka_unit_test (fused),
+                                       cmocka_unit_test (compiled),
         cmocka_unit_test (rotary),          cmocka_unit_test (dropped),
         cmocka_unit_test (experts_notes),   cmocka_unit_test (overlap_between_nodes),
     };

@@ -167,6 +167,18 @@ static void open_degrees (struct calibrate_run *run, const struct workload_profi
         run->assumed = hypot (run->assumed, SPREAD_DEGREES);
 }
 
+/* Adapters on whole weights, where the GPUs hold these; DeepSpeed itself is there to shard. */
+static bool adapts_whole (const struct calibrate_run *run,
+                          const struct workload_profile *p)
+{
+    struct calibrate_run one = *run;
+
+    one.config.zero = 0;
+    return run->job.lora && p->whole_adapters && run->config.shard == 0 &&
+           !calibrate_contains (run->framework, "deepspeed") &&
+           filled (&one, p, true) <= 1.0;
+}
+
 /* A ZeRO stage that nobody states is the framework's usual one, or the next that it has with which
  * the GPUs hold what they did hold. */
 static void open_zero (struct calibrate_run *run, const struct workload_profile *p)
@@ -174,8 +186,14 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
     struct calibrate_run one = *run;
     int *zero = &one.config.zero, most = workload_zero_most (p, &run->config.deg);
 
-    if (run->zero_said || workload_dense_shards (&run->config) == 1 ||
-        filled (&one, p, true) <= 1.0)
+    if (run->zero_said || workload_dense_shards (&run->config) == 1)
+        return;
+    if (adapts_whole (run, p)) {
+        run->config.zero = 0;
+        take_recompute (run, p);
+        return;
+    }
+    if (filled (&one, p, true) <= 1.0)
         return;
     while (++*zero <= most) {
         take_recompute (&one, p);

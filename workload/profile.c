@@ -150,6 +150,7 @@ static const struct {
     {"autocast_copies", offsetof (struct workload_profile, autocast_copies)},
     {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
     {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
+    {"whole_adapters", offsetof (struct workload_profile, whole_adapters)},
     {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
     {"flat_step", offsetof (struct workload_profile, flat_step)},
     {"zero_always", offsetof (struct workload_profile, zero_always)},

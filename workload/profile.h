@@ -110,6 +110,8 @@ struct workload_profile {
      * no_sync; workload_reduces_once); there, weights that adapters leave frozen have gradients,
      * too, being of one flat parameter with them. */
     bool whole_gradients, frozen_gradients;
+    /* Adapters are trained on whole weights, where a run names no stage and these fit. */
+    bool whole_adapters;
     /* the optimizer's step copies the gradients of its shard into one buffer */
     bool flat_step;
     bool copies_inputs; /* each column-parallel layer keeps its input for itself */

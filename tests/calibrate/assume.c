@@ -329,6 +329,33 @@ static void stage_found (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Adapters are on whole weights where these fit, unless a stage or what shards is named. */
+static void adapters_on_whole_weights (void **state)
+{
+    static const struct {
+        const char *framework, *notes, *layers;
+        int zero;
+    } t[] = {{"framework=trl", "notes=LoRA", "layers=32", 0},
+             {"framework=llama-factory", "notes=LoRA", "layers=32", 0},
+             {"framework=trl", "notes=LoRA", "layers=120", 3},
+             {"framework=trl", "notes=QLoRA", "layers=120", 0},
+             {"framework=trl (FSDP)", "notes=LoRA", "layers=32", 3},
+             {"framework=deepspeed", "notes=LoRA", "layers=32", 3},
+             {"framework=torchtune", "notes=LoRA", "layers=32", 3},
+             {"framework=trl", "notes=", "layers=32", 3}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE (t[i].framework, t[i].notes, t[i].layers, "tp=1", "pp=1", "zero=");
+
+        if (r.run[0].config.zero != t[i].zero)
+            fail_msg ("%s %s %s: stage %d", t[i].framework, t[i].notes, t[i].layers,
+                      r.run[0].config.zero);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* What is recomputed goes by the stage that was found. */
 static void recomputed_by_stage (void **state)
 {
@@ -519,6 +546,7 @@ int main (void)
                                        cmocka_unit_test (dated),
                                        cmocka_unit_test (losses),
                                        cmocka_unit_test (stage_found),
+                                       cmocka_unit_test (adapters_on_whole_weights),
                                        cmocka_unit_test (recomputed_by_stage),
                                        cmocka_unit_test (summed_whole),
                                        cmocka_unit_test (kernels_of_old),

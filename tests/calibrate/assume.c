@@ -337,8 +337,8 @@ static void adapters_on_whole_weights (void **state)
         int zero;
     } t[] = {{"framework=trl", "notes=LoRA", "layers=32", 0},
              {"framework=llama-factory", "notes=LoRA", "layers=32", 0},
-             {"framework=trl", "notes=LoRA", "layers=120", 3},
-             {"framework=trl", "notes=QLoRA", "layers=120", 0},
+             {"framework=trl", "notes=LoRA", "layers=100", 3},
+             {"framework=trl", "notes=QLoRA", "layers=64", 0},
              {"framework=trl (FSDP)", "notes=LoRA", "layers=32", 3},
              {"framework=deepspeed", "notes=LoRA", "layers=32", 3},
              {"framework=torchtune", "notes=LoRA", "layers=32", 3},

@@ -26,6 +26,7 @@ enum calibrate_kind {
     CELL_FLAG,      /* 0 or 1 */
     CELL_STAGE,     /* of ZeRO */
     CELL_RECOMPUTE, /* words */
+    CELL_FSDP,      /* words or a degree */
     CELL_PRECISION,
     CELL_ATTENTION
 };

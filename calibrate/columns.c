@@ -99,10 +99,12 @@ static const struct calibrate_column columns[] = {
     {"sp", "sequenceparallel sequenceparallelism seqparallel",
      CELLS (CELL_FLAG, none, "0 or 1, and a degree in cp")},
     {"zero",
-     "deepspeedstage deepspeed zerooptimization fsdp zerostage sharding shardingstrategy "
+     "deepspeedstage deepspeed zerooptimization zerostage sharding shardingstrategy "
      "fsdpsharding fsdpshardingstrategy dpstrategy "
      "dataparallelstrategy fsdpstrategy",
      CELLS (CELL_STAGE, none, "0 to 3")},
+    {"fsdp", "icifsdp icifsdpparallelism fsdpparallelism fsdpparallel",
+     CELLS (CELL_FSDP, none, NULL), OPTIONAL},
     {"shard",
      "dpshard dataparallelshard dataparallelsharddegree shardgroup sharddegree "
      "shardingdegree shardgroupsize micsshard hsdpshard",

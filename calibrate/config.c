@@ -138,6 +138,28 @@ static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
     return true;
 }
 
+#define FSDP_VERSIONS 2 /* "FSDP2" is none that two ranks shard */
+
+/* Does a column hold a number above 1, so that its ones are degrees and no yes? */
+static bool has_degrees (const struct row *r, const char *name)
+{
+    struct row other = *r;
+    bool has = false;
+
+    for (other.index = 0; other.index < r->table->rows && !has; other.index++)
+        has = calibrate_whole (&other, name, 0) > 1;
+    return has;
+}
+
+/* Over how many ranks FSDP shards, by its column or that for all; 0: nothing says. */
+static int fsdp_degree (const struct row *r)
+{
+    int own = calibrate_whole (r, "fsdp", 0),
+        split = split_said (calibrate_cell (r, "parallelism"), "fsdp");
+
+    return own > 1 ? own : split > FSDP_VERSIONS ? split : 0;
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
@@ -158,6 +180,10 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     dp = degree_of (r, "dp", 0, NULL);
     if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
         return "dp is not a whole number";
+    if (fsdp_degree (r) > 0) /* replicas of what FSDP shards */
+        dp = dp > 0 && (long long) dp * fsdp_degree (r) <= run->gpus
+                 ? dp * fsdp_degree (r)
+                 : 0;
     if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
         (long long) d->ep * rest * dp != run->gpus && !fill_degrees (run, dp, &rest))
         return "pp unknown: the other degrees do not make up gpus";
@@ -184,12 +210,29 @@ static int stage_said (const char *s, bool *said)
     return zero > 0 ? zero : sharded ? 3 : 0;
 }
 
+/* The stage of a column of FSDP alone, of words or degrees, of which 1 shards nothing; -1: it says
+ * none. */
+static int fsdp_stage (const struct row *r)
+{
+    const char *cell = calibrate_cell (r, "fsdp");
+
+    return strcmp (cell, "zero2") == 0                          ? 2
+           : strcmp (cell, "yes") == 0 || fsdp_degree (r) > 1   ? 3
+           : strcmp (cell, "1") == 0 && has_degrees (r, "fsdp") ? 0
+           : strcmp (cell, "1") == 0                            ? 3
+                                                                : -1;
+}
+
 static void read_zero (const struct row *r, struct calibrate_run *run)
 {
     static const char *const columns[] = {"parallelism", "framework"};
     int zero = 0;
 
     run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
+    if (!run->zero_said && fsdp_stage (r) >= 0) {
+        run->zero_said = true;
+        zero = fsdp_stage (r);
+    }
     for (size_t i = 0; i < COUNT_OF (columns) && !run->zero_said; i++)
         zero = stage_said (calibrate_cell (r, columns[i]), &run->zero_said);
     run->config.zero = calibrate_whole (r, "zero", zero);
@@ -208,6 +251,8 @@ static const char *read_shard (const struct row *r, struct calibrate_run *run)
     c->shard = calibrate_whole (r, "shard", calibrate_note_int (r, "shard", 0));
     if (c->shard < 0 || copies < 1)
         return "shard is not a whole number";
+    if (c->shard == 0 && fsdp_degree (r) > 1 && c->deg.dp % fsdp_degree (r) == 0)
+        c->shard = fsdp_degree (r);
     if (c->shard == 0 && copies > 1)
         c->shard = c->deg.dp % copies == 0 ? c->deg.dp / copies : -1;
     else if (c->shard == 0 && hybrid && node > 1 && c->deg.dp % node == 0)

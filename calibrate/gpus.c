@@ -204,8 +204,8 @@ static const char *count_nodes (const struct row *r, int nodes, struct calibrate
         sum += run->part[i].nodes;
     if (sum == nodes)
         return NULL;
-    if (sum != run->gpus || (per != run->gpus_per_node &&
-                             calibrate_cell (r, "gpus_per_node")[0] != '\0'))
+    if (sum != run->gpus ||
+        (per != run->gpus_per_node && calibrate_cell (r, "gpus_per_node")[0] != '\0'))
         return "the nodes of its GPU mix do not make up gpus";
     run->gpus_per_node = per;
     for (int i = 0; i < run->n_parts; i++)

@@ -476,10 +476,11 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
 static const struct {
     const char *word;
     double bytes, more; /* where weights are in 16 bits, and how much more in fp32 */
-} optimizers[] = {{"8bit adam", 2, 0},       {"adam 8bit", 2, 0},  {"adamw 8bit", 2, 0},
-                  {"adamw bnb 8bit", 2, 0},  {"adafactor", 0, 0},  {"8bit lion", 1, 0},
-                  {"lion 8bit", 1, 0},       {"lion", 2, 2},       {"momentum", 2, 2},
-                  {"sgd", 0, 0}};
+} optimizers[] = {{"8bit adam", 2, 0},  {"adam 8bit", 2, 0},
+                  {"adamw 8bit", 2, 0}, {"adamw bnb 8bit", 2, 0},
+                  {"adafactor", 0, 0},  {"8bit lion", 1, 0},
+                  {"lion 8bit", 1, 0},  {"lion", 2, 2},
+                  {"momentum", 2, 2},   {"sgd", 0, 0}};
 
 /* Of its state, by the cell or note that names the optimizer; those of which no prose speaks also
  * by the notes.  @return NAN where none of these is named */

@@ -360,8 +360,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         out->recompute_s = out->fwd_s;
     else if (x->c->recompute == RECOMPUTE_SELECTIVE)
         out->recompute_s =
-            p->selective == SELECTIVE_PRODUCTS
-                ? 0.5 * s->products_s + traffic
+            p->selective == SELECTIVE_PRODUCTS ? 0.5 * s->products_s + traffic
             : p->selective == SELECTIVE_BETWEEN
                 ? traffic + out->attention_fwd_s
                 /* launches count in proportion */

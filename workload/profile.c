@@ -385,8 +385,8 @@ static enum status read_word (const struct json_at *root, const char *key,
 }
 
 static const char *const partitions[] = {"even", "parameters", "modules", "cost", NULL};
-static const char *const selectives[] = {"attention", "products", "layers",
-                                           "between", NULL};
+static const char *const selectives[] = {"attention", "products", "layers", "between",
+                                         NULL};
 static const char *const graphs[] = {"none", "dense", "blocks", "all", NULL};
 static const char *const captured_parts[] = {"nowhere", "racks", "everywhere", NULL};
 static const char *const recomputes[] = {"selective", "none", "full", NULL};

@@ -72,9 +72,10 @@ static void launches (void **state)
 static void named (void **state)
 {
     struct calibrate_runs known = ONE ("source=AlephAlpha_WANT23", "recompute="),
-                          open = ONE ("source=OneFlow_DLPerf_Megatron", "recompute=full",
-                                      "gpu=V100", "gpu_mem_gb=16", "hidden=1024", "heads=16",
-                                      "ffn=4096", "seq=1024", "pp=1", "micro_batch=");
+                          open =
+                              ONE ("source=OneFlow_DLPerf_Megatron", "recompute=full",
+                                   "gpu=V100", "gpu_mem_gb=16", "hidden=1024", "heads=16",
+                                   "ffn=4096", "seq=1024", "pp=1", "micro_batch=");
     (void) state;
 
     assert_int_equal (known.run[0].n_ways, 0);

@@ -282,9 +282,8 @@ static void compiled (void **state)
     (void) state;
 
     for (int i = 0; i < 2; i++) {
-        struct calibrate_runs r =
-            ONE (notes[i], "framework=fsdp", "hidden=1024", "heads=16", "ffn=2816",
-                 "seq=512", "tp=1", "pp=1");
+        struct calibrate_runs r = ONE (notes[i], "framework=fsdp", "hidden=1024",
+                                       "heads=16", "ffn=2816", "seq=512", "tp=1", "pp=1");
 
         step_s[i] = runs_step (&r.run[0], &fsdp);
         CLOSE (calibrate_profile_as_said (&r.run[0], &old).time.layer_launch_fwd_s,
@@ -644,17 +643,27 @@ static void steps (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (profiles),        cmocka_unit_test (precision),
-        cmocka_unit_test (networks),        cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (peaks),           cmocka_unit_test (fits),
-        cmocka_unit_test (steps),           cmocka_unit_test (unknown),
-        cmocka_unit_test (types_on_record), cmocka_unit_test (types_together),
-        cmocka_unit_test (unnamed),         cmocka_unit_test (rounds),
-        cmocka_unit_test (releases),        cmocka_unit_test (captures),
-        cmocka_unit_test (captured_parts),  cmocka_unit_test (fused),
-                                       cmocka_unit_test (compiled),
-        cmocka_unit_test (rotary),          cmocka_unit_test (dropped),
-        cmocka_unit_test (experts_notes),   cmocka_unit_test (overlap_between_nodes),
+        cmocka_unit_test (profiles),
+        cmocka_unit_test (precision),
+        cmocka_unit_test (networks),
+        cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (peaks),
+        cmocka_unit_test (fits),
+        cmocka_unit_test (steps),
+        cmocka_unit_test (unknown),
+        cmocka_unit_test (types_on_record),
+        cmocka_unit_test (types_together),
+        cmocka_unit_test (unnamed),
+        cmocka_unit_test (rounds),
+        cmocka_unit_test (releases),
+        cmocka_unit_test (captures),
+        cmocka_unit_test (captured_parts),
+        cmocka_unit_test (fused),
+        cmocka_unit_test (compiled),
+        cmocka_unit_test (rotary),
+        cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),
+        cmocka_unit_test (overlap_between_nodes),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

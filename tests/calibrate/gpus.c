@@ -211,11 +211,13 @@ static void gpus_counted (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (mixes),      cmocka_unit_test (mixes_spelled),
-        cmocka_unit_test (mix_memory), cmocka_unit_test (mix_of_one_type),
-        cmocka_unit_test (gpu_names),  cmocka_unit_test (gpus_counted),
-        cmocka_unit_test (mix_of_small_nodes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (mixes),
+                                       cmocka_unit_test (mixes_spelled),
+                                       cmocka_unit_test (mix_memory),
+                                       cmocka_unit_test (mix_of_one_type),
+                                       cmocka_unit_test (gpu_names),
+                                       cmocka_unit_test (gpus_counted),
+                                       cmocka_unit_test (mix_of_small_nodes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

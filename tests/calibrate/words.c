@@ -46,9 +46,40 @@ static void stages (void **state)
         struct calibrate_runs r = ONE (t[i].framework, t[i].zero, "tp=1", "pp=1");
 
         if (r.run[0].config.zero != t[i].stage)
-            fail_msg ("%s %s: stage %d", t[i].framework, t[i].zero,
-                      r.run[0].config.zero);
+            fail_msg ("%s %s: stage %d", t[i].framework, t[i].zero, r.run[0].config.zero);
         calibrate_runs_release (&r);
+    }
+}
+
+/* FSDP in a column of its own is a word, a switch, or a degree beside that of its replicas: never
+ * stages of a pipeline. */
+static void fsdp (void **state)
+{
+    static const struct {
+        const char *rows[2]; /* dp, fsdp and parallelism; the first is looked at */
+        int zero, dp, shard;
+    } t[] = {{{"1,16,", "1,1,"}, 3, 16, 16},    {{"2,8,", "16,1,"}, 3, 16, 8},
+             {{"16,1,", "2,8,"}, 0, 16, 0},     {{"16,1,", ",,"}, 3, 16, 0},
+             {{",yes,", ",,"}, 3, 16, 0},       {{",SHARD_GRAD_OP,", ",,"}, 2, 16, 0},
+             {{",,DP2 FSDP8", ",,"}, 3, 16, 8}, {{",,FSDP2", ",,"}, 3, 16, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r;
+        struct error err = {""};
+        struct text text = {0};
+
+        text_add (&text,
+                  "framework,model,gpu,gpus,seq,global_batch,dp,FSDP,parallelism\n");
+        for (int k = 0; k < 2; k++)
+            text_add (&text, "maxtext,llama-3.2-1b,H100,16,2048,64,%s\n", t[i].rows[k]);
+        ok (runs_read (text_str (&text), &r, &err), &err);
+        if (r.run[0].config.zero != t[i].zero || r.run[0].config.shard != t[i].shard ||
+            r.run[0].config.deg.dp != t[i].dp)
+            fail_msg ("%s: stage %d over %d of %d", t[i].rows[0], r.run[0].config.zero,
+                      r.run[0].config.shard, r.run[0].config.deg.dp);
+        calibrate_runs_release (&r);
+        text_free (&text);
     }
 }
 
@@ -213,10 +244,10 @@ static void between (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stages),     cmocka_unit_test (recomputation),
-        cmocka_unit_test (attention),  cmocka_unit_test (optimizers),
-        cmocka_unit_test (offloaded),  cmocka_unit_test (adapters),
-        cmocka_unit_test (between)};
+        cmocka_unit_test (stages),    cmocka_unit_test (recomputation),
+        cmocka_unit_test (attention), cmocka_unit_test (optimizers),
+        cmocka_unit_test (offloaded), cmocka_unit_test (adapters),
+        cmocka_unit_test (between),   cmocka_unit_test (fsdp)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -67,13 +67,16 @@ static const struct calibrate_column columns[] = {
     {"vocab", "vocabulary nvocab", WHOLE (thousands)},
     {"seq",
      "seqlen seqlength sequence sequencelen sequencelength context contextlen "
-     "contextlength contextwindow ctx ctxlen maxseqlen maxseqlength maxlength maxlen",
+     "contextlength contextwindow ctx ctxlen cutofflen maxtargetlength maxseqlen "
+     "maxseqlength maxlength maxlen",
      WHOLE (powers)},
     {"gpu",
      "gputype gpumodel gpuname accelerator acceleratortype device devicetype hardware",
      TEXT},
     {"gpu_mem_gb", "gpumemsize gpumemorysize", CELLS (CELL_PARTS, gib, "GB of one GPU")},
-    {"gpus", "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices",
+    {"gpus",
+     "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices chips nogpus "
+     "numberofchips",
      WHOLE (pieces)},
     {"gpus_per_node",
      "gpusnode gpuspernode gpusperhost gpupernode ngpuspernode nprocpernode",
@@ -82,7 +85,9 @@ static const struct calibrate_column columns[] = {
      "networkbandwidth interconnectbandwidth internodebandwidth nodebandwidth "
      "networkgbps interconnectgbps internodegbps nodegbps",
      CELLS (CELL_PARTS, gbits, "Gbit/s of one node, as in 400")},
-    {"tp", "tensorparallel tensorparallelism tensormodelparallel mp modelparallel",
+    {"tp",
+     "icitensorparallelism tensorparallel tensorparallelism tensormodelparallel mp "
+     "modelparallel",
      WHOLE (none)},
     {"pp", "pipelineparallel pipelineparallelism pipelinemodelparallel pipelinestages",
      WHOLE (none)},
@@ -90,10 +95,10 @@ static const struct calibrate_column columns[] = {
      "vp virtualpp virtualpipeline virtualpipelineparallel virtualpipelinemodelparallel "
      "interleave modelchunks",
      WHOLE (none)},
-    {"dp", "dataparallel dataparallelism", WHOLE (none)},
+    {"dp", "dataparallel dataparallelism dcndataparallelism", WHOLE (none)},
     {"cp",
      "contextparallel contextparallelism sequenceparallelsize seqparallelsize spsize "
-     "ulysses ulyssesdegree",
+     "sepparallel ulysses ulyssesdegree",
      WHOLE (none)},
     {"ep", "expertparallel expertparallelism expertmodelparallel", WHOLE (none)},
     {"sp", "sequenceparallel sequenceparallelism seqparallel",
@@ -106,15 +111,17 @@ static const struct calibrate_column columns[] = {
     {"fsdp", "icifsdp icifsdpparallelism fsdpparallelism fsdpparallel",
      CELLS (CELL_FSDP, none, NULL), OPTIONAL},
     {"shard",
-     "dpshard dataparallelshard dataparallelsharddegree shardgroup sharddegree "
+     "dpshard shardingparallel dataparallelshard dataparallelsharddegree shardgroup "
+     "sharddegree "
      "shardingdegree shardgroupsize micsshard hsdpshard",
      WHOLE (none), OPTIONAL},
     {"micro_batch",
-     "mbs microbatch batchpergpu batchsizepergpu perdevicebatch perdevicetrainbatch "
+     "mbs microbatch microbs bsgpu batchgpu batchpergpu batchsizepergpu perdevicebatch "
+     "perdevicetrainbatch "
      "perdevicebatchsize perdevicetrainbatchsize trainmicrobatchsizepergpu "
      "trainmicrobatchpergpu localbatch pergpubatch devicebatch bspergpu batchperdevice",
      WHOLE (none)},
-    {"global_batch", "gbs totalbatch trainbatch globalbs effectivebatch",
+    {"global_batch", "gbs totalbatch batchsizeglobal trainbatch globalbs effectivebatch",
      WHOLE (batches)},
     {"precision", "dtype datatype mixedprecision computedtype trainingprecision numerics",
      CELLS (CELL_PRECISION, none, NULL)},
@@ -124,7 +131,8 @@ static const struct calibrate_column columns[] = {
      "attentiontype",
      CELLS (CELL_ATTENTION, none, NULL)},
     {"recompute",
-     "recomputation activationcheckpointing activationcheckpoint ac acmode remat "
+     "rematpolicy recomputation activationcheckpointing activationcheckpoint ac acmode "
+     "remat "
      "gradientcheckpointing checkpointing activationrecompute activationrecomputation "
      "recomputegranularity gradckpt activationckpt",
      CELLS (CELL_RECOMPUTE, none, "none, selective, full or modules")},
@@ -132,18 +140,22 @@ static const struct calibrate_column columns[] = {
      "itertime iterationtime steptime timeperstep timeperiteration timeperiter sper "
      "sstep sit sperstep sperit siter speriter speriteration secstep secperstep "
      "secondsperstep "
-     "secperiter secondsperiteration elapsedtimeperiteration timestep "
+     "seciter averagesteptime mediansteptime secperiter secondsperiteration "
+     "elapsedtimeperiteration timestep "
      "timeiteration avgsteptime meansteptime",
      NUMBER (seconds, "seconds, as in 10.5")},
     {"tokens_per_s_per_gpu",
-     "throughputtsgpu tokgpus tokenssecgpu tokenssecondgpu tokenspersecpergpu "
+     "throughputtsgpu throughputtoksgpu throughputtokenssgpu tokensschip tokschip "
+     "tokensscard tokenscards tokensseccard tokgpus tokenssecgpu tokenssecondgpu "
+     "tokenspersecpergpu "
      "tokenspersecondpergpu tokenssgpu toksgpu tokspergpu "
      "tokenspergpupers tokenspergpupersec tokenspergpupersecond tokenspersgpu "
      "tokensgpus tpspergpu tpsgpu wps tgs throughputpergpu tokensperdevicepersecond "
      "tokenssdevice tokpersecpergpu tokspersecpergpu",
      NUMBER (rates, "tokens a second of one GPU")},
     {"tflops_per_gpu",
-     "modeltflop modeltflopgpu tflops tflopsgpu tflopgpu tflopssgpu tflopsgpu "
+     "modeltflop modeltflopgpu modeltflopsgpu tflopschip tflopchipsec tflopsdevices "
+     "tflopsdevice tflops tflopsgpu tflopgpu tflopssgpu tflopsgpu "
      "tflopspersgpu modeltflops "
      "modeltflopspergpu achievedtflops achievedtflopspergpu tflopsperdevice "
      "tflopspersecpergpu tflopsspergpu",
@@ -151,7 +163,8 @@ static const struct calibrate_column columns[] = {
     {"mfu", "modelflopsutilization modelflopsutilisation modelfloputilization",
      NUMBER (shares, "a share, as in 0.45, or a percentage, as in 45 %")},
     {"peak_mem_gb",
-     "peakmem peakmemory peakgpumem peakgpumemory mem memory memoryused maxmem "
+     "peakmem vramusage vramused gpumemusage peakmemorygpu peakmemory peakgpumem "
+     "peakgpumemory mem memory memoryused maxmem "
      "maxmemory maxmemoryallocated maxmemoryreserved memoryusage memusage gpumemused "
      "gpumemoryused peakvram memorypergpu memgpu peakmemorypergpu peakmempergpu "
      "maxmemalloc peakallocated peakreserved peakactivemem memperg",
@@ -170,17 +183,22 @@ static const struct calibrate_column columns[] = {
      "throughputtoks throughputtokenss throughputtokenspers totaltokenspers",
      NUMBER (rates, "tokens a second"), OPTIONAL},
     {"samples_per_s",
-     "throughputss samplessec samplespersec samplespersecond sampless sequencespers "
+     "seqsec seqss sequencessec trainsamplespersecond throughputsampless throughputss "
+     "samplessec samplespersec samplespersecond sampless sequencespers "
      "sequencespersecond "
      "sequencess examplespersecond",
      NUMBER (rates, "sequences a second"), OPTIONAL},
+    {"steps_per_s",
+     "stepss its iterss itersec iterssec trainstepspersecond iterationspersecond "
+     "iterspersec",
+     NUMBER (none, "steps a second"), OPTIONAL},
     {"batch_size", "batch bs", WHOLE (none), OPTIONAL},
     {"batch_tokens",
      "batchsizetokens globalbatchsizetokens batchsizeintokens batchintokens "
      "globalbatchtokens tokensperbatch tokensperstep tokensbatch",
      WHOLE (millions), OPTIONAL},
     {"gradient_accumulation",
-     "gradientaccumulationsteps gradaccum gradaccumsteps gas accumulationsteps "
+     "gradientaccumulationsteps ga gradaccum gradaccumsteps gas accumulationsteps "
      "gradacc accumulation microbatches",
      WHOLE (none), OPTIONAL},
     {"parallelism",

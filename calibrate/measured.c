@@ -10,8 +10,8 @@
 /* Columns that a run which ran out may say so in. */
 static const char *const results[] = {"iter_time_s",    "tokens_per_s_per_gpu",
                                       "tokens_per_s",   "samples_per_s",
-                                      "tflops_per_gpu", "mfu",
-                                      "peak_mem_gb"};
+                                      "steps_per_s",    "tflops_per_gpu",
+                                      "mfu",            "peak_mem_gb"};
 
 /* ---- a step's time, from what is said instead ---- */
 
@@ -71,6 +71,8 @@ static double step_of_rates (const struct row *r, const struct calibrate_run *ru
         return tokens / tokens_of_all (run, x);
     if (calibrate_stated (r, "samples_per_s", 0, &x) && x > 0)
         return run->job.global_batch / x;
+    if (calibrate_stated (r, "steps_per_s", 0, &x) && x > 0)
+        return 1.0 / x;
     if (calibrate_stated (r, "mfu", 0, &x) && x > 0)
         return costmodel_model_flop (&run->model, &run->job) /
                (peak_flop_per_s (run, run->job.precision) * (x > 1.0 ? x / 100.0 : x));

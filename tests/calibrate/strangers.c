@@ -122,6 +122,9 @@ static void rates (void **state)
              {"TFLOP/s/GPU", "156", "megatron-lm", "full", flop / (16 * 156e12) * 4 / 3},
              {"step time (ms)", "2500", "fsdp", "none", 2.5},
              {"s/it", "2.5", "fsdp", "none", 2.5},
+             {"it/s", "0.4", "fsdp", "none", 2.5},
+             {"Seq/Sec", "8", "fsdp", "none", 8},
+             {"Tokens/s/chip", "2048", "maxtext", "none", tokens / (2048 * 16)},
              {"s/it", "\"0,125\"", "fsdp", "none", 0.125},
              {"s/it", "\"1,125\"", "fsdp", "none", 1125}};
     (void) state;

@@ -160,6 +160,14 @@ static int fsdp_degree (const struct row *r)
     return own > 1 ? own : split > FSDP_VERSIONS ? split : 0;
 }
 
+/* Ranks that share a sequence beside no tensor parallelism, as Ulysses counts them; 1: no such. */
+static int sequence_ranks (const struct row *r, int tp)
+{
+    int sp = calibrate_whole (r, "sp", 1);
+
+    return tp == 1 && sp > 1 ? sp : 1;
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
@@ -168,7 +176,7 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 
     d->tp = degree_of (r, "tp", 1, &run->tp_said);
     d->pp = degree_of (r, "pp", 1, &run->pp_said);
-    d->cp = degree_of (r, "cp", 1, NULL);
+    d->cp = degree_of (r, "cp", sequence_ranks (r, d->tp), NULL);
     d->ep = degree_of (r, "ep", 1, &run->ep_said);
     d->vpp = degree_of (r, "vpp", 1, NULL);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
@@ -339,10 +347,12 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         return why;
     if (!run->zero_said && c->shard > 0)
         c->zero = 1; /* until the profile says which */
-    if (sp[0] != '\0' && strcmp (sp, "0") != 0 && strcmp (sp, "1") != 0)
+    /* A degree is that of the tensor-parallel ranks, or else of cp. */
+    if (calibrate_whole (r, "sp", 0) > 1 && calibrate_whole (r, "sp", 0) != c->deg.tp &&
+        (c->deg.tp > 1 || sequence_ranks (r, c->deg.tp) != c->deg.cp))
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';
-    run->splits_sequences = sp[0] == '1';
+    run->splits_sequences = calibrate_whole (r, "sp", 0) >= 1;
     c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);

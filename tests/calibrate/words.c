@@ -83,6 +83,29 @@ static void fsdp (void **state)
     }
 }
 
+/* A degree of sequence parallelism is that of the tensor-parallel ranks, or of cp. */
+static void sequences (void **state)
+{
+    static const struct {
+        const char *cell[4];
+        int cp;
+        bool split;
+    } t[] = {{{"tp=1", "cp=", "sp=8"}, 8, false},
+             {{"tp=1", "cp=8", "sp=8"}, 8, false},
+             {{"tp=2", "cp=", "sp=2"}, 1, true},
+             {{"tp=2", "cp=2", "sp=1"}, 2, true}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE (t[i].cell[0], t[i].cell[1], t[i].cell[2], "pp=1", "framework=xtuner");
+
+        assert_int_equal (r.run[0].config.deg.cp, t[i].cp);
+        assert_int_equal (r.run[0].config.sequence_parallel, t[i].split);
+        calibrate_runs_release (&r);
+    }
+}
+
 static void recomputation (void **state)
 {
     static const struct {
@@ -247,7 +270,8 @@ int main (void)
         cmocka_unit_test (stages),    cmocka_unit_test (recomputation),
         cmocka_unit_test (attention), cmocka_unit_test (optimizers),
         cmocka_unit_test (offloaded), cmocka_unit_test (adapters),
-        cmocka_unit_test (between),   cmocka_unit_test (fsdp)};
+        cmocka_unit_test (between),   cmocka_unit_test (fsdp),
+        cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

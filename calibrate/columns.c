@@ -173,7 +173,7 @@ static const struct calibrate_column columns[] = {
     {"optimizer", "optim optimiser optimizername", TEXT, OPTIONAL},
     {"tuning",
      "finetuning finetuningtype finetuningmethod tuningmethod tunertype traintype "
-     "trainingmethod peft peftmethod",
+     "trainingmethod method peft peftmethod",
      TEXT, OPTIONAL},
     {"notes", "note comment comments remark remarks", TEXT},
     /* What others follow from. */

@@ -200,12 +200,27 @@ static bool is_there (const struct meaning *m, int n, const char *name)
     return there;
 }
 
-/* A batch of nothing further is the global one, unless that is there, too. */
-static void settle_batch (struct meaning *m, int n)
+/* Do steps of accumulation stand beside it?  Micro-batches may be those of a pipeline. */
+static bool accumulates (const struct csv_table *t, const struct meaning *m)
 {
+    bool does = false;
+
+    for (int i = 0; i < t->columns; i++)
+        does = does ||
+               (m[i].column && strcmp (m[i].column->name, "gradient_accumulation") == 0 &&
+                !calibrate_contains (t->header[i], "micro"));
+    return does;
+}
+
+/* A batch of nothing further is the global one, unless that is there, too, or it is accumulated. */
+static void settle_batch (const struct csv_table *t, struct meaning *m)
+{
+    int n = t->columns;
+
     for (int i = 0; i < n; i++)
         if (m[i].column && strcmp (m[i].column->name, "batch_size") == 0) {
-            const char *as = !is_there (m, n, "global_batch")  ? "global_batch"
+            bool global = is_there (m, n, "global_batch") || accumulates (t, m);
+            const char *as = !global                           ? "global_batch"
                              : !is_there (m, n, "micro_batch") ? "micro_batch"
                                                                : "";
 
@@ -245,7 +260,7 @@ static void read_header (const struct csv_table *t, struct meaning *m, bool *rea
 
     for (int i = 0; i < t->columns; i++)
         m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
-    settle_batch (m, t->columns);
+    settle_batch (t, m);
     for (int i = 0; i < t->columns; i++) {
         const char *title = t->header[i], *unclear = calibrate_unclear (title);
 

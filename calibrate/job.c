@@ -440,6 +440,7 @@ static const struct {
                     {"nf4", NF4, false},
                     {"bnb.fp4", NF4, false},
                     {"in_4bit", NF4, false},
+                    {"bnb-4bit", NF4, false},
                     {"4-bit base", NF4, false},
                     {"4-bit weight", NF4, false},
                     {"int4", NF4, true},
@@ -464,7 +465,8 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
             if (j->frozen_bytes <= 0.0 &&
                 calibrate_contains (calibrate_cell (r, columns[k]), frozen_words[i].word))
                 j->frozen_bytes = frozen_words[i].bytes;
-    if (calibrate_contains (calibrate_cell (r, "precision"), "nf4"))
+    if (calibrate_contains (calibrate_cell (r, "precision"), "nf4") ||
+        calibrate_contains (calibrate_cell (r, "model"), "bnb-4bit"))
         j->lora = true; /* which is for nothing else */
     return j->frozen_bytes > 0.0 && !j->lora
                ? "weights in 4 or 8 bits without adapters (LoRA) are not supported"

@@ -157,6 +157,7 @@ static void batches (void **state)
         {"per_device_train_batch_size,gradient_accumulation_steps,s/it", "2,8,9", 256},
         {"global_batch_tokens,step_time", "4M,9", 1024},
         {"batch_size,step_time", "128,9", 128},
+        {"batch_size,grad accum,step_time", "2,8,9", 256},
         {"batch_size,global_batch,step_time", "2,128,9", 128},
         {"mbs,batch_size,step_time", "2,128,9", 128},
         {"micro_batch,pp,tokens_per_s_per_gpu", "2,2,3000", 0}};

@@ -238,6 +238,9 @@ static void adapters (void **state)
         assert_int_equal (r.run[0].job.frozen_bytes > 0, t[i].packed);
         calibrate_runs_release (&r);
     }
+    r = ONE ("model=unsloth/llama-3-8b-bnb-4bit", "framework=unsloth", "tp=1", "pp=1");
+    assert_true (r.run[0].job.lora && r.run[0].job.frozen_bytes < 1);
+    calibrate_runs_release (&r);
     assert_int_equal (LAB (&r, &err, "", "prefix-tuning", "framework=trl"), ST_INVALID);
     assert_non_null (strstr (err.text, "adapters other than LoRA"));
 }

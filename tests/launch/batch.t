@@ -20,18 +20,18 @@ emitted() { # CLUSTER ONLY: a plan of six ranks in $T/launch
 mkdir "$T/bin"
 printf '#!/bin/sh\necho "$GIVEN" | tr , "\\n"\n' >"$T/bin/scontrol"
 cat >"$T/bin/srun" <<'S'
-#!/bin/sh
+#!/bin/bash
 case "$* " in
 *"exec.sh true "*) exit "${TRIAL:-0}" ;;
 esac
 echo "$*"
-rank=0
-for host in $([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE"); do
-    name=n_$(echo "$host" | tr . _)
-    eval "turn=\${$name:-0}; $name=\$((turn + 1))"
-    SLURM_PROCID=$rank SLURM_LOCALID=$turn SLURM_NTASKS=6 SLURM_NODEID=0 SLURM_GTIDS=$(awk -v h="$host" '$1 == h { printf "%s%d", n++ ? "," : "", NR - 1 }' "$SLURM_HOSTFILE") LINKWISE_NODE=$host \
+mapfile -t hosts < <([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE")
+declare -A turn tasks
+for rank in "${!hosts[@]}"; do tasks[${hosts[rank]}]+=,$rank; done
+for rank in "${!hosts[@]}"; do
+    host=${hosts[rank]} own=${tasks[${hosts[rank]}]}
+    SLURM_PROCID=$rank SLURM_LOCALID=$((turn[$host]++)) SLURM_NTASKS=6 SLURM_NODEID=0 SLURM_GTIDS=${own#,} LINKWISE_NODE=$host \
         "$LINKWISE_DIR/exec.sh" sh -c 'echo "$RANK $LINKWISE_HOST $LINKWISE_GPU"'
-    rank=$((rank + 1))
 done
 S
 chmod +x "$T"/bin/*

@@ -18,7 +18,7 @@ $LINKWISE plan "$T/cluster.json" gpt2-xl --seq 1024 --global-batch 8 --tp 1 --pp
     -o "$T/plan.json" >/dev/null
 expect 0 "emit" "4 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
 slow=$(sed -n 3p "$T/launch/slurm/hostfile")
-printf '#!/bin/sh\necho "$RANK $(hostname)"\n' >"$T/launch/program"
+printf '#!/bin/sh\nread -r here </proc/sys/kernel/hostname\necho "$RANK $here"\n' >"$T/launch/program"
 chmod +x "$T/launch/program"
 
 cat >"$T/inside.sh" <<'S2'

@@ -18,7 +18,7 @@ $LINKWISE plan "$T/cluster.json" llama-2-7b --seq 1024 --global-batch 24 --tp 2 
     -o "$T/plan.json" >/dev/null
 expect 0 "emit" "6 ranks written" $LINKWISE emit "$T/plan.json" --to slurm -d "$T/launch"
 
-printf '#!/bin/sh\n%s\n' 'echo "$RANK $(hostname) $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $SLURM_LOCALID"' >"$T/launch/program"
+printf '#!/bin/sh\nread -r here </proc/sys/kernel/hostname\n%s\n' 'echo "$RANK $here $LINKWISE_GPU $SLURM_STEP_GPUS $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $SLURM_LOCALID"' >"$T/launch/program"
 chmod +x "$T/launch/program"
 printf 'h2\nh4,head\n' >"$T/taken"
 cat >"$T/inside.sh" <<'S2'

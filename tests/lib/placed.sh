@@ -35,7 +35,7 @@ placed() {
     [ "${4:-}" != unlike ] || gpus=$((2 * $3 - 1))
     mkdir -p "$1"
     hosts_cluster "$2" "$gpus" >"$1/cluster.json"
-    $LINKWISE plan "$1/cluster.json" llama-2-7b --seq 1024 --global-batch 192 --micro-batch 1 --tp 2 --pp 2 \
+    $LINKWISE plan "$1/cluster.json" llama-2-7b --seq 1024 --global-batch 192 --micro-batch 1 --schedule 1f1b --tp 2 --pp 2 \
         --dp $(($2 * $3 / 4)) -o "$1/plan.json" >"$1/plan.out" || return
     python3 - "$1/plan.json" "$2" "$3" "${4:-interleaved}" <<'P'
 import json, random, sys
@@ -83,7 +83,8 @@ no_driver() {
 reporter() {
     cat >"$1" <<'R'
 #!/bin/sh
-echo "$RANK $(hostname) $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE" \
+read -r here </proc/sys/kernel/hostname
+echo "$RANK $here $LINKWISE_GPU $CUDA_VISIBLE_DEVICES $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GROUP_WORLD_SIZE" \
     "$WORLD_SIZE $MASTER_ADDR ${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-${SLURM_LOCALID:-$LOCAL_RANK}}}"
 R
     chmod +x "$1"

@@ -10,9 +10,11 @@ echo "nodes: 4" >"$T/c.yaml"
 
 $L plan "4x8 h100" llama-3-8b -o "$T/plan.json" >/dev/null 2>&1
 
-# CODE | COMMAND | what it must say; the words of a command are cut as the shell does
+# typed COMMAND: its words are cut as the shell does
+typed() { eval "$L $1"; }
+# CODE | COMMAND | what it must say
 while IFS='|' read -r code command hint; do
-    expect "${code// /}" "${command# }" "${hint# }" bash -c "$L $command"
+    expect "${code// /}" "${command# }" "${hint# }" typed "$command"
 done <<TABLE
 2 | plan                                            | as in: linkwise plan "4x8 h100" llama-3-8b
 2 | mem llama-3-8b                                  | as in: linkwise mem llama-3-8b --gpu h100
@@ -119,7 +121,7 @@ expect 0 "... and can be checked" "links        ok" $L check "$T/plan.json"
 
 # So is everything that rests on them.
 while IFS='|' read -r command says; do
-    expect 0 "${command% *}: a word" "${says# }" bash -c "$L $command 2>/dev/null"
+    expect 0 "${command% *}: a word" "${says# }" typed "$command 2>/dev/null"
 done <<TABLE
 cluster show "4x8 h100"                 | ^links inside and between nodes are nominal
 cluster show "4x8 h100 intra:370"       | ^links between nodes are nominal

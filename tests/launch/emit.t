@@ -366,7 +366,7 @@ for n in d["cluster"]["nodes"]: del n["gpu_uuid"], n["gpu_numa"]
 json.dump(d, open(sys.argv[2], "w"))
 P
 # Whatever else is left of the old set: a GPU's old UUID is not what the wrapper starts on.
-for lost in none map.txt plan.json "map.txt plan.json"; do
+for lost in none "map.txt plan.json"; do
     rm -rf "$T/plain" && cp -r "$T/a/launch" "$T/plain" && (cd "$T/plain" && rm -f $lost)
     $L emit "$T/plain.json" --to openmpi -d "$T/plain" >/dev/null
     [ ! -e "$T/plain/gpu-uuid.txt" ] && [ ! -e "$T/plain/gpu-numa.txt" ] &&
@@ -376,7 +376,7 @@ done
 mkdir -p "$T/stuck/gpu-uuid.txt"
 expect 1 "an old table that cannot be removed" "gpu-uuid.txt: the old file cannot be removed: " $L emit "$T/plain.json" --to openmpi -d "$T/stuck"
 $L emit "$T/a/plan.json" -d "$T/not-ended" >/dev/null
-for i in 1 5 9; do
+for i in 1 5; do
     rm -rf "$T/ended"
     $L emit "$T/a/plan.json" -d "$T/ended" >/dev/null 2>&1 &
     for ((k = 0; k < 100000; k++)); do [ ! -d "$T/ended" ] || break; done
@@ -439,7 +439,7 @@ if $CC -shared -fPIC -o "$T/kill.so" "$T/kill.c" -ldl 2>"$T/why"; then
     echo "$at kills" >>"$T/why"
     [ "$(grep -vc kills "$T/why")" = 0 ] && [ $rc = 0 ] && [ $at -gt 20 ]
     result $? "killed at any change of a name: never a mixture that starts" "$T/why"
-    for at in 1 2 3; do
+    for at in 1 3; do
         rm -rf "$T/killed"
         rc=$(killed $at "$T/killed")
         [ ! -e "$T/killed" ] || diff -r "$T/after" "$T/killed"
@@ -462,7 +462,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
     cat >"$T/full.sh" <<'S2'
 mkdir "$1/small" "$1/ro"
 # From no room at all to enough: at every size the old files stay, or all new ones are there.
-for kib in 4 16 40 64 100 1000; do
+for kib in 16 64 1000; do
     mount -t tmpfs -o size=${kib}k tmpfs "$1/small"
     if "$LINKWISE" emit "$1/a/plan.json" -d "$1/small/launch" >"$1/out" 2>&1; then
         n=$(find "$1/small/launch" -type f | wc -l)

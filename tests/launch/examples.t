@@ -11,7 +11,7 @@ for name in place-ranks launch-with-mpirun launch-with-slurm; do
     diff "$T/readme" "examples/$name" >"$T/diff"
     result $? "the README prints examples/$name" "$T/diff"
 done
-examples/place-ranks examples/clusters/h100-17.json llama-2-13b "$T/placed" >"$T/out" 2>&1 &&
+examples/place-ranks examples/clusters/h100-10.json llama-2-13b "$T/placed" >"$T/out" 2>&1 &&
     grep -q "this plan saves" "$T/out" && [ "$(wc -l <"$T/placed/launch/map.txt")" = "$(sed -n 's/ ranks written.*//p' "$T/out")" ] &&
     tail -n 4 "$T/out" | cmp -s - <(head -n 4 "$T/placed/launch/map.txt")
 result $? "place-ranks" "$T/out"

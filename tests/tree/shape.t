@@ -52,8 +52,19 @@ result $? "no circle of files that need each other" "$T/circles"
 
 # A header that some file includes before all else has been compiled alone with it.
 grep '\.c$' "$T/product" | xargs awk -F'"' '/^#include/ { print $2; nextfile }' >"$T/first"
-grep '\.h$' "$T/product" | grep -vxFf "$T/first" |
-    xargs -r ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wno-unused-function -fsyntax-only -x c >"$T/alone" 2>&1
+grep '\.h$' "$T/product" | grep -vxFf "$T/first" >"$T/later"
+if command -v clang >/dev/null; then
+    openmp=-fopenmp
+    echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
+        openmp=-Wno-unknown-pragmas
+    # A compiler starts itself once for every file, which takes as long as the file: what clang
+    # starts can read many.
+    eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
+        -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
+else
+    set -- ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -fsyntax-only -x c
+fi
+xargs -r "$@" -Wno-unused-function <"$T/later" >"$T/alone" 2>&1
 result $? "every header compiles alone" "$T/alone"
 
 # The build has just been by one compiler, and kept what it said.
@@ -61,13 +72,7 @@ find "$B/obj" "$B/tests" -name '*.said' -size +0 -exec cat {} + >"$T/warnings" 2
 [ ! -s "$T/warnings" ]
 result $? "the build has no warnings" "$T/warnings"
 if command -v clang >/dev/null; then
-    openmp=-fopenmp
-    echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
-        openmp=-Wno-unknown-pragmas
-    # clang starts itself once for every file, which takes as long as the file: what it starts can
-    # read many, and the headers that most files want as it once read them.
-    eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
-        -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
+    # The headers that most files want are read as they once were.
     printf '#include <%s.h>\n' ctype errno limits math stdarg stdbool stddef stdint stdio stdlib string time jansson >"$T/most.h"
     printf '#include "%s"\n' mapper/mapper.h memest/memest.h >>"$T/most.h"
     # The last word is the language: c, here c-header.

@@ -22,7 +22,7 @@ valid links "$T/links.json" "... and valid"
 result $? "no journal is left"
 
 # Somebody else knocks, at rank 0 and at a partner's door.
-ranks 4 --passes 2 --pause 1 -o "$T/links.json"
+ranks 3 --passes 2 --pause 1 -o "$T/links.json"
 python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
 import os, re, socket, sys, time
 def doors (pid):
@@ -144,14 +144,14 @@ rm -f "$T"/links.json*
 (
     trap '' XFSZ
     ulimit -f 1
-    ranks 4 --passes 2 -o "$T/links.json"
+    ranks 3 --passes 2 -o "$T/links.json"
     ended 1 30
     echo $? >"$T/rc"
 ) 2>/dev/null
 [ "$(cat "$T/rc")" = 0 ] && grep -q "links.json.part: File too large" "$T/err.0" &&
     [ ! -e "$T/links.json" ] && [ -s "$T/links.json.part" ]
 result $? "with a full disk the run ends, says so, and leaves what was written" "$T/err.0"
-ranks 4 --passes 2 --resume -o "$T/links.json"
+ranks 3 --passes 2 --resume -o "$T/links.json"
 ended 0 60 && grep -Eq "[1-9][0-9]* values of the earlier run" "$T/err.0"
 result $? "with room again, --resume continues" "$T/err.0"
 
@@ -168,10 +168,10 @@ valid links "$T/links.json" "... which is valid"
 result $? "and --resume could continue"
 rm -f "$T"/links.json*
 
-ranks 4 --dry-run -o "$T/links.json"
+ranks 2 --dry-run -o "$T/links.json"
 ended 0 30 && grep -q "expected time" "$T/out.0" && [ ! -e "$T/links.json" ]
 result $? "--dry-run prints the rounds and measures nothing" "$T/err.0"
-ranks 3 -o -
+ranks 2 -o -
 ended 0 30 && python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["version"] == 1' "$T/out.0"
 result $? "-o - prints the links file" "$T/err.0"
 

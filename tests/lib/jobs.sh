@@ -11,7 +11,9 @@ row() {
 # has COLUMN=VALUE...: of the row in $T/doc.json.
 has() {
     local pair row
-    row=$(sed -n '/^  "row": {/,/^  }/p' "$T/doc.json")
+    IFS= read -rd '' row <"$T/doc.json"
+    row=${row#*$'\n  "row": {'}
+    row=${row%%$'\n  }'*}
     for pair in "$@"; do
         [[ $row == *"\"${pair%%=*}\": \"${pair#*=}\""* ]] || echo "no $pair in: $row"
     done >"$T/why"
@@ -25,6 +27,7 @@ model_of() {
 # is EXPRESSION: of d, the document, in Python.
 is() {
     in_python "$1" || return 0
-    [ "$(json "$T/doc.json" "bool($1)")" = True ]
+    json "$T/doc.json" "bool($1)" >"$T/said"
+    matches "^True$" "$T/said"
     result $? "$1" "$T/doc.json"
 }

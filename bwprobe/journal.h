@@ -49,7 +49,8 @@ enum status journal_open (const char *links_path, const char *const *name, int n
                           void *context, long *taken, struct journal **out,
                           struct notes *notes, struct error *err);
 
-/** Append an item; it reaches the disk within about a second. */
+/** Append an item; it reaches the disk with the first that comes a second after the last writing,
+ *  or with journal_flush. */
 void journal_add (struct journal *j, const struct journal_item *item);
 
 /** Write what is not on disk yet. */

@@ -405,6 +405,9 @@ void passes_run (struct coordinator *c)
                 time = run_part (c, kind, pass, pair);
         if (time && !c->interrupted)
             c->passes_done++;
+        /* The next value may be a pause away. */
+        if (c->journal)
+            journal_flush (c->journal);
     }
     if (!time)
         coordinator_say (c,

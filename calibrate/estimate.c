@@ -138,6 +138,20 @@ static bool is_core (const struct calibrate_run *run)
             slowest_type (run)->fp8_flop_per_s > 0);
 }
 
+/* Megatron-LM of 2020 to 2022: in fp16 on GPUs without fp8, by schedules of then, and without flash
+ * attention, as is said or by the GPU. */
+static bool is_early (const struct calibrate_run *run)
+{
+    const struct topology_gpu_type *type = slowest_type (run);
+    enum workload_schedule s = run->config.schedule;
+    bool softmax = run->attention_said ? !workload_attention_is_flash (run->job.attention)
+                                       : type->bf16_flop_per_s <= 0;
+
+    return calibrate_contains_name (run->framework, "megatron-lm") && softmax &&
+           run->job.precision == PREC_FP16 && type->fp8_flop_per_s <= 0 &&
+           (s == SCHEDULE_1F1B || s == SCHEDULE_INTERLEAVED || s == SCHEDULE_GPIPE);
+}
+
 /* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
  * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
  * GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it splits
@@ -151,6 +165,8 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     const char *serving = workload_profile_serving (standard, type->name);
     bool fp8 = type->fp8_flop_per_s > 0;
 
+    if (is_early (run))
+        return "megatron-lm-composed";
     if (on_megatron (run->framework))
         return serving;
     for (int i = 0; i < shelf->n; i++)

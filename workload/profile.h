@@ -321,11 +321,22 @@ static inline bool workload_keeps_fp32 (const struct workload_job *j,
     return workload_element_bytes (workload_kept_precision (j, p)) > 2.0;
 }
 
+/** Are gradients summed and reduced in the 2 bytes that fp16 keeps them in?  Only bf16 asks for sums in
+ *  fp32 (Megatron-LM, arguments.py: accumulate_allreduce_grads_in_fp32).  Constants of fitted profiles
+ *  stand for what their runs took. */
+static inline bool workload_sums_in_half (const struct workload_job *j,
+                                          const struct workload_profile *p)
+{
+    return p->compute_of_type && workload_kept_precision (j, p) == PREC_FP16;
+}
+
 /** Bytes of a gradient as it is summed. */
 static inline double workload_gradient_bytes (const struct workload_job *j,
                                               const struct workload_profile *p)
 {
-    return workload_keeps_fp32 (j, p) ? 4.0 : p->memory.gradient_bytes;
+    if (workload_keeps_fp32 (j, p))
+        return 4.0;
+    return workload_sums_in_half (j, p) ? 2.0 : p->memory.gradient_bytes;
 }
 
 /** Bytes of a gradient on its way over data parallelism.  A 16-bit job's may be in another type than
@@ -334,13 +345,14 @@ static inline double workload_reduced_bytes (const struct workload_job *j,
                                              const struct workload_config *c,
                                              const struct workload_profile *p)
 {
-    bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept;
+    bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept &&
+                   !workload_sums_in_half (j, p);
 
     if (workload_keeps_fp32 (j, p))
         return 4.0;
     if (p->time.reduced_bytes > 0.0)
         return p->time.reduced_bytes;
-    return in_fp32 ? 4.0 : p->memory.gradient_bytes;
+    return in_fp32 ? 4.0 : workload_gradient_bytes (j, p);
 }
 
 /** Bytes of optimizer state per parameter. */

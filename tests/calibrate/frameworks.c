@@ -22,6 +22,7 @@ static void profiles (void **state)
                  {"source=lab", "framework=NeMo Megatron Bridge", "megatron-bridge"},
                  {"source=lab", "framework=TORCH_TITAN 0.2", "torchtitan"},
                  {"source=lab", "framework=GPT-NeoX", "megatron-deepspeed-composed"},
+                 {"source=lab", "framework=Aleph-Alpha", "aleph-alpha-composed"},
                  {"source=lab", "framework=levanter", "xla"},
                  {"source=lab", "framework=Alpa", "xla"},
                  {"source=lab", "framework=Megatron-FSDP", "megatron-core-composed"},
@@ -161,6 +162,43 @@ static void unnamed (void **state)
         ok (calibrate_profiles (&r, NULL, &p, &err), &err);
         assert_string_equal (p.name, known[i].profile);
         CLOSE (p.time.residual, known[i].residual, 1e-12);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Megatron-LM in fp16 on GPUs without fp8, and without flash attention, is that of 2020 to 2022, unless
+ * it has what came later. */
+static void early (void **state)
+{
+    static const struct {
+        const char *framework, *gpu, *precision, *attention, *notes, *profile;
+    } known[] = {{"framework=Megatron-LM", "gpu=A100-80GB", "precision=fp16",
+                  "attention=fused", "notes=", "megatron-lm-composed"},
+                 {"framework=megatron-lm v2.5", "gpu=V100-SXM2-32GB", "precision=fp16",
+                  "attention=", "notes=", "megatron-lm-composed"},
+                 {"framework=Megatron-LM", "gpu=A100-80GB", "precision=fp16",
+                  "attention=", "notes=", "megatron-core"},
+                 {"framework=Megatron-LM", "gpu=A100-80GB", "precision=bf16",
+                  "attention=fused", "notes=", "megatron-core"},
+                 {"framework=Megatron-LM", "gpu=A100-80GB", "precision=fp16",
+                  "attention=flash", "notes=", "megatron-core"},
+                 {"framework=Megatron-LM", "gpu=A100-80GB", "precision=fp16",
+                  "attention=fused", "notes=schedule=zb1p", "megatron-core"},
+                 {"framework=Megatron-LM", "gpu=H100-SXM5-80GB", "precision=fp16",
+                  "attention=fused", "notes=", "megatron-core-composed"},
+                 {"framework=Megatron-Core", "gpu=A100-80GB", "precision=fp16",
+                  "attention=fused", "notes=", "megatron-core"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE ("source=lab", known[i].framework, known[i].gpu, known[i].precision,
+                 known[i].attention, known[i].notes);
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
         calibrate_runs_release (&r);
     }
 }
@@ -654,6 +692,7 @@ int main (void)
         cmocka_unit_test (types_on_record),
         cmocka_unit_test (types_together),
         cmocka_unit_test (unnamed),
+        cmocka_unit_test (early),
         cmocka_unit_test (rounds),
         cmocka_unit_test (releases),
         cmocka_unit_test (captures),

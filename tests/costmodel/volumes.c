@@ -123,6 +123,20 @@ static void gradients (void **state)
     s.profile.time.reduced_as_kept = false;
     CLOSE (volume_of (&s).dp_bytes, 8 * 4 + 2, 1e-12);
     s.profile.time.all_reduced_gradients = false;
+    /* In fp16 nothing asks for sums in fp32; what fitted constants stand for stays. */
+    s.job.precision = PREC_FP16;
+    for (int composed = 0; composed < 2; composed++) {
+        s.profile.compute_of_type = composed;
+        CLOSE (volume_of (&s).dp_bytes, 8 * (composed ? 2 : 4) + 2, 1e-12);
+        s.profile.time.all_reduced_gradients = true;
+        s.config.zero = 1;
+        CLOSE (volume_of (&s).dp_bytes, 2 * (composed ? 2 : 4) + 2, 1e-12);
+        s.profile.time.all_reduced_gradients = false;
+        s.config.zero = 2;
+    }
+    s.job.precision = PREC_BF16;
+    CLOSE (volume_of (&s).dp_bytes, 8 * 4 + 2, 1e-12);
+    s.profile.compute_of_type = false;
     s.config.zero = 2; /* weights at the step, or for every sum of gradients */
     s.config.deg.pp = 1;
     s.profile.gathers_at_step = true;

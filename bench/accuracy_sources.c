@@ -217,8 +217,9 @@ static double fitted_mape (const struct calibrate_runs *r, const bool *others,
     return mape;
 }
 
-/* The first run of the release that most of those in use are of: a fit is to one of them. */
-static int usual_release (const struct file *f)
+/* The first run with the profile, and its release, that most of those in use have: a fit is to one of
+ * them. */
+static int usual_profile (const struct file *f)
 {
     int most = 0, best = 0;
 
@@ -226,7 +227,7 @@ static int usual_release (const struct file *f)
         int n = 0;
 
         for (int k = 0; k < f->runs.n && f->use[i]; k++)
-            n += f->use[k] && strcmp (f->p[k].release, f->p[i].release) == 0;
+            n += f->use[k] && strcmp (f->p[k].name, f->p[i].name) == 0;
         if (n > most) {
             most = n;
             best = i;
@@ -256,11 +257,11 @@ static void draw (const struct file *f, double times, double *figure)
     double *step_s = calloc (size, sizeof *step_s), none[DRAWS], five[DRAWS];
     bool *others = calloc (size, sizeof *others);
     int every = ((int) times + FEW_MOST - 1) / FEW_MOST, worse = 0;
-    int first = usual_release (f);
+    int first = usual_profile (f);
     struct rng rng = {1};
 
     for (int i = first, seen = 0; i < f->runs.n; i++)
-        if (f->use[i] && strcmp (f->p[i].release, f->p[first].release) == 0 &&
+        if (f->use[i] && strcmp (f->p[i].name, f->p[first].name) == 0 &&
             seen++ % every == 0) {
             step_s[some.n] = f->step_s[i];
             some.run[some.n++] = f->runs.run[i];

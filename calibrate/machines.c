@@ -26,9 +26,9 @@ static double usual_node (double gb_per_s, int gpus)
  * a part of what all reach.  Where each has a link to every other, eight MI300X or four GPUs of a
  * board of Hopper or A100, a group has those to its members: on MI300X two reach 48 GB/s of
  * bus bandwidth and eight 313 (stas00/ml-engineering, network).  What is usual of GH200 is a pair's.
- * The two dies of an MI250X have four links to each other, 144 of what eight dies reach, 50
- * (topology/known.c).  Eight V100 are a hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share six rings, four
- * have some of them, and a pair one link, 20 of 130 GB/s. */
+ * The two dies of an MI250X have four links to each other, to others three.  Eight V100 are a
+ * hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share six rings, four have some of them, and a
+ * pair one link, 20 of 130 GB/s. */
 static double mesh_share (const struct calibrate_run *run,
                           const struct topology_gpu_type *type)
 {
@@ -40,7 +40,7 @@ static double mesh_share (const struct calibrate_run *run,
     if (strncmp (type->name, "v100-sxm", 8) == 0)
         return node != 8 ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
     if (strncmp (type->name, "mi250", 5) == 0)
-        return tp == 2 ? 144.0 / 50.0 : 1.0;
+        return tp == 2 ? 4.0 / 3.0 : 1.0;
     members = members < node ? members : node;
     if (strncmp (type->name, "gh200-", 6) == 0)
         return members - 1.0;

@@ -15,7 +15,10 @@
  * machines, peer to peer (github.com/voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md), that
  * of eight GeForce RTX 5090 28 GB/s (NVIDIA/nccl issue 1639): these have no peer-to-peer
  * transfers, so that all passes through the host's memory.  The RTX 4060 Ti and 5060 Ti have
- * half the lanes, Turing's GeForce cards half the rate of PCIe 4's. */
+ * half the lanes, Turing's GeForce cards half the rate of PCIe 4's.
+ *
+ * Of a die of an MI250X three links lead to other modules (AMD's CDNA 2 white paper: eight of a
+ * module, two of these to the host), 36 GB/s each as RCCL counts. */
 static const struct {
     const char *prefix; /* of the type's name */
     struct topology_usual has;
@@ -61,7 +64,7 @@ static const struct {
     {"gb200-", {700, 3, 400}},
     {"gb300-", {700, 3, 800}},
     {"mi210", {25, 12, 25}},
-    {"mi250", {50, 12, 100}},
+    {"mi250", {100, 12, 100}},
     {"mi35", {370, 10, 400}},
     {"mi3", {310, 10, 400}},
     {"", {20, 12, 25}},

@@ -44,7 +44,7 @@ done <<TABLE
 0 | cluster synth calm --gpu-type h100 -o $T/c.json | h100: taken as h100-sxm5-80g
 1 | plan nocluster.json llama-2-7b                  | No such file .*; CLUSTER is a JSON file, .* or one line
 1 | plan $T/c.yaml llama-2-7b                       | CLUSTER is a JSON file, .* or one line, as "4x8 h100"
-2 | mem llama-3-8b --gpu "rtx 4090 d"               | unknown GPU type "rtx 4090 d"; that GPU is not built in
+2 | mem llama-3-8b --gpu "rtx 5090 d"               | unknown GPU type "rtx 5090 d"; that GPU is not built in
 2 | mem llama-3-8b --gpu k80                        | unknown GPU type "k80" .*linkwise gpus
 0 | mem gpt2-xl --gpu "NVIDIA H100 80GB HBM3"       | taken as h100-sxm5-80g
 0 | mem gpt2-xl --gpu rtx4090                       | taken as rtx-4090

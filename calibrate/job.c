@@ -48,6 +48,9 @@ static bool read_precision (const char *s, struct calibrate_run *run)
         run->states = has_word (s, pure)    ? STATES_PURE
                       : has_word (s, mixed) ? STATES_MIXED
                                             : STATES_USUAL;
+    /* Losses in fp16 are scaled, and PyTorch's scaler takes no gradients of fp16 weights. */
+    if (*p == PREC_FP16 && run->states == STATES_USUAL)
+        run->states = STATES_MIXED;
     /* Which 16 bits nobody says: those that the GPUs have. */
     for (int k = 0; k < run->n_parts && *s && *p == PREC_BF16; k++)
         if (!calibrate_contains (s, "bf") && run->part[k].type->bf16_flop_per_s <= 0)

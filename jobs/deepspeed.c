@@ -210,6 +210,8 @@ static enum status finish (struct jobs_reading *r)
                                                        : jobs_value (r, "precision");
     size_t n = zero ? strcspn (zero, "0123") : 0;
 
+    if (jobs_is (r, "framework", "transformers")) /* whose log's lines are here */
+        return ST_OK;
     if (zero && n > 0 && zero[n]) { /* "ZeroStageEnum.weights" is none of these */
         char stage[2] = {zero[n], '\0'};
 
@@ -225,8 +227,7 @@ static enum status finish (struct jobs_reading *r)
     if (precision)
         TRY (jobs_default (r, "precision", precision));
     for (int i = 0; i < r->n_files; i++)
-        if (r->of_file[i] == &jobs_megatron || /* which runs on DeepSpeed */
-            r->of_file[i] == &jobs_trainer)    /* which may */
+        if (r->of_file[i] == &jobs_megatron) /* which runs on DeepSpeed */
             return ST_OK;
     return jobs_find (r, "deepspeed") ? ST_OK
                                       : jobs_default (r, "framework", "deepspeed");

@@ -12,11 +12,12 @@ static const char keys[] =
     "mixed-precision:hf-mixed torch-dtype:hf-dtype dtype:hf-dtype optim "
     "gradient-checkpointing:hf-checkpointing fsdp:hf-fsdp "
     "fsdp-sharding-strategy:hf-fsdp use-fsdp:hf-sharded deepspeed "
-    "model-name-or-path:hf-model base-model:hf-model max-seq-length:seq "
+    "model-name-or-path:hf-model base-model:hf-model model:hf-model max-seq-length:seq "
     "model-max-length:seq max-length:seq cutoff-len:seq sequence-len:seq block-size:seq "
     "nproc-per-node:gpus_per_node nnodes:nodes num-processes:gpus num-machines:nodes "
     "num-gpus:gpus_per_node attn-implementation:hf-attention use-peft:hf-lora "
-    "use-lora:hf-lora finetuning-type:hf-adapter adapter:hf-adapter lora-dropout";
+    "use-lora:hf-lora finetuning-type:hf-adapter adapter:hf-adapter "
+    "train-type:hf-adapter tuner-type:hf-adapter lora-dropout";
 
 /* What neither time nor memory depends on, or what every estimate takes for granted. */
 static const char harmless[] =

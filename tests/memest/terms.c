@@ -327,7 +327,7 @@ static void buffers (void **state)
         bytes += pp ? 2 * tensor / (sp ? 4 : 1) : 0;
         bytes +=
             cp ? 2 * 4 * 2 * e * tokens * 2 * 128 : 0; /* of 2 heads: K, V, gradients */
-        bytes += dp ? i == 20 ? 6 * params : 5e7 : 0;
+        bytes += dp ? e * (i == 20 ? 6 * params : 5e7) : 0; /* of so many elements */
         out = memory_of (&s);
         CLOSE (out.buffers_bytes, bytes, 1e-9);
         tensors = out.weights_bytes + out.gradients_bytes + out.optimizer_bytes +

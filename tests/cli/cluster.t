@@ -208,7 +208,7 @@ expect 2 "side files do not go to standard output" "name a file" $L cluster synt
 
 # ---- showing ----
 if command -v script >/dev/null; then
-    script -qec "$L cluster synth failing --nodes 12000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
+    script -qec "$L cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
     left='generating: [0-9]+ %, [0-9]+ (s|min) left'
     for i in $(seq 200); do
         grep -Eq "$left" "$T/line" && break

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The emitted batch script on a real Slurm: jobs on any 4 of 6 hosts run on the plan bound
-# to the hosts they got (one job, 20 in the long form); where binding fails in any way the job starts all the same, in the
-# scheduler's order, and says so.
+# The emitted batch script on a real Slurm: a job (20 in the long form) on any 4 of 6 hosts runs on
+# the plan bound to the hosts it got; where binding fails in any way the job starts all the same, in
+# the scheduler's order, and says so.
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs_hosts

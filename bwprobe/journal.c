@@ -303,6 +303,11 @@ void journal_add (struct journal *j, const struct journal_item *item)
                   item->latency_s * 1e6,
                   item->residual == item->residual ? item->residual : 0);
     }
+    journal_keep (j);
+}
+
+void journal_keep (struct journal *j)
+{
     if (clock_s () - j->written_s >= 1)
         journal_flush (j);
 }

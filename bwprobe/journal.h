@@ -50,8 +50,11 @@ enum status journal_open (const char *links_path, const char *const *name, int n
                           struct notes *notes, struct error *err);
 
 /** Append an item; it reaches the disk with the first that comes a second after the last writing,
- *  or with journal_flush. */
+ *  or with journal_keep or journal_flush. */
 void journal_add (struct journal *j, const struct journal_item *item);
+
+/** While nothing comes: write what is not on disk yet, a second after the last writing. */
+void journal_keep (struct journal *j);
 
 /** Write what is not on disk yet. */
 void journal_flush (struct journal *j);

@@ -320,6 +320,8 @@ static void wait_for_results (struct work *w)
         case ROSTER_NOTHING:
             press (w, limit);
             coordinator_show (c);
+            if (c->journal)
+                journal_keep (c->journal);
             break;
         }
         maybe_go (w);

@@ -3,6 +3,8 @@
 #include "tests/lib/fixture.h"
 
 #include <net/if.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -431,6 +433,40 @@ static void interfaces_are_chosen (void **state)
     assert_null (getenv ("NCCL_SOCKET_IFNAME"));
 }
 
+static long size_of (const char *path)
+{
+    struct stat sb;
+
+    return stat (path, &sb) == 0 ? (long) sb.st_size : -1;
+}
+
+/* What was added waits for a second at most, although nothing more comes. */
+static void a_silent_journal_is_kept (void **state)
+{
+    static const char *const names[] = {"a/0", "b/0"};
+    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
+    const struct timespec nap = {0, 20000000};
+    struct notes notes = {0};
+    struct error err = {""};
+    struct journal *j;
+    long n, header;
+
+    (void) state;
+    journal_path (path, part);
+    ok (journal_open (path, names, 2, "socket", false, take, NULL, &n, &j, &notes, &err),
+        &err);
+    header = size_of (part);
+    journal_add (j, &(struct journal_item){.src = 0, .dst = 1, .bytes_per_s = 1e9});
+    for (int i = 0; i < 500 && size_of (part) == header; i++) {
+        nanosleep (&nap, NULL);
+        journal_keep (j);
+    }
+    assert_true (size_of (part) > header);
+    journal_close (j, true);
+    notes_free (&notes);
+    unlink (path);
+}
+
 /* A bad sector in the middle costs the lines that it hit, not those behind it. */
 static void a_damaged_journal_keeps_the_rest (void **state)
 {
@@ -472,6 +508,7 @@ int main (void)
         cmocka_unit_test (greetings_need_the_token),
         cmocka_unit_test (launchers_variables),
         cmocka_unit_test (journal_is_read_back),
+        cmocka_unit_test (a_silent_journal_is_kept),
         cmocka_unit_test (a_damaged_journal_keeps_the_rest),
         cmocka_unit_test (interfaces_are_chosen)};
 

@@ -35,8 +35,10 @@
 #define PAYS 1.005   /* times a bound: what a further one must be able to reach */
 #define CLOSE 1.0005 /* the same where another is little work */
 #define BY_ROWS 0.5  /* of the bound that is known: more by rows is played out too */
-#define MOST_TOLD 16 /* stages with few lanes that are told apart */
-#define MOST_RUNS 64 /* of stages on a needed node that are told apart */
+#define CLOSE_WORK 100000000L /* operations that are played out there */
+#define CLOSE_GPUS 64         /* of a pool whose closest bounds are closer yet */
+#define MOST_TOLD 16          /* stages with few lanes that are told apart */
+#define MOST_RUNS 64          /* of stages on a needed node that are told apart */
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
 {
@@ -403,11 +405,13 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
                                 enum bound_level level)
 {
     bool last = level >= (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+    long work = CLOSE_WORK;
     struct least_terms x;
     double bound;
 
     least_terms_init (pool, c, twins, &x);
     x.most_s = most;
+    x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
     if (caps && isfinite (most) && bound_kinds (&x, caps, most, most) > most)
         return most;
     if (level == BOUND_KINDS)
@@ -415,7 +419,9 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     bound = highest_divided (&x, caps, cap, level);
     if (!caps || bound >= most)
         return bound;
-    bound = bound_kinds (&x, caps, needed_bound (&x, caps, cap, bound, level), most);
+    bound = needed_bound (&x, caps, cap, bound, level);
+    bound = x.work ? bound_kinds_played (&x, caps, bound, most)
+                   : bound_kinds (&x, caps, bound, most);
     if (last && bound < most)
         bound = beside_needed (&x, caps, cap, bound, level);
     if (!last || bound >= most)

@@ -12,7 +12,7 @@ enum bound_level {
     BOUND_KINDS,     /* within memory, the GPUs of all classes counted at once */
     BOUND_SPLITS,    /* whole layers within memory */
     BOUND_PLAYED,    /* interleaved: splits played out where they are few */
-    BOUND_RUNS       /* 1F1B and GPipe: the sends inside runs of stages */
+    BOUND_RUNS /* the sends inside runs of stages; in small pools all splits played out */
 };
 
 /** Lower bound of one configuration over every placement and split of layers.

@@ -193,7 +193,8 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
-    double most_s; /* a bound beyond that is of no use */
+    double most_s;               /* a bound beyond that is of no use */
+    long *work;                  /* as in struct bound_pipeline */
     const struct on_needed *on;  /* a stage of which more is known; or NULL */
     struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;
@@ -209,6 +210,9 @@ struct least_terms {
 };
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
                        enum twins twins, struct least_terms *x);
+
+/** How far layers of one class after the other are from taking longer each time. */
+double bound_disorder_s (const struct pool *pool, const struct workload_config *c);
 
 /** Are the pool's classes by their links the closer order, in which layers take longer from class
  *  to class?  With TP the faster GPUs may be those with the better links. */
@@ -239,6 +243,9 @@ struct slow_slots {
 };
 void slow_slots_init (const struct least_terms *x, int from, bool spans,
                       struct slow_slots *s);
+
+/** Those whose slowest GPU is of that class. */
+void slow_slots_of_class (const struct least_terms *x, int class, struct slow_slots *s);
 
 /** Put the slow slots into the times: of a layer, the kind where it takes least more. */
 void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
@@ -316,6 +323,10 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
  *  @return `least` or more */
 double bound_kinds (const struct least_terms *x, const int *caps, double least,
                     double most);
+
+/** The same with splits played out, of a replica that has no more than its share of fast slots. */
+double bound_kinds_played (const struct least_terms *x, const int *caps, double least,
+                           double most);
 
 /** Can stages be on one node each, with all slots?  And what do boundaries take then? */
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends);

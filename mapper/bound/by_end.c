@@ -302,7 +302,7 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
     return level >= BOUND_PLAYED && x->v > 1 && rows_s > x->known_s && rows_s < x->most_s
-               ? bound_played (&pc, rows_s)
+               ? bound_played_slow (&pc, rows_s)
                : rows_s;
 }
 

@@ -81,10 +81,11 @@ struct bound_pipeline {
                             the first kind are not slow */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */
     double most_s;       /* up to which it is told: a higher one may be any beyond */
-    double hides;        /* times of one micro-batch that can hide synchronisation */
-    double bare;         /* the part of it that nothing hides */
-    bool exact;          /* no placement makes a micro-batch's time on a stage longer */
-    const int *cap;      /* [2 * p] most layers in memory, on any slot and on a slow one;
+    long *work; /* operations that may yet be played out at the closest level; or NULL */
+    double hides;   /* times of one micro-batch that can hide synchronisation */
+    double bare;    /* the part of it that nothing hides */
+    bool exact;     /* no placement makes a micro-batch's time on a stage longer */
+    const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };
 

@@ -27,17 +27,21 @@
 #define NARROW 1e-4 /* part of the bound at which bisection ends */
 #define FAR 4.0     /* times the bound so far at which it gives up */
 
-/* GPUs of a stage. */
-static int stage_gpus (const struct bounded *b)
-{
-    const struct workload_degrees *d = &b->c->deg;
-
-    return d->tp * d->cp * d->dp;
-}
-
 static bool is_used (const struct kinds *x, int kind)
 {
-    return kind < x->classes || (kind > x->classes && x->used[kind - x->classes]);
+    return kind < x->classes || (kind == x->classes + ALONE && x->used[ALONE]);
+}
+
+/* The kinds of slots are below that. */
+static int kinds_end (const struct kinds *x)
+{
+    return x->classes + ALONE + 1;
+}
+
+/* The most layers that stage k holds on a class. */
+static int cap_of (const struct kinds *x, int class, int k)
+{
+    return x->kind[class].pipeline.cap[kinds_slot (x, class) * x->p + k];
 }
 
 /* ---- stages to units ---- */
@@ -45,7 +49,7 @@ static bool is_used (const struct kinds *x, int kind)
 static struct assignment assignment_of (const struct kinds *x, enum stock stock)
 {
     size_t stages = (size_t) stock * (size_t) x->p;
-    struct assignment a = {.kinds = x->classes + (stock != BY_CLASS),
+    struct assignment a = {.kinds = x->classes + (stock == ALONE),
                            .first = x->p,
                            .p = x->p,
                            .most = x->most + stages * KINDS_MAX,
@@ -61,22 +65,20 @@ static struct assignment assignment_of (const struct kinds *x, enum stock stock)
 static void find_most (const struct kinds *x, int k, int below,
                        const struct rows_times *then)
 {
-    double by_class[KINDS_MAX], slower = IMPOSSIBLE;
+    double own[KINDS_MAX];
 
-    for (int j = x->classes - 1; j >= 0; j--) {
-        if (kinds_has_units (x, j))
-            slower = larger (slower, kinds_most_layers (x, j, k, below, then));
-        by_class[j] = slower;
-    }
+    for (int j = 0; j < x->classes; j++)
+        own[j] = kinds_has_units (x, j) ? kinds_most_layers (x, j, k, below, then)
+                                        : IMPOSSIBLE;
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         double *most = x->most + ((size_t) i * (size_t) x->p + (size_t) k) * KINDS_MAX;
-        double other = IMPOSSIBLE;
+        double held = IMPOSSIBLE;
 
-        if (x->used[i] && i != BY_CLASS)
-            most[x->classes] = other =
-                kinds_most_layers (x, x->classes + (int) i, k, below, then);
-        for (int j = 0; j < x->classes; j++)
-            most[j] = larger (by_class[j], other);
+        if (x->used[i] && i == ALONE)
+            most[x->classes] = held =
+                kinds_most_layers (x, x->classes + ALONE, k, below, then);
+        for (int j = x->classes - 1; j >= 0; j--)
+            most[j] = held = larger (held, own[i == BY_MEMORY ? x->by_memory[j] : j]);
     }
 }
 
@@ -88,7 +90,8 @@ static double end_for (const struct kinds *x, int kind, const struct first *firs
     double end = step_s;
 
     for (int round = 0; round < 6 && first->layers > 0; round++)
-        end = step_s - rows_tail_s (rows, 0, kind > 0, first->layers, rows->first, end);
+        end = step_s - rows_tail_s (rows, 0, kinds_slot (x, kind), first->layers,
+                                    rows->first, end);
     return end;
 }
 
@@ -98,10 +101,24 @@ static bool first_ends (const struct kinds *x, const struct first *first, int be
 {
     int across = x->classes + ALONE;
 
-    return rows_end_s (&x->kind[first->class].rows, 0, first->class > 0, first->layers,
-                       below) <= end &&
+    return rows_end_s (&x->kind[first->class].rows, 0, kinds_slot (x, first->class),
+                       first->layers, below) <= end &&
            (!first->across ||
             rows_end_s (&x->kind[across].rows, 0, 1, first->layers, below) <= end);
+}
+
+/* The unit that stage 0 takes of a stock: of memory any that is enough may be its own, and the
+ * last leaves most to others.  Below 0: there is none. */
+static int unit_of_first (const struct kinds *x, const struct first *first,
+                          enum stock stock)
+{
+    int unit = x->classes - 1;
+
+    if (stock != BY_MEMORY)
+        return stock == ALONE && first->across ? x->classes : first->class;
+    while (unit >= 0 && cap_of (x, x->by_memory[unit], 0) < first->layers)
+        unit--;
+    return unit;
 }
 
 /* Give all other stages units, the last one first.  @return the layers that they hold in
@@ -115,8 +132,7 @@ static double held_by_others (const struct kinds *x, const struct first *first,
 
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         a[i] = assignment_of (x, i);
-        if (x->used[i] && alone &&
-            !assign_unit (&a[i], i == ALONE && first->across ? x->classes : first->class))
+        if (x->used[i] && alone && !assign_unit (&a[i], unit_of_first (x, first, i)))
             return -1.0;
     }
     for (int k = x->p - 1; k >= alone && below >= 0.0; k--) {
@@ -155,30 +171,15 @@ static int most_across (struct kinds *x, const struct first *first)
     return n;
 }
 
-/* Is a stage on several nodes where no TP group of it spans them? */
-static bool has_rings (const struct bounded *b)
-{
-    return b->c->deg.dp * b->c->deg.cp > 1;
-}
-
-/* Does a stage that is on one node leave no room there for a slot of another? */
-static bool fills_node (const struct bounded *b)
-{
-    const struct workload_degrees *d = &b->c->deg;
-    int slot = d->tp * d->cp;
-
-    return b->pool->max_node_gpus - slot * d->dp < slot;
-}
-
 /* Boundaries at which all slots of a stage that is on one node send to other nodes, at least,
  * when so many stages are on several: these have two each, and what shares a node one less than
  * it is.  A stage that fills its node leaves it at both. */
 static int apart (const struct kinds *x, int across)
 {
-    int share = x->x->b.pool->max_node_gpus / stage_gpus (&x->x->b),
+    int share = x->x->b.pool->max_node_gpus / kinds_stage_gpus (&x->x->b),
         alone = x->p - across;
 
-    if (fills_node (&x->x->b))
+    if (kinds_fills_node (&x->x->b))
         return x->p - (across > 1 ? across : 1);
     return x->p - 1 - 2 * across - (alone - (alone + share - 1) / share);
 }
@@ -191,7 +192,7 @@ static bool put_sends (struct kinds *x, int n_apart)
         n_apart > 0 ? n_apart * x->apart_s + (x->p - 1 - n_apart) * any->any_s : 0.0;
     bool more = sends > x->kind[0].rows.row_sends_s;
 
-    for (int j = 0; j < x->classes + STOCKS; j++)
+    for (int j = 0; j < kinds_end (x); j++)
         if (is_used (x, j))
             x->kind[j].rows.row_sends_s = sends;
     return more;
@@ -225,7 +226,7 @@ static bool can_end (struct kinds *x, const struct first *first, double step_s)
         if (!can_hold (x, first, &then))
             return false;
     while (x->used[ALONE] && put_sends (x, apart (x, most_across (x, first))));
-    return !x->roams || most_across (x, first) > fills_node (&x->x->b);
+    return !x->roams || most_across (x, first) > kinds_fills_node (&x->x->b);
 }
 
 /* The least step with stage 0 so, between two, or a little less. */
@@ -262,7 +263,6 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
                                  double hi)
 {
     const struct bound_pipeline *any = &x->kind[0].pipeline;
-    const int *cap = x->kind[first.class].pipeline.cap;
     int layers = any->model->layers, even = (layers / x->p - any->least) / any->unit;
     int most = (layers - x->p * any->least) / any->unit + 1;
     double others;
@@ -271,48 +271,17 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
     others = most_of_others (x, &first, hi);
     for (int step = 0; step < most && hi > lo && others >= 0.0; step++) {
         first.layers = any->least + (even + step) % most * any->unit;
-        if (first.layers <= cap[(first.class > 0) * x->p] &&
-            first.layers + others >= layers)
+        if (first.layers <= cap_of (x, first.class, 0) && first.layers + others >= layers)
             hi = least_step (x, &first, lo, hi);
     }
     return hi;
-}
-
-/* Is there room for stage 0 on GPUs of classes 0..upto, and for its twins beside them? */
-static bool has_room (const struct kinds *x, int upto)
-{
-    const struct pool *pool = x->x->b.pool;
-    int room = 0;
-
-    if (x->x->twins != TWINS_TOGETHER)
-        return true;
-    for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
-        int fast = 0;
-
-        for (int g = n->first_gpu; g < n->first_gpu + n->gpus; g++)
-            fast += pool->class_of_gpu[g] <= upto;
-        room += fast < n->gpus / 2 ? fast : n->gpus / 2;
-    }
-    return room >= stage_gpus (&x->x->b);
-}
-
-/* Can stage 0 be of that class, span nodes or not, and be on several nodes or on one? */
-static bool can_be_first (const struct kinds *x, int class, bool spans, bool across)
-{
-    int taken = stage_gpus (&x->x->b) * first_takes (x->x);
-    bool may = !x->used[ALONE] ? !across
-               : across        ? spans || has_rings (&x->x->b)
-                               : !spans && taken <= x->x->b.pool->max_node_gpus;
-
-    return may && has_room (x, class);
 }
 
 /* Is the class the slowest of any stage?  Faster ones may be enough for all stages, and yet have no
  * room for stage 0 and its twins. */
 static bool is_needed (const struct kinds *x, int class)
 {
-    return kinds_has_units (x, class) || (class > 0 && !has_room (x, class - 1));
+    return kinds_has_units (x, class) || (class > 0 && !kinds_has_room (x, class - 1));
 }
 
 /* The same over its classes, on one node and on several. */
@@ -322,7 +291,7 @@ static double least_over_kinds (struct kinds *x, bool spans, double lo, double h
         for (int across = 0; across < 2 && hi > lo && is_needed (x, j); across++) {
             struct first first = {.class = j, .across = across == 1};
 
-            if (can_be_first (x, j, spans, across == 1))
+            if (kinds_can_be_first (x, j, spans, across == 1))
                 hi = least_over_layers (x, first, lo, hi);
         }
     return hi;
@@ -336,7 +305,7 @@ static double least_over_placings (struct kinds *x, double lo, double hi)
     int n = rows_placings (any, any->first_span, placing);
 
     for (int i = 0; i < n && hi > lo; i++) {
-        for (int j = 0; j < x->classes + STOCKS; j++)
+        for (int j = 0; j < kinds_end (x); j++)
             if (is_used (x, j))
                 rows_init (&x->kind[j].rows, &x->kind[j].pipeline, placing[i], NULL);
         if (workload_schedule_splits_backward (any->schedule))
@@ -346,40 +315,62 @@ static double least_over_placings (struct kinds *x, double lo, double hi)
     return hi;
 }
 
+/* GPUs of the first classes by memory. */
+static long gpus_by_memory (const struct kinds *x, int upto)
+{
+    const struct pool *pool = x->x->b.pool;
+    long n = 0;
+
+    for (int g = 0; g < pool->problem->cluster->n_gpus; g++)
+        for (int j = 0; j <= upto; j++)
+            n += pool->class_of_gpu[g] == x->by_memory[j];
+    return n;
+}
+
 /* The stages of classes 0..upto that there can be at most. */
 static int stages_of (const struct kinds *x, int upto, enum stock stock)
 {
     const struct pool *pool = x->x->b.pool;
-    int stage = stage_gpus (&x->x->b);
+    int stage = kinds_stage_gpus (&x->x->b);
     long stages = stock == BY_CLASS ? pool_groups (pool, upto, 1) / stage
-                                    : pool_groups (pool, upto, stage);
+                  : stock == ALONE  ? pool_groups (pool, upto, stage)
+                                    : gpus_by_memory (x, upto) / stage;
 
     return stages < x->p ? (int) stages : x->p;
 }
 
-/* Synchronisation of a stage whose TP groups lie inside nodes, of which it has several, when
- * each of its GPUs takes so many of a node. */
-static struct line sync_across (const struct least_terms *t, int taken)
+/* Order the classes by what they hold.  @return is one that is slower before a faster one? */
+static bool order_by_memory (struct kinds *x, const int *caps)
 {
-    struct link_rates rates = link_rates_of (t->b.pool, 0);
-    int n = workload_dense_shards (t->b.c), tp = t->b.c->deg.tp;
-    int room = t->b.pool->max_node_gpus / (tp * taken);
+    long held[KINDS_MAX];
+    bool roomier = false;
 
-    if (workload_shard_copies (t->b.c) > 1) /* each group may be on one of them */
-        return least_sync_terms (&t->b, &rates, SPAN_NONE, taken);
-    return bound_sync (&t->b, &rates, n, tp, room < n ? room : n - 1, room, tp);
+    for (int j = 0; j < x->classes; j++) {
+        int at = j;
+
+        held[j] = 0;
+        for (int k = 0; k < x->p; k++) {
+            held[j] += caps[j * x->p + k];
+            roomier = roomier || (j > 0 && caps[j * x->p + k] > caps[(j - 1) * x->p + k]);
+        }
+        for (; at > 0 && held[x->by_memory[at - 1]] < held[j]; at--)
+            x->by_memory[at] = x->by_memory[at - 1];
+        x->by_memory[at] = j;
+    }
+    return roomier;
 }
 
 /* @return are there more than two classes, or stages that may be on one node each; or has stage
  * 0 to leave room for its twins; or is the tail of other stages known here alone? */
-static bool find_units (struct kinds *x)
+static bool find_units (struct kinds *x, const int *caps)
 {
     const struct least_terms *t = x->x;
-    int stage = stage_gpus (&t->b);
-    bool tells = t->twins == TWINS_TOGETHER || !t->times.total_only;
+    int stage = kinds_stage_gpus (&t->b);
+    bool tells = t->twins == TWINS_TOGETHER || !t->times.total_only || x->own_times;
 
     x->used[BY_CLASS] = true;
     x->used[ALONE] = stage > 1 && stage <= t->b.pool->max_node_gpus;
+    x->used[BY_MEMORY] = order_by_memory (x, caps);
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         int some = 0, before = 0;
 
@@ -390,36 +381,19 @@ static bool find_units (struct kinds *x)
             some += now > before;
             before = now;
         }
-        x->units[i][x->classes] = i == BY_CLASS ? 0 : x->p;
-        tells = tells || some > 2 || (i == ALONE && x->used[i]);
+        x->units[i][x->classes] = i == ALONE ? x->p : 0;
+        tells = tells || some > 2 || (i != BY_CLASS && x->used[i]);
     }
     return tells;
-}
-
-/* The slots of a kind, and the times with them as the slow ones. */
-static void find_slots (const struct least_terms *t, int classes, int kind,
-                        struct slow_slots *slots, struct config_times *times)
-{
-    bool by_class = kind < classes;
-
-    *times = t->times;
-    if (by_class) {
-        slow_slots_init (t, kind, false, slots);
-    } else {
-        *slots = (struct slow_slots){.alike = true, .from = classes, .tp_s = t->tp.least};
-        config_times_put_sync (t, sync_across (t, 1), sync_across (t, first_takes (t)), 1,
-                               SPAN_NONE, times);
-    }
-    slow_slots_put (t, slots, times);
 }
 
 /* All slots of a stage send at once, but to ranks that are in what it leaves of its node. */
 static double apart_s (const struct bounded *b)
 {
     const struct pool *pool = b->pool;
-    int stage = stage_gpus (b), flows = stage;
+    int stage = kinds_stage_gpus (b), flows = stage;
 
-    if (fills_node (b))
+    if (kinds_fills_node (b))
         flows -= pool->max_node_gpus - stage;
     return bound_flow_s (b,
                          fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
@@ -428,13 +402,13 @@ static double apart_s (const struct bounded *b)
 
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)
 {
-    int stage = stage_gpus (b), most = b->pool->max_node_gpus;
+    int stage = kinds_stage_gpus (b), most = b->pool->max_node_gpus;
     double any_s = bound_sends (b, 0.0, INFINITY).any_s, cross_s = 2.0 * apart_s (b);
 
     if (b->c->deg.pp == 1 || stage == 1 || stage > most || !(cross_s > any_s) ||
         !isfinite (cross_s))
         return false;
-    *sends = fills_node (b)
+    *sends = kinds_fills_node (b)
                  ? (struct boundary_sends){cross_s, 0.0, 0.0}
                  : (struct boundary_sends){any_s, cross_s - any_s, most / stage};
     return true;
@@ -444,7 +418,7 @@ static void find_kinds (struct kinds *x, const int *caps)
 {
     const struct least_terms *t = x->x;
 
-    for (int j = 0; j < x->classes + STOCKS; j++) {
+    for (int j = 0; j < kinds_end (x); j++) {
         struct kind *kind = &x->kind[j];
         int *cap = x->cap + (size_t) j * 2 * (size_t) x->p;
         struct slow_slots slots = {0};
@@ -452,14 +426,18 @@ static void find_kinds (struct kinds *x, const int *caps)
         if (!is_used (x, j))
             continue;
         kind->times = t->times;
-        if (j > 0)
-            find_slots (t, x->classes, j, &slots, &kind->times);
+        if (kinds_slot (x, j))
+            kinds_find_slots (t, x->classes, j, x->own_times, &slots, &kind->times);
         bound_caps (t->b.pool, x->p, j, j >= x->classes, caps, cap);
-        kind->pipeline = bound_pipeline_of (t, &kind->times, &slots, j > 0, cap);
+        for (int i = 0; i < 2 && j < x->classes; i++)
+            memcpy (cap + i * x->p, caps + (size_t) j * (size_t) x->p,
+                    (size_t) x->p * sizeof *cap);
+        kind->pipeline =
+            bound_pipeline_of (t, &kind->times, &slots, kinds_slot (x, j), cap);
         /* The replica in which a group spans, if it does; one slot must. */
         if (slots.alike) {
             kind->pipeline.slow = 0;
-            kind->pipeline.span[SPAN_NONE] &= has_rings (&t->b);
+            kind->pipeline.span[SPAN_NONE] &= kinds_has_rings (&t->b);
         }
     }
 }
@@ -475,11 +453,11 @@ static double least_from (struct kinds *x, double least, double most)
 }
 
 static double least_step_from (const struct least_terms *terms, const int *caps,
-                               bool roams, double least, double most)
+                               bool roams, bool play, double least, double most)
 {
     size_t p = (size_t) terms->times.p;
     int classes = terms->b.pool->n_classes;
-    size_t kinds = (size_t) classes + STOCKS;
+    size_t kinds = (size_t) classes + ALONE + 1;
     struct kinds *x;
     double bound = least;
 
@@ -492,7 +470,9 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
     x->roams = roams;
     x->p = (int) p;
     x->classes = classes;
-    if (find_units (x)) {
+    x->own_times = terms->b.pool->by_links != NULL ||
+                   bound_disorder_s (terms->b.pool, terms->b.c) > 0.0;
+    if (find_units (x, caps)) {
         x->cap = calloc ((3 * kinds + STOCKS) * p, sizeof *x->cap);
         x->most = malloc ((STOCKS * KINDS_MAX + 1) * p * sizeof *x->most);
     }
@@ -504,6 +484,8 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
         find_kinds (x, caps);
         kinds_share_init (x);
         bound = least_from (x, least, most);
+        if (play && bound < most)
+            bound = kinds_played (x, bound, most);
     }
     free (x->cap);
     free (x->most);
@@ -515,10 +497,16 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
 double bound_kinds (const struct least_terms *x, const int *caps, double least,
                     double most)
 {
-    return least_step_from (x, caps, false, least, most);
+    return least_step_from (x, caps, false, false, least, most);
+}
+
+double bound_kinds_played (const struct least_terms *x, const int *caps, double least,
+                           double most)
+{
+    return least_step_from (x, caps, false, true, least, most);
 }
 
 double bound_roams (const struct least_terms *x, const int *caps, double least)
 {
-    return least_step_from (x, caps, true, least, INFINITY);
+    return least_step_from (x, caps, true, false, least, INFINITY);
 }

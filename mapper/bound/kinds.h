@@ -1,4 +1,4 @@
-/* What kinds.c and share.c share. */
+/* What kinds.c, share.c and kinds_played.c share. */
 #ifndef MAPPER_BOUND_KINDS_H
 #define MAPPER_BOUND_KINDS_H
 
@@ -8,8 +8,8 @@
 
 #define IMPOSSIBLE (-1e6) /* layers of a stage that cannot be of a kind */
 
-/* What is counted: classes; of stages on one node. */
-enum stock { BY_CLASS, ALONE, STOCKS };
+/* What is counted: classes; of stages on one node; classes in the order of their memory. */
+enum stock { BY_CLASS, ALONE, BY_MEMORY, STOCKS };
 
 /* A kind of slot: with a GPU of its class or a slower one; or of a stage that is not ALONE. */
 struct kind {
@@ -21,11 +21,13 @@ struct kind {
 struct kinds {
     const struct least_terms *x;
     bool roams; /* bound_roams: more are on several nodes than leave all others apart */
-    int p, classes;               /* stages; the kinds 0..classes-1 are by class */
-    bool used[STOCKS];            /* does it tell something? */
+    int p, classes;    /* stages; the kinds 0..classes-1 are by class */
+    bool own_times;    /* has each class its own?  Else those of the fastest from it on */
+    bool used[STOCKS]; /* does it tell something? */
     int units[STOCKS][KINDS_MAX]; /* by class, then all others */
-    struct kind kind[KINDS_MAX + STOCKS]; /* by class, then ALONE's others */
-    int *cap;                             /* [2 * p] of each */
+    int by_memory[KINDS_MAX];     /* the classes, the one that holds most first */
+    struct kind kind[KINDS_MAX + 1 + ALONE]; /* by class, then ALONE's others */
+    int *cap;                                /* [2 * p] of each: a class's own */
     double *
         most; /* [STOCKS * p * KINDS_MAX] layers that a stage of a kind holds, by stock */
     int *near;    /* [p] of each kind: the most layers, as they were last */
@@ -45,10 +47,53 @@ struct first {
     bool across; /* is it on several nodes? */
 };
 
+/* ---- kinds_slots.c ---- */
+
+/** GPUs of a stage. */
+static inline int kinds_stage_gpus (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+
+    return d->tp * d->cp * d->dp;
+}
+
+/** Is a stage on several nodes where no TP group of it spans them? */
+bool kinds_has_rings (const struct bounded *b);
+
+/** Does a stage that is on one node leave no room there for a slot of another? */
+bool kinds_fills_node (const struct bounded *b);
+
+/** Is there room for stage 0 on GPUs of classes 0..upto, and for its twins beside them? */
+bool kinds_has_room (const struct kinds *x, int upto);
+
+/** Can stage 0 be of that class, with TP groups that span nodes or not, on several nodes or on
+ *  one? */
+bool kinds_can_be_first (const struct kinds *x, int class, bool spans, bool across);
+
+/** The slots of a kind, and the times with them as the slow ones. */
+void kinds_find_slots (const struct least_terms *t, int classes, int kind, bool own_times,
+                       struct slow_slots *slots, struct config_times *times);
+
+/** Slots of a class, of a stage that is on one node or on several: without rows. */
+void kinds_on_nodes (const struct kinds *x, int class, bool across, struct kind *out);
+
+/* ---- kinds_played.c ---- */
+
+/** The bound of some replica's splits, played out.
+ *  @param[in] most  a bound beyond that is of no use
+ *  @return `known` or more */
+double kinds_played (struct kinds *x, double known, double most);
+
 /* ---- kinds_stage.c ---- */
 
-/** Can a stage's slowest slot be of that class?  Where there are no units of it, one that has
- *  it takes a faster one's. */
+/** Which slot of its pipeline is a kind's? */
+static inline int kinds_slot (const struct kinds *x, int kind)
+{
+    return kind > 0 || x->own_times;
+}
+
+/** Must a stage whose slowest slot is of that class be told?  Where there are no units of it, one
+ *  that has it takes a faster one's, and holds no more than that. */
 bool kinds_has_units (const struct kinds *x, int class);
 
 /** The most layers of stage k on a kind of slot. */

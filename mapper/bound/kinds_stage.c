@@ -3,9 +3,9 @@
 
 bool kinds_has_units (const struct kinds *x, int class)
 {
-    bool some = false;
+    bool some = x->used[BY_MEMORY] || x->own_times;
 
-    for (enum stock i = BY_CLASS; i < STOCKS; i++)
+    for (enum stock i = BY_CLASS; i <= ALONE; i++)
         some = some || x->units[i][class] > 0;
     return some;
 }
@@ -14,7 +14,8 @@ double kinds_most_layers (const struct kinds *x, int kind, int k, int below,
                           const struct rows_times *then)
 {
     int *near = x->near + kind * x->p + k;
-    int most = rows_most_layers (&x->kind[kind].rows, k, kind > 0, below, then, *near);
+    int most = rows_most_layers (&x->kind[kind].rows, k, kinds_slot (x, kind), below,
+                                 then, *near);
 
     *near = most;
     return most > 0 ? most : IMPOSSIBLE;

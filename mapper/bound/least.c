@@ -91,16 +91,17 @@ static double longest_operation (const struct bounded *b, const struct least_com
     return most;
 }
 
-/* A slot's slowest GPU is in one of its TP groups: the least over what it may be.
+/* A slot's slowest GPU is in one of its TP groups: the least over what it may be, of the classes
+ * from..end-1.
  * @param exchange_s  one all-to-all; below 0: compute alone */
-static struct least_compute least_compute (const struct bounded *b, int from,
+static struct least_compute least_compute (const struct bounded *b, int from, int end,
                                            double exchange_s)
 {
     const struct pool *pool = b->pool;
     const struct mapper_problem *p = pool->problem;
     struct least_compute out = {0};
 
-    for (int q = from; q < pool->n_classes; q++) {
+    for (int q = from; q < end; q++) {
         struct costmodel_compute k;
         struct link_rates rates = link_rates_of_class (pool, q);
         double tp_s = exchange_s < 0.0 ? 0.0 : bound_tp (b, &rates).least;
@@ -122,13 +123,12 @@ static struct least_compute least_compute (const struct bounded *b, int from,
         out.k.optimizer_s = fmin (out.k.optimizer_s, k.optimizer_s);
         out.k.expert_optimizer_s = fmin (out.k.expert_optimizer_s, k.expert_optimizer_s);
     }
-    if (from < pool->n_classes)
+    if (from < end)
         out.tp_s = longest_operation (b, &out, fmax (0.0, exchange_s));
     return out;
 }
 
-/* How far layers of one class after the other are from taking longer each time. */
-static double disorder_s (const struct pool *pool, const struct workload_config *c)
+double bound_disorder_s (const struct pool *pool, const struct workload_config *c)
 {
     struct bounded b = bounded_of (pool, c);
     int kind = workload_kind_of (pool->problem->model, pool->problem->model->layers - 1);
@@ -154,14 +154,14 @@ static double disorder_s (const struct pool *pool, const struct workload_config 
 
 bool bound_links_order (const struct pool *pool, const struct workload_config *c)
 {
-    return pool->by_links && c->deg.tp > 1 &&
-           disorder_s (pool->by_links, c) < disorder_s (pool, c);
+    return pool->by_links &&
+           bound_disorder_s (pool->by_links, c) < bound_disorder_s (pool, c);
 }
 
 double least_work_s (const struct pool *pool, const struct workload_config *c)
 {
     struct bounded b = {.pool = pool, .c = c};
-    struct least_compute all = least_compute (&b, 0, -1.0);
+    struct least_compute all = least_compute (&b, 0, pool->n_classes, -1.0);
     double sum = 0.0;
 
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
@@ -401,22 +401,39 @@ static void put_spans (double across_s, struct config_times *times)
         fmax (times->span_back_s[1], times->span_back_s[0] - times->slow_more.back_s);
 }
 
-void slow_slots_init (const struct least_terms *x, int from, bool spans,
-                      struct slow_slots *s)
+/* Its TP group has links of such rates. */
+static void put_rates (const struct least_terms *x, struct link_rates rates,
+                       struct slow_slots *s)
 {
     double least;
 
-    *s = (struct slow_slots){.from = from,
-                             .slower = from < x->b.pool->n_classes,
-                             .spans = spans,
-                             .k = least_compute (&x->b, from, x->exchange_s),
-                             .tp_s = x->tp.least};
-    if (!s->slower || spans)
-        return;
-    s->rates = link_rates_of (x->b.pool, from); /* its group touches the slow GPU */
+    s->rates = rates;
     least = bound_tp (&x->b, &s->rates).least;
     if (isfinite (least))
         s->tp_s = fmax (s->tp_s, least);
+}
+
+void slow_slots_init (const struct least_terms *x, int from, bool spans,
+                      struct slow_slots *s)
+{
+    int classes = x->b.pool->n_classes;
+
+    *s = (struct slow_slots){.from = from,
+                             .slower = from < classes,
+                             .spans = spans,
+                             .k = least_compute (&x->b, from, classes, x->exchange_s),
+                             .tp_s = x->tp.least};
+    if (s->slower && !spans)
+        put_rates (x, link_rates_of (x->b.pool, from), s); /* it touches the slow GPU */
+}
+
+void slow_slots_of_class (const struct least_terms *x, int class, struct slow_slots *s)
+{
+    *s = (struct slow_slots){.from = class,
+                             .slower = true,
+                             .k = least_compute (&x->b, class, class + 1, x->exchange_s),
+                             .tp_s = x->tp.least};
+    put_rates (x, link_rates_of_class (x->b.pool, class), s);
 }
 
 struct layer_times slow_slots_more (const struct least_terms *x,
@@ -508,7 +525,7 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
         .profile = p->profile,
     };
     experts_terms (x);
-    x->all = least_compute (&x->b, 0, x->exchange_s);
+    x->all = least_compute (&x->b, 0, pool->n_classes, x->exchange_s);
     x->cp = bound_cp (&x->b, x->all.attention);
     fast_slot (x);
     times->slot[0].fwd_s += x->cp.fwd_s;

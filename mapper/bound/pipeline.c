@@ -173,6 +173,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
 
     s.most_s = x->most_s;
+    s.work = x->work;
     if (x->on) {
         s.has_on = true;
         s.on = x->on->stage;

@@ -12,35 +12,59 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "costmodel/costmodel.h"
 
-#define REACH 0.0005   /* of the rows' step, at first */
-#define ROUNDS 9       /* each with twice the reach of the one before */
-#define WORK 2000000L  /* operations played out in a round, about */
-#define NODE_WORK 200L /* what choosing one stage's layers takes, in these */
-#define ROUNDING 1e-9  /* of sums in another order */
-#define MOST_CUTS 8    /* of the stages into nodes; more are not told apart */
+#define REACH 0.0005     /* of the rows' step, at first */
+#define ROUNDS 9         /* each with twice the reach of the one before */
+#define WORK 2000000L    /* operations played out in a round, about */
+#define CLOSEST 20       /* times that at most at the closest level */
+#define CLOSE_REACH 0.01 /* and there */
+#define HALVES 2         /* rounds there between what was told and what was not */
+#define NODE_WORK 20L    /* what choosing one stage's layers takes, in these */
+#define TELL_WORK 200L   /* what the most of them take */
+#define ROUNDING 1e-9    /* of sums in another order */
+#define MOST_CUTS 8      /* of the stages into nodes; more are not told apart */
 #define NO_ROOM (LONG_MIN / 2)
 
 /* The splits so far: stages k to p-1 of one. */
 struct tree {
-    const struct pipeline_case *pc;
+    const struct played_replica *r;
+    const struct bound_pipeline *x; /* of its first kind */
     struct costmodel_pipeline pipeline;
     double *fwd_s, *back_s, *send_s, *end_s, *work;
     struct both_ways *stage_s; /* [p] a micro-batch's layers */
     struct both_ways *more;    /* [p] what each of them takes more, in the stage's way */
-    int *layers, *kind, *most; /* [p]; [p]; [2 * p] of find_room */
-    /* [p][slow + 1] stages 1 to k hold at most so many layers with s of them on slow slots */
+    int *layers, *kind, *most; /* [p]; [p]; [kinds * p] of find_room */
+    /* [p][kinds][layers + 1] the most layers of a stage with so many after it, as they were told
+     * last, when the step may have been longer; below 0: not yet */
+    int *told;
+    /* [p][budget + 1] stages 1 to k hold at most so many layers for that price */
     long *room;
-    double step_s; /* the least so far, or what is reached for */
+    double step_s;  /* the least so far, or what is reached for */
+    double known_s; /* a bound that is known: it may stand for any lower one */
     struct rows_times then;
-    long left;
+    long left, spared;
+    long *closer; /* of struct bound_pipeline, once all that is quick is known */
+    int alone;    /* more stages that can be */
     /* Ways to cut the ring of stages into runs that nodes hold: bit k is set where the boundary
      * after stage k crosses.  None: no crossing is told. */
     unsigned cut[MOST_CUTS];
     int n_cuts;
 };
+
+static const struct played_kind *kind_of (const struct tree *t, int k)
+{
+    return &t->r->kind[t->kind[k]];
+}
+
+static const struct bound_slot *slot_of (const struct tree *t, int k)
+{
+    const struct played_kind *kind = kind_of (t, k);
+
+    return &kind->rows->x->slot[kind->slot];
+}
 
 static void add_layers (const struct bound_slot *s, const struct workload_model *m,
                         int from, int n, struct both_ways *sum)
@@ -56,7 +80,7 @@ static void add_layers (const struct bound_slot *s, const struct workload_model 
 /* What every stage's layers take: chunk after chunk round the stages, as the model has them. */
 static void put_stages (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    const struct bound_pipeline *x = t->x;
 
     for (int k = 0; k < x->p; k++)
         t->stage_s[k] = (struct both_ways){0.0, 0.0};
@@ -64,7 +88,7 @@ static void put_stages (struct tree *t)
         for (int k = 0; k < x->p; k++) {
             int n = workload_chunk_layers (t->layers[k], x->v, c);
 
-            add_layers (&x->slot[t->kind[k]], x->model, from, n, &t->stage_s[k]);
+            add_layers (slot_of (t, k), x->model, from, n, &t->stage_s[k]);
             from += n;
         }
 }
@@ -72,8 +96,8 @@ static void put_stages (struct tree *t)
 /* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
 static void set_chunk (struct tree *t, int c, int k)
 {
-    const struct bound_pipeline *x = t->pc->x;
-    const struct bound_slot *s = &x->slot[t->kind[k]];
+    const struct bound_pipeline *x = t->x;
+    const struct bound_slot *s = slot_of (t, k);
     int at = c * x->p + k;
     double share = (double) workload_chunk_layers (t->layers[k], x->v, c) / t->layers[k];
     struct both_ways *stage = &t->stage_s[k], *more = &t->more[k];
@@ -98,23 +122,10 @@ static void set_chunk (struct tree *t, int c, int k)
     t->back_s[at] = sum.back_s;
 }
 
-/* From stage k to the next one, or from the last to the first, on the best links that there
- * are.  A slot that need not be slow may be so too, unless it is known which are. */
-static double send_of (const struct tree *t, int k)
-{
-    const struct bound_pipeline *x = t->pc->x;
-    int slow = t->kind[k] + t->kind[(k + 1) % x->p];
-    double mixed = x->pair_s[0][1];
-
-    return slow == 0                                               ? x->any_s
-           : slow == 2 || (x->run == 0 && x->pair_s[1][1] < mixed) ? x->pair_s[1][1]
-                                                                   : mixed;
-}
-
 /* Play the split in hand out, stages in ways that take so much more. */
 static void play (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    const struct bound_pipeline *x = t->x;
 
     for (int k = 0; k < x->p; k++)
         for (int c = 0; c < x->v; c++)
@@ -128,7 +139,7 @@ static void play (struct tree *t)
  * @param[out] grows  do they, so that it must be played again? */
 static double step_of_ways (struct tree *t, bool *grows)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    const struct bound_pipeline *x = t->x;
     int below = x->model->layers;
     double least = 0.0;
 
@@ -137,7 +148,8 @@ static double step_of_ways (struct tree *t, bool *grows)
         struct both_ways more;
 
         below -= t->layers[k];
-        least = fmax (least, rows_step_below (t->pc, k, t->kind[k], t->layers[k], below,
+        least = fmax (least, rows_step_below (kind_of (t, k)->rows, k,
+                                              kind_of (t, k)->slot, t->layers[k], below,
                                               t->end_s[k], t->step_s, &more));
         if (k > 0 && (more.fwd_s > t->more[k].fwd_s || more.back_s > t->more[k].back_s)) {
             *grows = true;
@@ -150,15 +162,17 @@ static double step_of_ways (struct tree *t, bool *grows)
 /* The split in hand, played out with crossings in those places; or t->step_s or more. */
 static double played_cut (struct tree *t, unsigned cut)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    const struct bound_pipeline *x = t->x;
     double least;
     bool grows;
 
     for (int k = 0; k < x->p; k++) {
-        t->send_s[k] = fmax (send_of (t, k), cut >> k & 1 ? x->cross_s : 0.0);
+        t->send_s[k] = fmax (t->r->send_s[t->kind[k]][t->kind[(k + 1) % x->p]],
+                             cut >> k & 1 ? x->cross_s : 0.0);
         t->more[k] = (struct both_ways){0.0, 0.0};
     }
-    t->more[0] = rows_layer_more (t->pc, 0, t->kind[0], t->pc->first);
+    t->more[0] = rows_layer_more (kind_of (t, 0)->rows, 0, kind_of (t, 0)->slot,
+                                  kind_of (t, 0)->rows->first);
     do {
         play (t);
         least = step_of_ways (t, &grows);
@@ -183,7 +197,7 @@ static double played (struct tree *t)
 static void add_cuts (struct tree *t, int at, int left, int first, int before,
                       unsigned cut)
 {
-    int p = t->pc->x->p, most = t->pc->x->per_node;
+    int p = t->x->p, most = t->x->per_node;
 
     if (left == 0 && before + first > most) {
         if (t->n_cuts < MOST_CUTS)
@@ -199,9 +213,14 @@ static void add_cuts (struct tree *t, int at, int left, int first, int before,
  * beside these are a run of their own. */
 static void find_cuts (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
-    bool whole = !x->span[SPAN_ONE] && !x->span[SPAN_ALL];
+    const struct bound_pipeline *x = t->x;
+    bool whole = true;
 
+    for (int i = 0; i < t->r->kinds; i++) {
+        const bool *span = t->r->kind[i].rows->x->span;
+
+        whole = whole && !span[SPAN_ONE] && !span[SPAN_ALL];
+    }
     if (!whole || x->per_node == 0 || x->per_node >= x->p || x->p > 32)
         return;
     /* Stage 0 is in a run of n, k of them before it. */
@@ -215,122 +234,173 @@ static void find_cuts (struct tree *t)
 /* Stage 0 gets what it was to have. */
 static void whole_split (struct tree *t, int below)
 {
-    const struct pipeline_case *pc = t->pc;
+    const struct played_kind *first = kind_of (t, 0);
     double step;
 
-    if (below + t->layers[0] != pc->x->model->layers ||
-        rows_end_s (pc, 0, t->kind[0], t->layers[0], below) > t->then.end_s)
+    if (below + t->layers[0] != t->x->model->layers ||
+        rows_end_s (first->rows, 0, first->slot, t->layers[0], below) > t->then.end_s)
         return;
     step = played (t);
     if (step >= t->step_s)
         return;
     t->then.end_s -= t->step_s - step;
     t->then.step_s = t->step_s = step;
+    if (step <= t->known_s) { /* nothing is gained */
+        t->spared = t->left;
+        t->left = 0;
+    }
 }
 
 static long *room_of (const struct tree *t, int k)
 {
-    return t->room + (size_t) k * ((size_t) t->pc->x->slow + 1);
+    return t->room + (size_t) k * ((size_t) t->r->budget + 1);
+}
+
+/* The most layers of stage k on a kind. */
+static int most_layers (const struct tree *t, int k, int kind, int below, int near)
+{
+    const struct played_kind *on = &t->r->kind[kind];
+
+    return rows_most_layers (on->rows, k, on->slot, below, &t->then, near);
 }
 
 /* Fill in t->room by t->then. */
 static void find_room (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
-    int below = 0, near = 0, *most = t->most, *slower = most + x->p;
+    const struct bound_pipeline *x = t->x;
+    int below = 0, near = 0, budget = t->r->budget;
 
     for (int k = x->p - 1; k > 0; k--) {
-        most[k] = rows_most_layers (t->pc, k, 0, below, &t->then, near);
-        slower[k] =
-            x->slow > 0 ? rows_most_layers (t->pc, k, 1, below, &t->then, most[k]) : 0;
-        near = most[k];
-        below += most[k];
-    }
-    for (int s = 0; s <= x->slow; s++)
-        room_of (t, 0)[s] = s == 0 ? 0 : NO_ROOM;
-    for (int k = 1; k < x->p; k++)
-        for (int s = 0; s <= x->slow; s++) {
-            long fast = most[k] > 0 && rows_may_be (x, k, 0)
-                            ? room_of (t, k - 1)[s] + most[k]
-                            : NO_ROOM;
-            long slow = s > 0 && slower[k] > 0 && rows_may_be (x, k, 1)
-                            ? room_of (t, k - 1)[s - 1] + slower[k]
-                            : NO_ROOM;
+        int held = 0;
 
-            room_of (t, k)[s] = fast > slow ? fast : slow;
+        for (int kind = 0; kind < t->r->kinds; kind++) {
+            near = t->most[kind * x->p + k] = most_layers (t, k, kind, below, near);
+            held = near > held ? near : held;
+        }
+        below += held;
+    }
+    for (int b = 0; b <= budget; b++)
+        room_of (t, 0)[b] = b == 0 || !t->r->all_spent ? 0 : NO_ROOM;
+    for (int k = 1; k < x->p; k++)
+        for (int b = 0; b <= budget; b++) {
+            long *room = &room_of (t, k)[b];
+
+            *room = NO_ROOM;
+            for (int kind = 0; kind < t->r->kinds; kind++) {
+                int most = t->most[kind * x->p + k], left = b - t->r->kind[kind].price;
+
+                if (most > 0 && left >= 0 && rows_may_be (x, k, kind) &&
+                    room_of (t, k - 1)[left] + most > *room)
+                    *room = room_of (t, k - 1)[left] + most;
+            }
         }
 }
 
-/* All ways to give stages 1 to k layers, `slow` of them on slow slots. */
-static void try_stage (struct tree *t, int k, int below, int slow)
+static size_t told_n (const struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    return (size_t) t->x->p * (size_t) t->r->kinds * ((size_t) t->x->model->layers + 1);
+}
+
+/* The most layers of stage k on a kind, or a few more. */
+static int most_told (struct tree *t, int k, int kind, int below)
+{
+    int *most = &t->told[(k * t->r->kinds + kind) * (t->x->model->layers + 1) + below];
+
+    if (*most < 0) {
+        *most = most_layers (t, k, kind, below, t->most[kind * t->x->p + k]);
+        t->left -= TELL_WORK;
+    }
+    return *most;
+}
+
+/* All ways to give stages 1 to k layers, with so much left for their slots. */
+static void try_stage (struct tree *t, int k, int below, int left)
+{
+    const struct bound_pipeline *x = t->x;
     int held = x->model->layers - t->layers[0] - below;
 
-    if (k == 0 && slow == 0)
+    if (k == 0 && (left == 0 || !t->r->all_spent))
         whole_split (t, below);
-    for (int kind = 0; kind < 2 && k > 0; kind++) {
+    for (int kind = 0; kind < t->r->kinds && k > 0; kind++) {
+        const struct played_kind *on = &t->r->kind[kind];
+        int after = left - on->price;
         long room;
 
-        if (slow < kind || slow - kind > k - 1 || !rows_may_be (x, k, kind))
+        if (after < 0 || (on->alone && t->alone == 0) || !rows_may_be (x, k, kind))
             continue;
-        room = room_of (t, k - 1)[slow - kind];
+        room = room_of (t, k - 1)[after];
+        if (room < 0)
+            continue;
         t->kind[k] = kind;
+        t->alone -= on->alone;
         t->left -= NODE_WORK;
-        for (int n = rows_most_layers (t->pc, k, kind, below, &t->then,
-                                       t->most[kind * x->p + k]);
+        for (int n = most_told (t, k, kind, below);
              n >= x->least && held - n <= room && t->left > 0; n -= x->unit) {
             if (held - n < (k - 1) * x->least)
                 continue;
             t->layers[k] = n;
-            try_stage (t, k - 1, below + n, slow - kind);
+            try_stage (t, k - 1, below + n, after);
         }
+        t->alone += on->alone;
     }
 }
 
 /* All splits with so many layers on stage 0. */
 static void try_first (struct tree *t, int kind, int layers)
 {
-    const struct bound_pipeline *x = t->pc->x;
-    double tail = rows_tail_s (t->pc, 0, kind, layers, t->pc->first, t->step_s);
+    const struct played_kind *on = &t->r->kind[kind];
+    int left = t->r->budget - on->price;
+    double tail = rows_tail_s (on->rows, 0, on->slot, layers, on->rows->first, t->step_s);
 
     t->kind[0] = kind;
+    t->alone = t->r->alone - on->alone;
     t->layers[0] = layers;
     t->then = (struct rows_times){t->step_s - tail, t->step_s};
     find_room (t);
-    if (layers + room_of (t, x->p - 1)[x->slow - kind] >= x->model->layers)
-        try_stage (t, x->p - 1, 0, x->slow - kind);
+    if (t->closer)
+        t->left -= TELL_WORK * t->x->p * t->r->kinds;
+    memset (t->told, 0xff, told_n (t) * sizeof *t->told);
+    if (layers + room_of (t, t->x->p - 1)[left] >= t->x->model->layers)
+        try_stage (t, t->x->p - 1, 0, left);
 }
 
 static void try_all (struct tree *t)
 {
-    const struct bound_pipeline *x = t->pc->x;
+    const struct bound_pipeline *x = t->x;
     int most = (x->model->layers - x->p * x->least) / x->unit + 1;
     int even = (x->model->layers / x->p - x->least) / x->unit;
 
-    for (int kind = x->slow == x->p; kind < 2 && kind <= x->slow; kind++)
+    for (int kind = 0; kind < t->r->kinds; kind++) {
+        const struct played_kind *on = &t->r->kind[kind];
+        const int *cap = on->rows->x->cap;
+
         /* From the even split on, which comes near the least at once. */
-        for (int i = 0; i < most && t->left > 0 && rows_may_be (x, 0, kind); i++) {
+        for (int i = 0; i < most && t->left > 0 && on->price <= t->r->budget &&
+                        !on->not_first && rows_may_be (x, 0, kind);
+             i++) {
             int n = x->least + (even + i) % most * x->unit;
 
-            if (!x->cap || n <= x->cap[kind * x->p])
+            if (!cap || n <= cap[on->slot * x->p])
                 try_first (t, kind, n);
         }
+    }
 }
 
-static bool tree_init (struct tree *t, const struct pipeline_case *pc)
+static bool tree_init (struct tree *t, const struct played_replica *r)
 {
-    const struct bound_pipeline *x = pc->x;
+    const struct bound_pipeline *x = r->kind[0].rows->x;
     size_t p = (size_t) x->p, chunks = p * (size_t) x->v;
 
-    *t = (struct tree){.pc = pc,
+    *t = (struct tree){.r = r,
+                       .x = x,
                        .fwd_s = malloc ((2 * chunks + 2 * p +
                                          (size_t) COSTMODEL_SCHEDULE_WORK (x->p, x->v)) *
                                         sizeof (double)),
                        .stage_s = malloc (2 * p * sizeof (struct both_ways)),
-                       .layers = malloc (4 * p * sizeof (int)),
-                       .room = malloc (p * ((size_t) x->slow + 1) * sizeof (long))};
-    if (!t->fwd_s || !t->stage_s || !t->layers || !t->room)
+                       .layers = malloc ((2 + (size_t) r->kinds) * p * sizeof (int)),
+                       .room = malloc (p * ((size_t) r->budget + 1) * sizeof (long))};
+    t->told = malloc (told_n (t) * sizeof *t->told);
+    if (!t->fwd_s || !t->stage_s || !t->layers || !t->room || !t->told)
         return false;
     t->more = t->stage_s + p;
     t->back_s = t->fwd_s + chunks;
@@ -352,26 +422,91 @@ static bool tree_init (struct tree *t, const struct pipeline_case *pc)
     return true;
 }
 
-double bound_played (const struct pipeline_case *pc, double rows_s)
+/* The least step, where that is below `to`.
+ * @return false where the splits that may be are too many */
+static bool try_by (struct tree *t, double to, double *least)
 {
-    double reach = REACH * rows_s, least = rows_s;
-    double most = pc->x->most_s * (1.0 + 2.0 * ROUNDING);
+    long *work = t->closer, given = WORK;
+
+    if (work)
+        given = *work < CLOSEST * WORK ? *work : CLOSEST * WORK;
+    if (given <= 0)
+        return false;
+    t->step_s = to;
+    t->known_s = *least;
+    t->left = given;
+    t->spared = 0;
+    try_all (t);
+    if (work)
+        *work -= given - t->left - t->spared;
+    if (t->left > 0)
+        *least = fmax (*least, t->step_s * (1.0 - ROUNDING));
+    return t->left > 0 || t->step_s <= t->known_s;
+}
+
+/* Further and further from the rows' step, which is quick where there is little to find; then
+ * between the last that was told and the first that was not. */
+static double from_below (struct tree *t, double rows_s, double reach, double most)
+{
+    double least = rows_s, to = rows_s, over = INFINITY;
+    int halves = t->closer ? HALVES : 0;
+
+    for (int round = 0; round < ROUNDS && halves >= 0; round++, reach *= 2.0) {
+        to = isfinite (over) ? 0.5 * (least + over) : fmin (rows_s + reach, most);
+        if (!try_by (t, to, &least))
+            over = to;
+        else if (t->step_s < to || to >= most)
+            break;
+        halves -= isfinite (over);
+    }
+    return least;
+}
+
+/* All that is of use at once: what tells the splits apart takes about as long however far. */
+static double closest (struct tree *t, double rows_s, double most)
+{
+    double least = rows_s;
+
+    return isfinite (most) && try_by (t, most, &least)
+               ? least
+               : from_below (t, rows_s, CLOSE_REACH * rows_s, most);
+}
+
+double bound_played (const struct played_replica *r, double rows_s)
+{
+    const struct pipeline_case *pc = r->kind[0].rows;
+    double most = pc->x->most_s * (1.0 + 2.0 * ROUNDING), least = rows_s;
     struct tree t = {0};
-    bool more = isfinite (rows_s) && !pc->split && tree_init (&t, pc);
 
-    for (int round = 0; more && round < ROUNDS; round++, reach *= 2.0) {
-        double to = fmin (rows_s + reach, most);
-
-        t.step_s = to;
-        t.left = WORK;
-        try_all (&t);
-        if (t.left > 0)
-            least = fmax (rows_s, t.step_s * (1.0 - ROUNDING));
-        more = t.left > 0 && t.step_s >= to && to < most;
+    if (isfinite (rows_s) && !pc->split && tree_init (&t, r)) {
+        least = from_below (&t, rows_s, REACH * rows_s, most);
+        t.closer = pc->x->work;
+        if (t.closer && least < most)
+            least = closest (&t, least, most);
     }
     free (t.fwd_s);
     free (t.stage_s);
     free (t.layers);
     free (t.room);
+    free (t.told);
     return least;
+}
+
+/* Sends go over the best links that there are.  A slot that need not be slow may be so too, unless
+ * it is known which are. */
+double bound_played_slow (const struct pipeline_case *pc, double rows_s)
+{
+    const struct bound_pipeline *x = pc->x;
+    int fast = x->p - x->slow;
+    double slow = x->pair_s[1][1], mixed = x->pair_s[0][1];
+    struct played_replica r = {
+        .kinds = 1 + (x->slow > 0),
+        .kind = {{.rows = pc, .slot = 0, .price = x->slow > 0}, {.rows = pc, .slot = 1}},
+        .budget = x->slow > 0 ? fast : 0,
+        .all_spent = true};
+
+    r.send_s[0][0] = x->any_s;
+    r.send_s[0][1] = r.send_s[1][0] = x->run == 0 ? fmin (slow, mixed) : mixed;
+    r.send_s[1][1] = slow;
+    return bound_played (&r, rows_s);
 }

@@ -40,11 +40,12 @@ static double own_layers (const struct kinds *x, const struct first *first, int 
 {
     const struct pipeline_case *rows = &x->kind[kind].rows;
     bool given = k == 0 && first->layers > 0;
-    int n = given ? first->layers : (int) most;
+    int slot = kinds_slot (x, kind), cap = rows->x->cap[slot * x->p + k];
+    int n = given ? first->layers : (int) smaller (most, cap);
 
-    if (given && !may_be_first (x, first, kind))
+    if (given && (n > cap || !may_be_first (x, first, kind)))
         return IMPOSSIBLE;
-    while (n >= rows->x->least && rows_end_s (rows, k, kind > 0, n, below) > end)
+    while (n >= rows->x->least && rows_end_s (rows, k, slot, n, below) > end)
         n = given ? 0 : n - rows->x->unit;
     return n >= rows->x->least ? n : IMPOSSIBLE;
 }
@@ -168,7 +169,8 @@ void kinds_share_init (struct kinds *x)
         before = slots;
         x->more_s[q] = INFINITY;
         for (int i = 0; i < WORKLOAD_KINDS; i++) {
-            const struct bound_layer *any = &s[0].layer[i], *here = &s[q > 0].layer[i];
+            const struct bound_layer *any = &s[0].layer[i],
+                                     *here = &s[kinds_slot (x, q)].layer[i];
             double fwd = here->fwd_s - any->fwd_s, back = here->back_s - any->back_s;
 
             x->more_s[q] = smaller (x->more_s[q], fwd + back);

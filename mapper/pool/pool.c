@@ -169,6 +169,11 @@ static void see_link (struct pool *pool, bool inside, struct topology_link l,
     for (int q = 0; q < pool->n_classes; q++)
         if ((a.fastest <= q && q <= a.slowest) || (b.fastest <= q && q <= b.slowest))
             keep_best (&pool->own[!inside][q], l);
+    for (int q = a.fastest; q <= a.slowest && pool->n_classes <= CLASSES_FEW; q++)
+        for (int other = b.fastest; other <= b.slowest; other++) {
+            keep_best (&pool->pairing[!inside][q][other], l);
+            keep_best (&pool->pairing[!inside][other][q], l);
+        }
     for (int q = 1 + (a.fastest < b.fastest ? a.fastest : b.fastest); q < pool->n_classes;
          q++)
         if ((a.fastest < q && q <= b.slowest) || (b.fastest < q && q <= a.slowest))

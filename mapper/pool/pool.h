@@ -40,6 +40,8 @@ struct pool {
      * or slower, and those from such a GPU to a faster one or back. */
     struct best_link touching[2][CLASSES_MAX], mixing[2][CLASSES_MAX];
     struct best_link own[2][CLASSES_MAX]; /* those that touch a GPU of class q itself */
+    /* those between a GPU of one class and one of another; of up to so many classes */
+    struct best_link pairing[2][CLASSES_FEW][CLASSES_FEW];
     int n_islands;    /* of nodes that measured links join, whichever way they go */
     int *island_gpus; /* [n_islands] most GPUs first */
     double *reach;   /* [n_nodes] bytes/s of a node's best link out or in, the slower one;

@@ -17,6 +17,8 @@
 #define TRIED_ALL 8000000 /* of all together, after which the search ends */
 #define TRIED_AFTER 2     /* so many times fewer where annealed sketches gave the plan */
 #define TRIED_LEAST 20000 /* of each of the last ones, and in a part of the cluster */
+#define CLOSEST 20        /* configurations bounded as closely as can be, at the end */
+#define OTHERS 20         /* that are bounded less closely in the time of one of these */
 
 /* ---- a heap of bounds ---- */
 
@@ -309,4 +311,37 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
         }
     }
     return ST_OK;
+}
+
+/* Is the lowest of the heap worth a closer bound? */
+static bool is_loose (const struct search *x)
+{
+    return x->heap_n > 0 && x->heap[0].level < BOUND_RUNS &&
+           x->heap[0].bound_s < search_cut (x);
+}
+
+void search_closest (struct search *x)
+{
+    long left = (long) CLOSEST * OTHERS * x->s->effort;
+
+    while (left > 0 && is_loose (x) && !deadline_passed (&x->deadline)) {
+        struct entry batch[SEARCH_BATCH];
+        int n = 0;
+
+        while (n < SEARCH_BATCH && is_loose (x))
+            batch[n++] = heap_pop (x->heap, &x->heap_n);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 1)
+        for (int i = 0; i < n; i++) {
+            struct entry *e = &batch[i];
+
+            e->level = search_is_bounded (x, e) ? BOUND_RUNS : next_level (x, e->level);
+            e->bound_s =
+                fmax (e->bound_s, search_bound (x, &x->config[e->index], e->level));
+            search_show_progress (x);
+        }
+        for (int i = 0; i < n; i++) {
+            left -= batch[i].level == BOUND_RUNS ? OTHERS : 1;
+            search_push (x, batch[i]);
+        }
+    }
 }

@@ -8,13 +8,14 @@
 #include "base/threads.h"
 
 #define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
-#define LOOSE 0.03        /* of the step: closer bounds of single plans do not close it */
-#define TIGHTENED 8       /* pairs of placed configurations bounded closely at most */
-#define POLISHED 4        /* of the best, placed again with more effort */
-#define POLISH_SEEDS 2    /* and so many random numbers */
-#define POLISH_GROWTH 4   /* times the moves of the round before */
-#define POLISH_WORTH 1e-4 /* of the step: a gain that is worth another round */
-#define OUT_OF_REACH 0.05 /* of the best step: no effort brings so much */
+#define LOOSE 0.03    /* of the step: closer bounds of single plans do not close it ... */
+#define SMALL_GPUS 64 /* ... in a pool of more */
+#define TIGHTENED 8   /* pairs of placed configurations bounded closely at most */
+#define POLISHED 4    /* of the best, placed again with more effort */
+#define POLISH_SEEDS 2          /* and so many random numbers */
+#define POLISH_GROWTH 4         /* times the moves of the round before */
+#define POLISH_WORTH 1e-4       /* of the step: a gain that is worth another round */
+#define OUT_OF_REACH 0.05       /* of the best step: no effort brings so much */
 #define OUT_OF_REACH_LARGE 0.01 /* the same in a pool of more nodes than LARGE */
 #define LARGE 256               /* nodes */
 #define LARGE_FEWER 4 /* so many times fewer moves there, which are as many more */
@@ -43,7 +44,8 @@ static void tighten_placed (struct search *x)
                 }
         }
         if (pick[0] < 0 || search_least_bound (x) < x->placed[pick[0]].bound ||
-            x->placed[pick[0]].bound < close * (1.0 - LOOSE) ||
+            (x->placed[pick[0]].bound < close * (1.0 - LOOSE) &&
+             x->pool.n_gpus > SMALL_GPUS) ||
             deadline_passed (&x->deadline))
             return;
         lowest = x->placed[pick[0]].bound;

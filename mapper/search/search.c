@@ -331,15 +331,18 @@ static enum status search_heap (struct search *x, struct error *err)
         return ST_OK;
     for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
-                                       by_kinds ? BOUND_KINDS : BOUND_RUNS});
+                                       by_kinds ? BOUND_KINDS : BOUND_PLAYED});
     search_fill_all (x, reach (x));
     TRY (search_sketches (x, joint, err));
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */
         return ST_OK;
-    return run (x,
-                whole || x->best < 0 ? all : (struct limit){x->n_placed, false, 1, cells},
-                err);
+    if (whole || x->best < 0)
+        return run (x, all, err);
+    TRY (run (x, (struct limit){x->n_placed, false, 1, cells}, err));
+    if (x->pool.n_gpus <= SMALL_GPUS)
+        search_closest (x);
+    return ST_OK;
 }
 
 /* Bounds of placed configurations that are in the heap still. */

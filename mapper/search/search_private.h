@@ -148,6 +148,10 @@ const struct groups *search_groups (const struct search *x, int tp);
 enum status search_batch (struct search *x, struct entry *batch, int n, bool waiting,
                           struct error *err);
 
+/** As close bounds as there are for those of the heap that hold the whole space's down, the lowest
+ *  first, as far as the effort goes. */
+void search_closest (struct search *x);
+
 /** What no placement of the configuration beats, in the objective's measure and under the
  *  cost model asked for. */
 double search_bound (const struct search *x, const struct workload_config *c,

@@ -14,7 +14,7 @@ hosts_trunk 185 h4 h5 h6
 for i in 1 2 3 4 5 6; do
     links=()
     for j in 1 2 3 4 5 6; do
-        [ $i = $j ] || links+=(h$j $((120 + (37 * i + 53 * j) % 60)))
+        [ $i = $j ] || links+=(h$j $((110 + (5 * i + 68 * j) % 74)))
     done
     hosts_shape h$i "${links[@]}"
 done
@@ -75,7 +75,7 @@ import json, sys, statistics
 d = json.load (open (sys.argv[1]))
 name = [e["node"] for e in d["measured"]["endpoints"]]
 def rate (i, j):
-    return (120 + (37 * i + 53 * j) % 60) * 1448 / 1514 / 8000
+    return (110 + (5 * i + 68 * j) % 74) * 1448 / 1514 / 8000
 pairs = {(int (name[p["src"]][1:]), int (name[p["dst"]][1:])): p for p in d["measured"]["pairs"]}
 def iso (i, j):
     return pairs[i, j]["isolated_gb_per_s"]["median"]

@@ -12,7 +12,7 @@ row() {
 has() {
     local pair row
     IFS= read -rd '' row <"$T/doc.json"
-    row=${row#*$'\n  "row": {'}
+    [[ $row == *$'\n  "row": {'* ]] && row=${row#*$'\n  "row": {'} || row=
     row=${row%%$'\n  }'*}
     for pair in "$@"; do
         [[ $row == *"\"${pair%%=*}\": \"${pair#*=}\""* ]] || echo "no $pair in: $row"

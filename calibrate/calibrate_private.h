@@ -178,6 +178,29 @@ bool calibrate_contains (const char *s, const char *part);
 
 /** The same, whether words are joined by blanks, hyphens, underscores or nothing. */
 bool calibrate_contains_name (const char *s, const char *name);
+
+/** Is what s has at `at`, n bytes of it, denied or switched off: by "no", "not", "without" and the
+ *  like up to three words before it in its clause, or by "none", "false", "off", "0", "disabled",
+ *  "was not used" and the like behind it? */
+bool calibrate_denied (const char *s, const char *at, size_t n);
+
+/** What s says of a thing, whose name may be part of a word there, its words joined by blanks,
+ *  hyphens, underscores or nothing. */
+enum calibrate_said {
+    SAID_NOTHING,
+    SAID_NO, /* that it is not, wherever it is named */
+    SAID_YES
+};
+enum calibrate_said calibrate_says (const char *s, const char *name);
+
+/** Does s say so of a name that is whole words there? */
+bool calibrate_says_word (const char *s, const char *name);
+
+/** The next item of notes, between commas or semicolons.  @param[in,out] s  what follows
+ *  @return false: there is none */
+#define CALIBRATE_ITEM 128
+bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM]);
+
 /** The value of `key=value` among the notes (separated by ";"). */
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size);
 /** A whole number among the notes, as calibrate_whole. */

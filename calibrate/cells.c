@@ -59,21 +59,26 @@ bool calibrate_contains (const char *s, const char *part)
     return false;
 }
 
-bool calibrate_contains_name (const char *s, const char *name)
+/* How much of s is the name, whether words are joined by blanks, hyphens, underscores or nothing;
+ * 0: it does not begin with it. */
+static size_t spelled (const char *s, const char *name)
 {
     static const char between[] = " -_";
+    const char *a = s, *end = s;
 
-    for (; *s; s++) {
-        const char *a = s, *b = name;
-
-        while (*b && tolower ((unsigned char) *a) == tolower ((unsigned char) *b)) {
-            a += 1 + strspn (a + 1, between);
-            b += 1 + strspn (b + 1, between);
-        }
-        if (*b == '\0')
-            return true;
+    while (*name && tolower ((unsigned char) *a) == tolower ((unsigned char) *name)) {
+        end = a + 1;
+        a += 1 + strspn (a + 1, between);
+        name += 1 + strspn (name + 1, between);
     }
-    return false;
+    return *name == '\0' ? (size_t) (end - s) : 0;
+}
+
+bool calibrate_contains_name (const char *s, const char *name)
+{
+    while (*s && spelled (s, name) == 0)
+        s++;
+    return *s != '\0';
 }
 
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)
@@ -110,4 +115,119 @@ bool calibrate_note_true (const struct row *r, const char *key)
     char value[64];
 
     return calibrate_note (r, key, value, sizeof value) && strcmp (value, "true") == 0;
+}
+
+/* ---- what is said, and what is denied ---- */
+
+#define WORD 24      /* bytes of a word that is looked at */
+#define WORDS_AWAY 3 /* that a word which denies may stand from what it denies */
+
+/* The word that begins at s: letters and digits, "w/o" and "2.5" whole.  @return its length */
+static size_t word_at (const char *s, char word[WORD])
+{
+    size_t n = 0;
+
+    while (isalnum ((unsigned char) s[n]) || (n > 0 && strchr ("'", s[n]) && s[n]) ||
+           (n > 0 && s[n] == '.' && isdigit ((unsigned char) s[n + 1])) ||
+           (n == 1 && strncasecmp (s, "w/o", 3) == 0))
+        n++;
+    snprintf (word, WORD, "%.*s", (int) n, s);
+    for (char *c = word; *c; c++)
+        *c = (char) tolower ((unsigned char) *c);
+    return n;
+}
+
+/* Does a word of the same clause before it deny what begins at `at`? */
+static bool denied_before (const char *s, const char *at)
+{
+    static const char no[] = "no not non without w/o never instead than vs versus",
+                      stop[] = "with and but plus";
+    const char *from = at;
+    char word[WORDS_AWAY][WORD];
+    int n = 0;
+
+    while (from > s && !strchr (",;()+", from[-1]))
+        from--;
+    while (from < at) {
+        size_t len = word_at (from, word[n % WORDS_AWAY]);
+
+        n += len > 0;
+        from += len + (len == 0);
+    }
+    for (int i = n - 1; i >= 0 && i >= n - WORDS_AWAY; i--) {
+        if (text_has_word (no, word[i % WORDS_AWAY]))
+            return true;
+        if (text_has_word (stop, word[i % WORDS_AWAY]))
+            return false;
+    }
+    return false;
+}
+
+/* Do the words behind it switch it off? */
+static bool denied_behind (const char *s)
+{
+    static const char off[] = "none false off 0 disabled not unused never isn't wasn't "
+                              "ooms didn't",
+                      idle[] = "is was were be device used using ing ed to cpu of state "
+                               "states param params";
+    char word[WORD];
+    size_t n;
+
+    for (;;) {
+        s += strspn (s, " =:_-\"'");
+        if (*s == '(') {
+            n = word_at (s + 1, word);
+            return s[1 + n] == ')' && text_has_word ("no none false off disabled", word);
+        }
+        n = word_at (s, word);
+        s += n;
+        if (n == 0 || text_has_word (off, word))
+            return n > 0;
+        if (strcmp (word, "no") == 0) /* "LoRA no flash" is of flash */
+            return s[strspn (s, " )")] == '\0' || strchr (",;", s[strspn (s, " )")]);
+        if (!text_has_word (idle, word))
+            return false;
+    }
+}
+
+bool calibrate_denied (const char *s, const char *at, size_t n)
+{
+    return denied_before (s, at) || denied_behind (at + n);
+}
+
+enum calibrate_said calibrate_says (const char *s, const char *name)
+{
+    enum calibrate_said said = SAID_NOTHING;
+
+    for (const char *at = s; *at && said != SAID_YES; at++) {
+        size_t n = spelled (at, name);
+
+        if (n > 0)
+            said = calibrate_denied (s, at, n) ? SAID_NO : SAID_YES;
+    }
+    return said;
+}
+
+bool calibrate_says_word (const char *s, const char *name)
+{
+    for (const char *at = s; *at; at++) {
+        size_t n = at > s && isalnum ((unsigned char) at[-1]) ? 0 : spelled (at, name);
+
+        if (n > 0 && !isalnum ((unsigned char) at[n]) && !calibrate_denied (s, at, n))
+            return true;
+    }
+    return false;
+}
+
+bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM])
+{
+    size_t n, end;
+
+    *s += strspn (*s, " ,;");
+    n = end = strcspn (*s, ",;");
+    while (end > 0 && (*s)[end - 1] == ' ')
+        end--;
+    snprintf (item, CALIBRATE_ITEM, "%.*s", (int) end, *s);
+    *s += n;
+    return end > 0;
 }

@@ -140,17 +140,6 @@ static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
 
 #define FSDP_VERSIONS 2 /* "FSDP2" is none that two ranks shard */
 
-/* Does a column hold a number above 1, so that its ones are degrees and no yes? */
-static bool has_degrees (const struct row *r, const char *name)
-{
-    struct row other = *r;
-    bool has = false;
-
-    for (other.index = 0; other.index < r->table->rows && !has; other.index++)
-        has = calibrate_whole (&other, name, 0) > 1;
-    return has;
-}
-
 /* Over how many ranks FSDP shards, by its column or that for all; 0: nothing says. */
 static int fsdp_degree (const struct row *r)
 {
@@ -218,17 +207,20 @@ static int stage_said (const char *s, bool *said)
     return zero > 0 ? zero : sharded ? 3 : 0;
 }
 
-/* The stage of a column of FSDP alone, of words or degrees, of which 1 shards nothing; -1: it says
- * none. */
+/* The stage of a column of FSDP alone, of words (calibrate/forms.c) or a degree; -1: it is none. */
 static int fsdp_stage (const struct row *r)
 {
+    static const char *const words[] = {"none", "zero1", "zero2", "yes"};
     const char *cell = calibrate_cell (r, "fsdp");
+    size_t n = strcspn (cell, " ");
+    int stage = COUNT_OF (words) - 1;
 
-    return strcmp (cell, "zero2") == 0                          ? 2
-           : strcmp (cell, "yes") == 0 || fsdp_degree (r) > 1   ? 3
-           : strcmp (cell, "1") == 0 && has_degrees (r, "fsdp") ? 0
-           : strcmp (cell, "1") == 0                            ? 3
-                                                                : -1;
+    if (calibrate_whole (r, "fsdp", 0) > 1)
+        return 3;
+    while (stage >= 0 &&
+           (strncmp (cell, words[stage], n) != 0 || words[stage][n] != '\0'))
+        stage--;
+    return stage;
 }
 
 static void read_zero (const struct row *r, struct calibrate_run *run)
@@ -237,7 +229,7 @@ static void read_zero (const struct row *r, struct calibrate_run *run)
     int zero = 0;
 
     run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
-    if (!run->zero_said && fsdp_stage (r) >= 0) {
+    if (!run->zero_said && calibrate_cell (r, "fsdp")[0] != '\0') {
         run->zero_said = true;
         zero = fsdp_stage (r);
     }
@@ -254,6 +246,7 @@ static const char *read_shard (const struct row *r, struct calibrate_run *run)
     int copies = calibrate_note_int (r, "num-distributed-optimizer-instances", 1),
         slot = c->deg.tp * c->deg.cp, node = run->gpus_per_node / slot;
     bool hybrid = calibrate_contains (calibrate_cell (r, "notes"), "hsdp") ||
+                  calibrate_contains (calibrate_cell (r, "fsdp"), "hybrid") ||
                   calibrate_contains (calibrate_cell (r, "parallelism"), "hsdp");
 
     c->shard = calibrate_whole (r, "shard", calibrate_note_int (r, "shard", 0));
@@ -289,7 +282,8 @@ static const struct {
 static bool offload_told (const struct row *r, enum workload_offload *what)
 {
     const char *notes = calibrate_cell (r, "notes");
-    bool told = calibrate_contains (calibrate_cell (r, "zero"), "offload");
+    bool told = calibrate_contains (calibrate_cell (r, "zero"), "offload") ||
+                calibrate_contains (calibrate_cell (r, "fsdp"), "offload");
 
     while (*notes) {
         notes += strspn (notes, " ,;");
@@ -337,6 +331,9 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
     if (why)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
+    if (calibrate_cell (r, "fsdp")[0] != '\0' && fsdp_stage (r) < 0)
+        return calibrate_refuse (r, "fsdp",
+                                 "yes, no, a strategy as FULL_SHARD, or its ranks");
     read_zero (r, run);
     run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)

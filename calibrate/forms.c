@@ -56,10 +56,12 @@ static const struct {
      "2 (offload)"},
     {CELL_STAGE, "zero3offload zero3cpu z3offload stage3offload zeroinfinity",
      "3 (offload)"},
-    {CELL_FSDP, "false no off none n 0", ""},
-    {CELL_FSDP, "true yes on y enabled fullshard hybridshard fsdp fsdp1 fsdp2 zero3",
-     "yes"},
-    {CELL_FSDP, "shardgradop zero2 hybridshardzero2", "zero2"},
+    {CELL_FSDP, "false no off none n 0 noshard ddp disabled", "none"},
+    {CELL_FSDP, "true yes on y enabled fullshard fsdp fsdp1 fsdp2 zero3", "yes"},
+    {CELL_FSDP, "hybridshard hsdp", "yes (hybrid)"},
+    {CELL_FSDP, "hybridshardzero2", "zero2 (hybrid)"},
+    {CELL_FSDP, "shardgradop zero2", "zero2"},
+    {CELL_FSDP, "zero1", "zero1"},
     {CELL_ATTENTION, "true yes on enabled", "flash"},
     {CELL_ATTENTION, "false no off none disabled", "unfused"},
     {CELL_ATTENTION, "default autoselected mha gqa mqa mla", "auto"},
@@ -89,19 +91,63 @@ static const struct {
      "full"},
 };
 
+static const char *word_of (const char *joined, enum calibrate_kind kind)
+{
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        if (words[i].kind == kind && text_has_word (words[i].said, joined))
+            return words[i].is;
+    return NULL;
+}
+
 /* All of a cell, or what stands before brackets: "True (use_reentrant=False)". */
 static const char *word_meant (const char *cell, enum calibrate_kind kind)
 {
     char joined[CALIBRATE_JOINED], before[CALIBRATE_JOINED];
+    const char *word;
 
+    calibrate_join (cell, joined);
+    if ((word = word_of (joined, kind)))
+        return word;
     snprintf (before, sizeof before, "%.*s", (int) strcspn (cell, "("), cell);
-    for (int all = 1; all >= 0; all--) {
-        calibrate_join (all ? cell : before, joined);
-        for (size_t i = 0; i < COUNT_OF (words); i++)
-            if (words[i].kind == kind && text_has_word (words[i].said, joined))
-                return words[i].is;
+    calibrate_join (before, joined);
+    return word_of (joined, kind);
+}
+
+/* The end of a joined cell is cut off where it is that.  @return was it? */
+static bool cut_end (char *joined, const char *end)
+{
+    size_t n = strlen (joined), len = strlen (end);
+    bool is = n > len && strcmp (joined + n - len, end) == 0;
+
+    if (is)
+        joined[n - len] = '\0';
+    return is;
+}
+
+/* FSDP's column: a strategy, and behind it what the Trainer's list of options has besides,
+ * "full_shard auto_wrap offload"; or ranks, of which one is none that shards where others are
+ * more, else a yes. */
+static const char *fsdp_meant (const char *cell, bool degrees, char *out, size_t size)
+{
+    char joined[CALIBRATE_JOINED];
+    bool offload = false, cut = true;
+    const char *word;
+
+    if (strcmp (cell, "1") == 0)
+        return degrees ? "none" : "yes";
+    calibrate_join (cell, joined);
+    while (cut) {
+        bool host = cut_end (joined, "cpuoffload") || cut_end (joined, "offload");
+
+        offload = offload || host;
+        cut = cut_end (joined, "autowrap") || host;
     }
-    return NULL;
+    word = strchr (cell, '(') ? NULL : word_of (joined, CELL_FSDP);
+    if (word && offload) {
+        snprintf (out, size, "%s (offload)", word);
+        word = out;
+    }
+    return word ? word : cell;
 }
 
 /* Commas between groups of three digits are no part of a number, nor are underscores; other commas
@@ -166,30 +212,44 @@ static bool tidy (const char *cell, const struct calibrate_column *c, double fac
     return true;
 }
 
-/* A cell in its usual form; itself where there is none. */
-static const char *usual_cell (const char *cell, const struct calibrate_column *c,
-                               double factor, bool decimal, char *out, size_t size)
-{
-    const char *word;
-    double x;
-
-    if (says_nothing (cell, c->kind))
-        return "";
-    if ((word = word_meant (cell, c->kind)))
-        return word;
-    if (calibrate_is_text (c->kind) || cell[0] == '\0' ||
-        (calibrate_number (cell, &x) && factor == 1.0 && !decimal))
-        return cell;
-    return tidy (cell, c, factor, decimal, out, size) ? out : cell;
-}
-
-/* ---- the table ---- */
-
 /* What a column of the file is read as. */
 struct meaning {
     const struct calibrate_column *column; /* NULL: nothing that is known */
     double factor;                         /* of its numbers */
+    bool degrees;                          /* it has a number above 1 */
 };
+
+/* A cell in its usual form; itself where there is none. */
+static const char *usual_cell (const char *cell, const struct meaning *m, bool decimal,
+                               char *out, size_t size)
+{
+    const struct calibrate_column *c = m->column;
+    const char *word;
+    double x;
+
+    if (says_nothing (cell, c->kind) || cell[0] == '\0')
+        return "";
+    if (c->kind == CELL_FSDP)
+        return fsdp_meant (cell, m->degrees, out, size);
+    if ((word = word_meant (cell, c->kind)))
+        return word;
+    if (calibrate_is_text (c->kind) ||
+        (calibrate_number (cell, &x) && m->factor == 1.0 && !decimal))
+        return cell;
+    return tidy (cell, c, m->factor, decimal, out, size) ? out : cell;
+}
+
+/* ---- the table ---- */
+
+/* Does a column hold a number above 1, so that its ones are degrees and no yes? */
+static bool has_degrees (const struct csv_table *t, int column)
+{
+    bool has = false;
+
+    for (int i = column; i < t->cells && !has; i += t->columns)
+        has = strtod (t->cell[i], NULL) > 1;
+    return has;
+}
 
 static bool is_there (const struct meaning *m, int n, const char *name)
 {
@@ -274,6 +334,8 @@ static void read_header (const struct csv_table *t, struct meaning *m, bool *rea
     for (int i = 0; i < t->columns; i++)
         if (!read[i])
             m[i].column = NULL;
+        else if (m[i].column->kind == CELL_FSDP)
+            m[i].degrees = has_degrees (t, i);
     snprintf (runs->meant, sizeof runs->meant, "%s", text_str (&meant));
     snprintf (runs->unread, sizeof runs->unread, "%s", text_str (&unread));
     text_clean_line (runs->meant);
@@ -285,7 +347,7 @@ static void read_header (const struct csv_table *t, struct meaning *m, bool *rea
 static enum status copy_cells (const struct csv_table *t, const struct meaning *m,
                                struct csv_table *out, struct error *err)
 {
-    char number[32];
+    char number[CALIBRATE_JOINED + 16];
 
     for (int i = 0; i < t->columns; i++)
         if (!(out->header[i] = strdup (m[i].column ? m[i].column->name : t->header[i])))
@@ -293,10 +355,10 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
     for (int i = 0; i < t->cells; i++) {
         const struct meaning *is = &m[i % t->columns];
 
-        if (!(out->cell[i] = strdup (
-                  is->column ? usual_cell (t->cell[i], is->column, is->factor,
-                                           t->separator == ';', number, sizeof number)
-                             : t->cell[i])))
+        if (!(out->cell[i] =
+                  strdup (is->column ? usual_cell (t->cell[i], is, t->separator == ';',
+                                                   number, sizeof number)
+                                     : t->cell[i])))
             return err_nomem (err);
     }
     for (int i = 0; i < t->rows; i++)

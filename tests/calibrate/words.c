@@ -2,25 +2,27 @@
  * adapters.  Each means what its framework means by it. */
 #include "tests/lib/runs.h"
 
-/* A row with these cells and those of the two further columns. */
-static enum status read_lab (const char *const *cell, const char *optimizer,
-                             const char *tuning, struct calibrate_runs *r,
-                             struct error *err)
+/* A row with these cells and those of two further columns. */
+static enum status read_lab (const char *const *cell, const char *columns, const char *a,
+                             const char *b, struct calibrate_runs *r, struct error *err)
 {
     struct text row = {0}, t = {0};
     enum status st;
 
     runs_row (&row, cell);
-    text_add (&t, "optimizer,tuning,%s\n%s,%s,%s", RUNS_HEADER, optimizer, tuning,
-              text_str (&row));
+    text_add (&t, "%s,%s\n\"%s\",\"%s\",%s", columns, RUNS_HEADER, a, b, text_str (&row));
     st = runs_read (text_str (&t), r, err);
     text_free (&t);
     text_free (&row);
     return st;
 }
 
-#define LAB(R, ERR, OPTIMIZER, TUNING, ...) \
-    read_lab ((const char *const[]){__VA_ARGS__, NULL}, OPTIMIZER, TUNING, R, ERR)
+#define LAB(R, ERR, OPTIMIZER, TUNING, ...)                                            \
+    read_lab ((const char *const[]){__VA_ARGS__, NULL}, "optimizer,tuning", OPTIMIZER, \
+              TUNING, R, ERR)
+#define FSDP(R, ERR, CELL, ...)                                                         \
+    read_lab ((const char *const[]){__VA_ARGS__, "tp=1", "pp=1", NULL}, "fsdp,x", CELL, \
+              "", R, ERR)
 
 /* A framework's name may say the stage; a cell does before it. */
 static void stages (void **state)
@@ -58,10 +60,22 @@ static void fsdp (void **state)
     static const struct {
         const char *rows[2]; /* dp, fsdp and parallelism; the first is looked at */
         int zero, dp, shard;
-    } t[] = {{{"1,16,", "1,1,"}, 3, 16, 16},    {{"2,8,", "16,1,"}, 3, 16, 8},
-             {{"16,1,", "2,8,"}, 0, 16, 0},     {{"16,1,", ",,"}, 3, 16, 0},
-             {{",yes,", ",,"}, 3, 16, 0},       {{",SHARD_GRAD_OP,", ",,"}, 2, 16, 0},
-             {{",,DP2 FSDP8", ",,"}, 3, 16, 8}, {{",,FSDP2", ",,"}, 3, 16, 0}};
+    } t[] = {{{"1,16,", "1,1,"}, 3, 16, 16},
+             {{"2,8,", "16,1,"}, 3, 16, 8},
+             {{"16,1,", "2,8,"}, 0, 16, 0},
+             {{"16,1,", ",,"}, 3, 16, 0},
+             {{",yes,", ",,"}, 3, 16, 0},
+             {{",SHARD_GRAD_OP,", ",,"}, 2, 16, 0},
+             {{",no,", ",,"}, 0, 16, 0},
+             {{",0,", ",1,"}, 0, 16, 0},
+             {{",NO_SHARD,", ",,"}, 0, 16, 0},
+             {{",DDP,", ",,"}, 0, 16, 0},
+             {{",zero1,", ",,"}, 1, 16, 0},
+             {{",hsdp,", ",,"}, 3, 16, 8},
+             {{",full_shard auto_wrap,", ",,"}, 3, 16, 0},
+             {{",shard_grad_op auto_wrap,", ",,"}, 2, 16, 0},
+             {{",,DP2 FSDP8", ",,"}, 3, 16, 8},
+             {{",,FSDP2", ",,"}, 3, 16, 0}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -81,6 +95,29 @@ static void fsdp (void **state)
         calibrate_runs_release (&r);
         text_free (&text);
     }
+}
+
+/* FSDP's column in another framework's row, its zero column empty: what is no word of it is
+ * refused, and what it offloads is. */
+static void fsdp_refused (void **state)
+{
+    static const char *const unread[] = {"maybe", "-1", "1.5", "full_shard no offload",
+                                         "auto_wrap"};
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
+        if (FSDP (&r, &err, unread[i], "framework=deepspeed") != ST_INVALID ||
+            !strstr (err.text, "fsdp \""))
+            fail_msg ("%s: %s", unread[i], err.text);
+    ok (FSDP (&r, &err, "No", "framework=deepspeed", "zero="), &err);
+    assert_int_equal (r.run[0].config.zero, 0);
+    calibrate_runs_release (&r);
+    ok (FSDP (&r, &err, "full_shard auto_wrap offload", "framework=trl"), &err);
+    assert_int_equal (r.run[0].config.zero, 3);
+    assert_int_equal (r.run[0].config.offload, OFFLOAD_ALL);
+    calibrate_runs_release (&r);
 }
 
 /* A degree of sequence parallelism is that of the tensor-parallel ranks, or of cp. */
@@ -270,11 +307,11 @@ static void between (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stages),    cmocka_unit_test (recomputation),
-        cmocka_unit_test (attention), cmocka_unit_test (optimizers),
-        cmocka_unit_test (offloaded), cmocka_unit_test (adapters),
-        cmocka_unit_test (between),   cmocka_unit_test (fsdp),
-        cmocka_unit_test (sequences)};
+        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
+        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
+        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
+        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
+        cmocka_unit_test (fsdp_refused), cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

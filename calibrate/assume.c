@@ -35,6 +35,13 @@ static void take_recompute (struct calibrate_run *run, const struct workload_pro
             run->config.zero == 3 ? p->recompute_sharded : p->recompute;
 }
 
+/* Who offloads without a word of what offloads all under ZeRO 3, else the optimizer's state. */
+static void take_offload (struct calibrate_run *run)
+{
+    if (run->offload_open)
+        run->config.offload = run->config.zero == 3 ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
+}
+
 /* The ZeRO stage, recomputation, precision and attention of the framework; never flash attention on
  * GPUs without bf16, which its kernels do not serve, unless PyTorch chooses among its own, of which
  * the memory-efficient one does: transformers leaves it the choice for Llama and later families. */
@@ -54,6 +61,7 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
                                                                      : p->zero;
     if (run->config.zero == 0)
         run->config.shard = 0;
+    take_offload (run);
     /* Recipes that hide tensor-parallel communication need it. */
     if (!run->sequence_parallel_said && (p->splits_sequences || p->time.tp_comm_overlap))
         run->config.sequence_parallel = run->config.deg.tp > 1;
@@ -174,6 +182,7 @@ static bool adapts_whole (const struct calibrate_run *run,
     struct calibrate_run one = *run;
 
     one.config.zero = 0;
+    take_offload (&one);
     return run->job.lora && p->whole_adapters && run->config.shard == 0 &&
            !calibrate_contains (run->framework, "deepspeed") &&
            filled (&one, p, true) <= 1.0;
@@ -190,12 +199,14 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
         return;
     if (adapts_whole (run, p)) {
         run->config.zero = 0;
+        take_offload (run);
         take_recompute (run, p);
         return;
     }
     if (filled (&one, p, true) <= 1.0)
         return;
     while (++*zero <= most) {
+        take_offload (&one);
         take_recompute (&one, p);
         if (p->zero_stages >> *zero & 1 && filled (&one, p, true) <= 1.0) {
             run->config = one.config;

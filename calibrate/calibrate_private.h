@@ -179,6 +179,10 @@ bool calibrate_contains (const char *s, const char *part);
 /** The same, whether words are joined by blanks, hyphens, underscores or nothing. */
 bool calibrate_contains_name (const char *s, const char *name);
 
+/** How much of s is the name that it begins with, whether words are joined by blanks, hyphens,
+ *  underscores or nothing; 0: it does not begin with it. */
+size_t calibrate_spelled (const char *s, const char *name);
+
 /** Is what s has at `at`, n bytes of it, denied or switched off: by "no", "not", "without" and the
  *  like up to three words before it in its clause, or by "none", "false", "off", "0", "disabled",
  *  "was not used" and the like behind it? */

@@ -59,9 +59,7 @@ bool calibrate_contains (const char *s, const char *part)
     return false;
 }
 
-/* How much of s is the name, whether words are joined by blanks, hyphens, underscores or nothing;
- * 0: it does not begin with it. */
-static size_t spelled (const char *s, const char *name)
+size_t calibrate_spelled (const char *s, const char *name)
 {
     static const char between[] = " -_";
     const char *a = s, *end = s;
@@ -76,7 +74,7 @@ static size_t spelled (const char *s, const char *name)
 
 bool calibrate_contains_name (const char *s, const char *name)
 {
-    while (*s && spelled (s, name) == 0)
+    while (*s && calibrate_spelled (s, name) == 0)
         s++;
     return *s != '\0';
 }
@@ -200,7 +198,7 @@ enum calibrate_said calibrate_says (const char *s, const char *name)
     enum calibrate_said said = SAID_NOTHING;
 
     for (const char *at = s; *at && said != SAID_YES; at++) {
-        size_t n = spelled (at, name);
+        size_t n = calibrate_spelled (at, name);
 
         if (n > 0)
             said = calibrate_denied (s, at, n) ? SAID_NO : SAID_YES;
@@ -211,7 +209,8 @@ enum calibrate_said calibrate_says (const char *s, const char *name)
 bool calibrate_says_word (const char *s, const char *name)
 {
     for (const char *at = s; *at; at++) {
-        size_t n = at > s && isalnum ((unsigned char) at[-1]) ? 0 : spelled (at, name);
+        size_t n =
+            at > s && isalnum ((unsigned char) at[-1]) ? 0 : calibrate_spelled (at, name);
 
         if (n > 0 && !isalnum ((unsigned char) at[n]) && !calibrate_denied (s, at, n))
             return true;

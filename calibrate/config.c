@@ -263,41 +263,57 @@ static const char *read_shard (const struct row *r, struct calibrate_run *run)
                : "shard does not divide dp";
 }
 
-/* What items of the notes begin with that say what is in the host's memory. */
+/* What says what is in the host's memory. */
 static const struct {
-    const char *begins;
+    const char *name;
     enum workload_offload what; /* NONE: as the stage has it */
-} offload_words[] = {{"cpu offload", OFFLOAD_NONE},
-                     {"offload to cpu", OFFLOAD_NONE},
-                     {"offload_optimizer", OFFLOAD_OPTIMIZER},
-                     {"offload optimizer", OFFLOAD_OPTIMIZER},
-                     {"optimizer offload", OFFLOAD_OPTIMIZER},
-                     {"optimizer cpu offload", OFFLOAD_OPTIMIZER},
-                     {"zero-offload", OFFLOAD_OPTIMIZER},
-                     {"offload_param", OFFLOAD_ALL},
-                     {"param offload", OFFLOAD_ALL},
-                     {"parameter offload", OFFLOAD_ALL}};
+    bool vague;                 /* in prose it may be of anything */
+} offload_words[] = {{"offload", OFFLOAD_NONE, true},
+                     {"cpu offload", OFFLOAD_NONE, false},
+                     {"offload to cpu", OFFLOAD_NONE, false},
+                     {"offload optimizer", OFFLOAD_OPTIMIZER, false},
+                     {"optimizer offload", OFFLOAD_OPTIMIZER, false},
+                     {"optimizer cpu offload", OFFLOAD_OPTIMIZER, false},
+                     {"zero offload", OFFLOAD_OPTIMIZER, false},
+                     {"offload param", OFFLOAD_ALL, false},
+                     {"param offload", OFFLOAD_ALL, false},
+                     {"parameter offload", OFFLOAD_ALL, false},
+                     {"zero infinity", OFFLOAD_ALL, false}};
 
-/* An item of the notes, or the ZeRO stage "3 (offload)". */
-static bool offload_told (const struct row *r, enum workload_offload *what)
+/* Of cells anywhere in them, of an item of the notes at its beginning: what follows there may be of
+ * other rows. */
+static void offload_in (const char *s, bool item, struct calibrate_run *run)
 {
-    const char *notes = calibrate_cell (r, "notes");
-    bool told = calibrate_contains (calibrate_cell (r, "zero"), "offload") ||
-                calibrate_contains (calibrate_cell (r, "fsdp"), "offload");
+    enum workload_offload *what = &run->config.offload;
 
-    while (*notes) {
-        notes += strspn (notes, " ,;");
-        for (size_t i = 0; i < COUNT_OF (offload_words); i++) {
-            const char *begins = offload_words[i].begins;
+    s += item ? calibrate_spelled (s, "enable") : 0;
+    s += item ? strspn (s, "_- ") : 0;
+    for (size_t i = 0; i < COUNT_OF (offload_words); i++) {
+        const char *name = offload_words[i].name;
+        size_t n = calibrate_spelled (s, name);
+        bool said = !item
+                        ? calibrate_says (s, name) == SAID_YES
+                        : n > 0 && !offload_words[i].vague && !calibrate_denied (s, s, n);
 
-            if (strncasecmp (notes, begins, strlen (begins)) != 0)
-                continue;
-            told = true;
-            *what = offload_words[i].what > *what ? offload_words[i].what : *what;
-        }
-        notes += strcspn (notes, ",;");
+        if (!said)
+            continue;
+        run->offload_open = true;
+        *what = offload_words[i].what > *what ? offload_words[i].what : *what;
     }
-    return told;
+}
+
+static void offload_told (const struct row *r, struct calibrate_run *run)
+{
+    static const char *const columns[] = {"zero", "fsdp", "parallelism", "framework"};
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM];
+
+    for (size_t i = 0; i < COUNT_OF (columns); i++)
+        offload_in (calibrate_cell (r, columns[i]), false, run);
+    while (calibrate_next_item (&notes, item))
+        offload_in (item, true, run);
+    if (run->config.offload != OFFLOAD_NONE)
+        run->offload_open = false;
 }
 
 /* What lies in the host's memory: said in our word, or told. */
@@ -311,8 +327,7 @@ static const char *read_offload (const struct row *r, struct calibrate_run *run)
         return workload_offload_parse (word, what)
                    ? NULL
                    : "offload is not none, optimizer, all or checkpoints";
-    if (offload_told (r, what) && *what == OFFLOAD_NONE)
-        *what = run->config.zero == 3 ? OFFLOAD_ALL : OFFLOAD_OPTIMIZER;
+    offload_told (r, run);
     if (calibrate_contains (notes, "with CPU offload") ||
         calibrate_contains (notes, "and CPU offload") ||
         calibrate_contains (notes, "offloads to host memory"))

@@ -240,7 +240,24 @@ static void offloaded (void **state)
              {"zero=3", "notes=offload_optimizer=cpu, packed", OFFLOAD_OPTIMIZER},
              {"zero=3", "notes=offload_optimizer; offload_param", OFFLOAD_ALL},
              {"zero=3", "notes=no offload", OFFLOAD_NONE},
-             {"zero=3", "notes=act cpu offload=False", OFFLOAD_NONE}};
+             {"zero=3", "notes=act cpu offload=False", OFFLOAD_NONE},
+             {"zero=", "notes=CPU offload", OFFLOAD_ALL},
+             {"zero=3", "notes=cpu_offload=true", OFFLOAD_ALL},
+             {"zero=3", "notes=enable_cpu_offload=True", OFFLOAD_ALL},
+             {"zero=3", "notes=offload_optimizer=none; offload_param=none", OFFLOAD_NONE},
+             {"zero=3", "notes=offload_optimizer_device: none", OFFLOAD_NONE},
+             {"zero=3", "notes=offload_optimizer=false", OFFLOAD_NONE},
+             {"zero=3", "notes=offload_optimizer=none; offload_param=cpu", OFFLOAD_ALL},
+             {"zero=3", "notes=CPU offload: no", OFFLOAD_NONE},
+             {"zero=3", "notes=CPU offload disabled", OFFLOAD_NONE},
+             {"zero=3", "notes=CPU offload (disabled)", OFFLOAD_NONE},
+             {"zero=3", "notes=CPU offload was not used", OFFLOAD_NONE},
+             {"zero=3", "notes=ZeRO-Offload not used", OFFLOAD_NONE},
+             {"zero=3", "notes=Optimizer offload off", OFFLOAD_NONE},
+             {"zero=3", "notes=param offload OOMs, so without", OFFLOAD_NONE},
+             {"zero=3 (no offload)", "notes=", OFFLOAD_NONE},
+             {"zero=3 (offload: none)", "notes=", OFFLOAD_NONE},
+             {"zero=3 (offload)", "notes=", OFFLOAD_ALL}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -249,6 +266,30 @@ static void offloaded (void **state)
 
         if (r.run[0].config.offload != t[i].what)
             fail_msg ("%s %s: %s", t[i].zero, t[i].notes,
+                      workload_offload_name (r.run[0].config.offload));
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A framework's name or the column of all degrees may say that it offloads. */
+static void offloaded_by_name (void **state)
+{
+    static const struct {
+        const char *framework;
+        enum workload_offload what;
+    } t[] = {{"framework=DeepSpeed ZeRO-3 Offload", OFFLOAD_ALL},
+             {"framework=DeepSpeed ZeRO-2 + CPU offload", OFFLOAD_OPTIMIZER},
+             {"framework=DeepSpeed ZeRO-Infinity", OFFLOAD_ALL},
+             {"framework=DeepSpeed ZeRO-Offload", OFFLOAD_OPTIMIZER},
+             {"framework=DeepSpeed ZeRO-3 (no offload)", OFFLOAD_NONE},
+             {"framework=DeepSpeed without CPU offload", OFFLOAD_NONE}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].framework, "tp=1", "pp=1", "zero=");
+
+        if (r.run[0].config.offload != t[i].what)
+            fail_msg ("%s: %s", t[i].framework,
                       workload_offload_name (r.run[0].config.offload));
         calibrate_runs_release (&r);
     }
@@ -311,7 +352,8 @@ int main (void)
         cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
         cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
         cmocka_unit_test (between),      cmocka_unit_test (fsdp),
-        cmocka_unit_test (fsdp_refused), cmocka_unit_test (sequences)};
+        cmocka_unit_test (fsdp_refused), cmocka_unit_test (offloaded_by_name),
+        cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

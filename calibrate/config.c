@@ -140,13 +140,17 @@ static bool fill_degrees (struct calibrate_run *run, int dp, long long *rest)
 
 #define FSDP_VERSIONS 2 /* "FSDP2" is none that two ranks shard */
 
-/* Over how many ranks FSDP shards, by its column or that for all; 0: nothing says. */
+/* Over how many ranks FSDP shards, by its column or that for all; 0: nothing says.  "FSDP2" is
+ * a version there, "FSDP=2" none. */
 static int fsdp_degree (const struct row *r)
 {
-    int own = calibrate_whole (r, "fsdp", 0),
-        split = split_said (calibrate_cell (r, "parallelism"), "fsdp");
+    const char *all = calibrate_cell (r, "parallelism");
+    int own = calibrate_whole (r, "fsdp", 0), split = split_said (all, "fsdp"),
+        least = strcasestr (all, "fsdp=") || strcasestr (all, "fsdp =")
+                    ? 2
+                    : FSDP_VERSIONS + 1;
 
-    return own > 1 ? own : split > FSDP_VERSIONS ? split : 0;
+    return own > 1 ? own : split >= least ? split : 0;
 }
 
 /* Ranks that share a sequence beside no tensor parallelism, as Ulysses counts them; 1: no such. */
@@ -155,6 +159,20 @@ static int sequence_ranks (const struct row *r, int tp)
     int sp = calibrate_whole (r, "sp", 1);
 
     return tp == 1 && sp > 1 ? sp : 1;
+}
+
+/* A degree in the column of sequence parallelism is that of the tensor-parallel ranks, or else of
+ * cp, which Megatron does not have in this form: there it is of tp, and must stand there. */
+static bool sequence_ranks_clear (const struct row *r, const struct workload_degrees *d)
+{
+    int sp = calibrate_whole (r, "sp", 0);
+    const char *framework = calibrate_cell (r, "framework");
+    bool megatron = (calibrate_contains (framework, "megatron") ||
+                     calibrate_contains (framework, "nemo")) &&
+                    !calibrate_contains (framework, "deepspeed");
+
+    return sp == 0 || sp == 1 || (sp > 1 && sp == d->tp) ||
+           (sp > 1 && d->tp == 1 && sp == d->cp && !megatron);
 }
 
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
@@ -195,16 +213,70 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
+#define STAGES_UNCLEAR (-1)
+
+/* The stage behind a word for it: the 2 of "-stage-2".  @return -1: none */
+static int stage_behind (const char *s)
+{
+    static const char between[] = " -_=:";
+
+    s += strspn (s, between);
+    if (strncasecmp (s, "stage", 5) == 0)
+        s += 5 + strspn (s + 5, between);
+    return *s >= '0' && *s <= '3' && !isdigit ((unsigned char) s[1]) ? *s - '0' : -1;
+}
+
+/* The stages that follow a word, a bit each. */
+static unsigned stages_of (const char *s, const char *word)
+{
+    unsigned stages = 0;
+
+    for (const char *at = s; *at; at++) {
+        size_t n = calibrate_spelled (at, word);
+        int stage = n > 0 && !calibrate_denied (s, at, n) ? stage_behind (at + n) : -1;
+
+        stages |= stage >= 0 ? 1U << stage : 0;
+    }
+    return stages;
+}
+
+/* What PyTorch's names of its ways say: DDP shards nothing, FSDP all but by its strategies. */
+static unsigned stages_of_torch (const char *s)
+{
+    enum calibrate_said fsdp = calibrate_says (s, "fsdp"),
+                        hsdp = calibrate_says (s, "hsdp"),
+                        ddp = calibrate_says (s, "ddp");
+    unsigned stages = ddp == SAID_YES ? 1U : 0;
+
+    if (fsdp == SAID_YES || hsdp == SAID_YES)
+        stages |= calibrate_says (s, "no shard") == SAID_YES        ? 1U
+                  : calibrate_says (s, "shard grad op") == SAID_YES ? 4U
+                                                                    : 8U;
+    else if (fsdp == SAID_NO && !calibrate_contains (s, "megatron"))
+        stages |= 1U; /* Megatron's own optimizer shards */
+    return stages;
+}
+
 /* The ZeRO stage of the column for all, or of a framework's name ("DeepSpeed ZeRO-2", "PyTorch
  * DDP").
- * @param[out] said  does it say one? */
+ * @param[out] said  does it say one?
+ * @return STAGES_UNCLEAR: it says several */
 static int stage_said (const char *s, bool *said)
 {
-    int zero = split_said (s, "zero");
-    bool sharded = calibrate_contains (s, "fsdp") || calibrate_contains (s, "hsdp");
+    unsigned stages = stages_of (s, "zero");
+    int stage = 0;
 
-    *said = zero > 0 || sharded || calibrate_contains (s, "ddp");
-    return zero > 0 ? zero : sharded ? 3 : 0;
+    if (calibrate_contains (s, "deepspeed"))
+        stages |= stages_of (s, "stage");
+    if (stages == 0)
+        stages = calibrate_says (s, "zero offload") == SAID_YES    ? 4U
+                 : calibrate_says (s, "zero infinity") == SAID_YES ? 8U
+                 : calibrate_says (s, "zero") == SAID_NO           ? 1U
+                                                                   : stages_of_torch (s);
+    *said = stages != 0;
+    while (*said && !(stages >> stage & 1))
+        stage++;
+    return *said && stages != 1U << stage ? STAGES_UNCLEAR : stage;
 }
 
 /* The stage of a column of FSDP alone, of words (calibrate/forms.c) or a degree; -1: it is none. */
@@ -223,19 +295,28 @@ static int fsdp_stage (const struct row *r)
     return stage;
 }
 
-static void read_zero (const struct row *r, struct calibrate_run *run)
+static const char *read_zero (const struct row *r, struct calibrate_run *run)
 {
     static const char *const columns[] = {"parallelism", "framework"};
-    int zero = 0;
+    bool own = calibrate_cell (r, "fsdp")[0] != '\0';
+    int zero = own ? fsdp_stage (r) : 0;
 
-    run->zero_said = calibrate_cell (r, "zero")[0] != '\0';
-    if (!run->zero_said && calibrate_cell (r, "fsdp")[0] != '\0') {
-        run->zero_said = true;
-        zero = fsdp_stage (r);
+    if (zero < 0)
+        return calibrate_refuse (r, "fsdp",
+                                 "yes, no, a strategy as FULL_SHARD, or its ranks");
+    run->zero_said = calibrate_cell (r, "zero")[0] != '\0' || zero > 0;
+    for (size_t i = 0; i < COUNT_OF (columns) && !run->zero_said; i++) {
+        const char *cell = calibrate_cell (r, columns[i]);
+
+        if (own && !calibrate_contains (cell, "zero"))
+            continue; /* its no is of FSDP */
+        zero = stage_said (cell, &run->zero_said);
+        if (zero == STAGES_UNCLEAR)
+            return calibrate_refuse (r, columns[i], "one stage of ZeRO, FSDP or DDP");
     }
-    for (size_t i = 0; i < COUNT_OF (columns) && !run->zero_said; i++)
-        zero = stage_said (calibrate_cell (r, columns[i]), &run->zero_said);
+    run->zero_said = run->zero_said || own;
     run->config.zero = calibrate_whole (r, "zero", zero);
+    return run->config.zero < 0 || run->config.zero > 3 ? "zero is not 0 to 3" : NULL;
 }
 
 /* Over how many ranks ZeRO shards: as many as are said, in as many groups as are said, or those of a
@@ -346,22 +427,15 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
     if (why)
         return why;
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
-    if (calibrate_cell (r, "fsdp")[0] != '\0' && fsdp_stage (r) < 0)
-        return calibrate_refuse (r, "fsdp",
-                                 "yes, no, a strategy as FULL_SHARD, or its ranks");
-    read_zero (r, run);
     run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is not a whole number";
-    if (c->zero < 0 || c->zero > 3)
-        return "zero is not 0 to 3";
-    if ((why = read_offload (r, run)) || (why = read_shard (r, run)))
+    if ((why = read_zero (r, run)) || (why = read_offload (r, run)) ||
+        (why = read_shard (r, run)))
         return why;
     if (!run->zero_said && c->shard > 0)
         c->zero = 1; /* until the profile says which */
-    /* A degree is that of the tensor-parallel ranks, or else of cp. */
-    if (calibrate_whole (r, "sp", 0) > 1 && calibrate_whole (r, "sp", 0) != c->deg.tp &&
-        (c->deg.tp > 1 || sequence_ranks (r, c->deg.tp) != c->deg.cp))
+    if (!sequence_ranks_clear (r, &c->deg))
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
     run->sequence_parallel_said = sp[0] != '\0';
     run->splits_sequences = calibrate_whole (r, "sp", 0) >= 1;

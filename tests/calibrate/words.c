@@ -36,6 +36,16 @@ static void stages (void **state)
              {"framework=PyTorch DDP", "zero=", 0},
              {"framework=HF Trainer (DDP)", "zero=", 0},
              {"framework=PyTorch DDP", "zero=3", 3},
+             {"framework=DeepSpeed ZeRO Stage 2", "zero=", 2},
+             {"framework=DeepSpeed ZeRO stage-1", "zero=", 1},
+             {"framework=DeepSpeed stage 2", "zero=", 2},
+             {"framework=DeepSpeed ZeRO-0", "zero=", 0},
+             {"framework=DeepSpeed (no ZeRO)", "zero=", 0},
+             {"framework=DeepSpeed ZeRO-Offload", "zero=", 2},
+             {"framework=PyTorch DDP (no FSDP)", "zero=", 0},
+             {"framework=PyTorch FSDP (SHARD_GRAD_OP)", "zero=", 2},
+             {"framework=PyTorch FSDP NO_SHARD", "zero=", 0},
+             {"framework=FSDP (no DDP)", "zero=", 3},
              {"framework=Megatron-FSDP", "zero=", 3},
              {"framework=Megatron-FSDP", "zero=optim_grads", 2},
              {"framework=colossalai", "zero=gemini", 3},
@@ -141,6 +151,27 @@ static void sequences (void **state)
         assert_int_equal (r.run[0].config.sequence_parallel, t[i].split);
         calibrate_runs_release (&r);
     }
+}
+
+/* What names two stages, or a degree that may be of two ways, is refused. */
+static void unclear (void **state)
+{
+    static const struct {
+        const char *cell[3], *why;
+    } t[] = {{{"framework=FSDP + DDP", "sp=", "notes="}, "framework \"FSDP + DDP\""},
+             {{"framework=DeepSpeed ZeRO-2 or ZeRO-3", "sp=", "notes="}, "framework"},
+             {{"framework=xtuner", "sp=2.5", "notes="}, "sp \"2.5\""},
+             {{"framework=xtuner", "sp=-1", "notes="}, "sp \"-1\""},
+             {{"framework=Megatron-LM", "sp=8", "notes="}, "sp \"8\""}};
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        if (LAB (&r, &err, "", "", t[i].cell[0], t[i].cell[1], t[i].cell[2],
+                 "tp=", "pp=1", "zero=") != ST_INVALID ||
+            !strstr (err.text, t[i].why))
+            fail_msg ("%s %s: %s", t[i].cell[0], t[i].cell[1], err.text);
 }
 
 static void recomputation (void **state)
@@ -347,13 +378,18 @@ static void between (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
-        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
-        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
-        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
-        cmocka_unit_test (fsdp_refused), cmocka_unit_test (offloaded_by_name),
-        cmocka_unit_test (sequences)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (stages),
+                                       cmocka_unit_test (recomputation),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (optimizers),
+                                       cmocka_unit_test (offloaded),
+                                       cmocka_unit_test (adapters),
+                                       cmocka_unit_test (between),
+                                       cmocka_unit_test (fsdp),
+                                       cmocka_unit_test (fsdp_refused),
+                                       cmocka_unit_test (unclear),
+                                       cmocka_unit_test (offloaded_by_name),
+                                       cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -74,6 +74,29 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
                                  : ATTENTION_FUSED;
 }
 
+#define WIDE_STATES \
+    10.0 /* bytes of master weights, or what they have over 16 bits, and of moments */
+#define MIXED_STATES 16.0
+
+/* Another optimizer's moments in place of AdamW's, beside the framework's weights, gradients and
+ * master copies. */
+static void take_moments (struct calibrate_run *run, const struct workload_profile *p)
+{
+    double gradient = p->memory.gradient_bytes, own = p->memory.optimizer_bytes,
+           kept = 2.0 + fmin (gradient, 2.0) + own;
+    bool mixed = run->states == STATES_MIXED && 2.0 + gradient + own < MIXED_STATES,
+         pure = run->states == STATES_PURE, wide = mixed || (!pure && own >= WIDE_STATES);
+
+    if (!run->moments || run->state_bytes > 0.0)
+        return;
+    kept = mixed ? MIXED_STATES : pure ? fmin (kept, 8.0) : kept;
+    run->state_bytes =
+        kept + (wide ? run->moments->wide - 8.0 : run->moments->narrow - 4.0);
+    /* A parameter's bytes alone would leave gradients 2 of them. */
+    if (wide && !mixed && gradient > 2.0 && run->facts.half_gradients == CHOICE_PROFILE)
+        run->facts.half_gradients = CHOICE_NO;
+}
+
 static void set_way (struct calibrate_run *run, const struct calibrate_way *w)
 {
     run->config.deg.ep = w->ep;
@@ -347,6 +370,7 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
 {
     bool named = calibrate_names_source (p, run->source);
 
+    take_moments (run, p);
     take_defaults (run, p);
     if (!named) {
         open_degrees (run, p);

@@ -47,6 +47,11 @@ struct calibrate_facts {
     double live_params, reduced_params, bucket_bytes;
 };
 
+/** An optimizer's moments, bytes a parameter. */
+struct calibrate_moments {
+    double narrow, wide; /* where the framework keeps states in 16 bits, and in fp32 */
+};
+
 /** One measured run: a row of a runs file that could be understood. */
 struct calibrate_run {
     int row; /* of the file, the header not counted */
@@ -81,6 +86,7 @@ struct calibrate_run {
     double logit_bytes;   /* of each, of a loss by a fused kernel; 0: not said */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;
+    const struct calibrate_moments *moments; /* of its optimizer; NULL: AdamW's usual */
     int *layers;       /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */
     const int *chunks; /* [pp * vpp] of a row that says them of every chunk, as

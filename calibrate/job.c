@@ -394,31 +394,68 @@ static const char *read_kernels (const struct row *r, struct calibrate_run *run)
     return read_facts (r, run);
 }
 
+/* Is the word said, in any case, and not denied? */
+static bool says (const char *s, const char *word)
+{
+    size_t n = strlen (word);
+
+    for (const char *at = s; (at = strcasestr (at, word)); at += n)
+        if (!calibrate_denied (s, at, n))
+            return true;
+    return false;
+}
+
 /* "LoRA" among prose; the ranks of latent attention, "q-lora-rank=1536", are none. */
 static bool says_lora (const char *notes)
 {
     static const char word[] = "lora";
+    size_t n = sizeof word - 1;
 
-    for (const char *s = notes; (s = strcasestr (s, word)); s += sizeof word - 1) {
-        bool rank = strspn (s + sizeof word - 1, "-_") == 1 &&
-                    strncasecmp (s + sizeof word, "rank", 4) == 0;
+    for (const char *s = notes; (s = strcasestr (s, word)); s += n) {
+        bool rank = strspn (s + n, "-_") == 1 && strncasecmp (s + n + 1, "rank", 4) == 0,
+             latent =
+                 rank && s >= notes + 2 && strchr ("-_", s[-1]) && strchr ("qvQV", s[-2]);
 
-        if (!rank || s < notes + 2 || !strchr ("-_", s[-1]) || !strchr ("qvQV", s[-2]))
+        if (!latent && !calibrate_denied (notes, s, n))
             return true;
     }
     return false;
 }
 
+/* A column that says what is trained: all, or LoRA's adapters, and of these no two.
+ * @return false: it is something else */
+static bool read_tuning (const struct row *r, struct workload_job *j)
+{
+    static const char all[] =
+        "full fullfinetuning fullfinetune fullft fullparameter fullparameters "
+        "fullparameterfinetuning fft ft sft finetuning finetune pretraining pretrain "
+        "training none no false off 0";
+    const char *cell = calibrate_cell (r, "tuning");
+    char first[CALIBRATE_JOINED], joined[CALIBRATE_JOINED];
+    bool adapters = says_lora (cell), full;
+
+    snprintf (first, sizeof first, "%.*s", (int) strcspn (cell, "(,;"), cell);
+    calibrate_join (first, joined);
+    full = text_has_word (all, joined) ||
+           (!adapters && calibrate_says (cell, "lora") == SAID_NO);
+    if (cell[0] == '\0')
+        return true;
+    j->lora = adapters; /* whatever a name or the notes have */
+    return adapters ? !full && !calibrate_contains (cell, "full") &&
+                          !calibrate_contains (cell, "dora")
+                    : full;
+}
+
 static void read_sampling (const struct row *r, struct workload_job *j)
 {
-    static const char *const columns[] = {"model", "framework", "tuning"};
+    static const char *const columns[] = {"model", "framework"};
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, "WTA-CRS");
     char dropout[32];
     double budget;
 
     j->lora = says_lora (notes);
     for (size_t i = 0; i < COUNT_OF (columns); i++)
-        j->lora = j->lora || calibrate_contains (calibrate_cell (r, columns[i]), "lora");
+        j->lora = j->lora || says_lora (calibrate_cell (r, columns[i]));
     if (calibrate_note (r, "lora-dropout", dropout, sizeof dropout))
         j->lora_dropout = strtod (dropout, NULL) > 0.0;
     if (at &&
@@ -466,7 +503,7 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
     for (size_t i = 0; i < COUNT_OF (frozen_words); i++)
         for (size_t k = 0; k < (frozen_words[i].precision ? 1 : COUNT_OF (columns)); k++)
             if (j->frozen_bytes <= 0.0 &&
-                calibrate_contains (calibrate_cell (r, columns[k]), frozen_words[i].word))
+                says (calibrate_cell (r, columns[k]), frozen_words[i].word))
                 j->frozen_bytes = frozen_words[i].bytes;
     if (calibrate_contains (calibrate_cell (r, "precision"), "nf4") ||
         calibrate_contains (calibrate_cell (r, "model"), "bnb-4bit"))
@@ -476,53 +513,92 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
                : NULL;
 }
 
-/* Moments that are not two numbers of a weight's precision, bytes a parameter, by the optimizer's
- * name. */
-static const struct {
-    const char *word;
-    double bytes, more; /* where weights are in 16 bits, and how much more in fp32 */
-} optimizers[] = {{"8bit adam", 2, 0},  {"adam 8bit", 2, 0},
-                  {"adamw 8bit", 2, 0}, {"adamw bnb 8bit", 2, 0},
-                  {"adafactor", 0, 0},  {"8bit lion", 1, 0},
-                  {"lion 8bit", 1, 0},  {"lion", 2, 2},
-                  {"momentum", 2, 2},   {"sgd", 0, 0}};
+/* Optimizers by their names' letters and digits; the first one's moments are as its framework has
+ * them. */
+static const struct optimizer {
+    const char *names;
+    struct calibrate_moments moments;
+} optimizers[] = {
+    {"adam adamw adamtorch adamwtorch adamwtorchfused adamtorchfused torchadam "
+     "torchadamw "
+     "adamwtorchxla adamwtorchnpufused adamwhf adamwapexfused adamwanyprecision "
+     "fusedadam "
+     "fusedadamw adamfused adamwfused foreachadamw apexfusedadam tefusedadam cpuadam "
+     "deepspeedcpuadam distributedadam distributedfusedadam distadam pagedadamw "
+     "distributedoptimizer decoupledadamw zerofusedadam",
+     {NAN, NAN}},
+    {"pagedadamw32bit adamw32bit adamwbnb32bit", {8, 8}},
+    {"adam8bit adamw8bit 8bitadam 8bitadamw adamwbnb8bit bnbadamw8bit pagedadam8bit "
+     "pagedadamw8bit paged8bitadam paged8bitadamw",
+     {2, 2}},
+    {"adafactor", {0, 0}},
+    {"lion8bit 8bitlion pagedlion8bit", {1, 1}},
+    {"lion lion32bit pagedlion pagedlion32bit", {2, 4}},
+    {"sgdmomentum sgdm sgdwithmomentum momentum", {2, 4}},
+    {"sgd", {0, 0}}};
 
-/* Of its state, by the cell or note that names the optimizer; those of which no prose speaks also
- * by the notes.  @return NAN where none of these is named */
-static double moment_bytes (const struct row *r, bool mixed)
+static const struct optimizer *optimizer_of (const char *name)
 {
-    const char *notes = calibrate_cell (r, "notes");
-    char said[64];
+    char joined[CALIBRATE_JOINED];
 
-    if (calibrate_contains_name (notes, "no 8bit adam"))
-        return NAN;
-    snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
-    if (said[0] == '\0' && !calibrate_note (r, "optimizer", said, sizeof said))
-        calibrate_note (r, "optim", said, sizeof said);
-    for (size_t i = 0; i < COUNT_OF (optimizers); i++) {
-        const char *word = optimizers[i].word;
-
-        if (calibrate_contains_name (said, word) ||
-            ((strchr (word, '8') || strcmp (word, "adafactor") == 0) &&
-             calibrate_contains_name (notes, word)))
-            return optimizers[i].bytes + (mixed ? optimizers[i].more : 0.0);
-    }
-    return NAN;
+    calibrate_join (name, joined);
+    for (size_t i = 0; i < COUNT_OF (optimizers); i++)
+        if (text_has_word (optimizers[i].names, joined))
+            return &optimizers[i];
+    return NULL;
 }
 
-/* "16 B/parameter" among the notes, or what the optimizer and the weights' precision make; 0: the
- * row does not say. */
-static double said_state_bytes (const struct row *r, bool mixed)
+/* All of a cell, or the first name in it: "AdamW (8-bit)", "AdamW, momentum 0.9". */
+static const struct optimizer *optimizer_in (const char *cell)
+{
+    const struct optimizer *o = optimizer_of (cell);
+    char first[CALIBRATE_ITEM];
+
+    snprintf (first, sizeof first, "%.*s", (int) strcspn (cell, "(,;+"), cell);
+    if (!o && (o = optimizer_of (first)) && strcmp (o->names, "sgd") == 0 &&
+        calibrate_says (cell, "momentum") == SAID_YES)
+        o = optimizer_of ("momentum");
+    return o;
+}
+
+/* By the cell or note that names it, else by an item of the notes that is a name and nothing else.
+ * @return NULL, or why the row is skipped */
+static const char *read_optimizer (const struct row *r, struct calibrate_run *run)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    const struct optimizer *o = NULL;
+    char said[CALIBRATE_ITEM];
+    bool wide = run->job.precision == PREC_FP32 || run->job.precision == PREC_TF32;
+
+    snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
+    if (said[0] || calibrate_note (r, "optimizer", said, sizeof said) ||
+        calibrate_note (r, "optim", said, sizeof said)) {
+        if (!(o = optimizer_in (said)) && run->state_bytes <= 0.0)
+            return calibrate_cell (r, "optimizer")[0] != '\0'
+                       ? calibrate_refuse (r, "optimizer",
+                                           "AdamW, 8-bit AdamW, Adafactor, Lion or SGD")
+                       : "the optimizer among the notes is not known";
+    }
+    while (!o && calibrate_next_item (&notes, said))
+        o = optimizer_of (said);
+    if (!o || isnan (o->moments.narrow))
+        return NULL;
+    run->moments = &o->moments;
+    return wide && !run->job.lora && o->moments.wide < 8
+               ? "in fp32 optimizers other than AdamW are not supported"
+               : NULL;
+}
+
+/* "16 B/parameter" among the notes; 0: the row does not say. */
+static double said_state_bytes (const struct row *r)
 {
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, " B/parameter");
-    double bytes = 0.0, moments = moment_bytes (r, mixed);
+    double bytes = 0.0;
 
     while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
         at--;
     if (at)
         bytes = strtod (at, NULL);
-    if (!at && !isnan (moments)) /* weights and gradients beside them */
-        bytes = (mixed ? 8.0 : 4.0) + moments;
     /* Moments are paged out, and a layer's gradients go as soon as it has stepped. */
     if (!at && calibrate_contains (notes, "paged 8-bit") &&
         calibrate_contains (notes, "fused in backward"))
@@ -554,10 +630,11 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         why = read_dispatcher (r, run);
     if (why)
         return why;
-    run->state_bytes = said_state_bytes (r, run->states == STATES_MIXED);
+    run->state_bytes = said_state_bytes (r);
     read_sampling (r, j);
-    why = read_frozen (r, j);
-    if (why)
+    if (!read_tuning (r, j))
+        return calibrate_refuse (r, "tuning", "full, LoRA or QLoRA");
+    if ((why = read_frozen (r, j)) || (why = read_optimizer (r, run)))
         return why;
     return read_kernels (r, run);
 }

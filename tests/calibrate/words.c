@@ -224,37 +224,76 @@ static void attention (void **state)
     }
 }
 
-/* Bytes a parameter under an optimizer: weights and gradients, in fp32 under mixed precision, and
- * its moments.  A lion in "billion" is none. */
+/* Bytes a parameter under an optimizer: its moments beside the weights, gradients and masters of
+ * the framework, or of mixed precision.  A lion in "billion" is none. */
 static void optimizers (void **state)
 {
     static const struct {
-        const char *optimizer, *notes, *precision;
+        const char *optimizer, *notes, *precision, *framework;
         double bytes;
-    } t[] = {{"adamw_torch", "notes=", "precision=bf16", 0},
-             {"adamw_8bit", "notes=", "precision=bf16", 6},
-             {"paged_adamw_8bit", "notes=", "precision=bf16", 6},
-             {"adamw_bnb_8bit", "notes=", "precision=bf16-mixed", 10},
-             {"Adafactor", "notes=", "precision=bf16", 4},
-             {"SGD", "notes=", "precision=bf16", 4},
-             {"Lion", "notes=", "precision=bf16", 6},
-             {"", "notes=AdamW8bit; packed", "precision=bf16", 6},
-             {"", "notes=optimizer=sgd", "precision=bf16", 4},
-             {"", "notes=a billion tokens", "precision=bf16", 0},
-             {"", "notes=no 8-bit AdamW", "precision=bf16", 0},
-             {"adamw_8bit", "notes=12 B/parameter", "precision=bf16", 12}};
+    } t[] = {
+        {"adamw_torch", "notes=", "precision=bf16", "framework=trl", 0},
+        {"adamw_8bit", "notes=", "precision=bf16", "framework=trl", 6},
+        {"AdamW (8-bit)", "notes=", "precision=bf16", "framework=trl", 6},
+        {"paged_adamw_8bit", "notes=", "precision=bf16", "framework=trl", 6},
+        {"adamw_bnb_8bit", "notes=", "precision=bf16-mixed", "framework=trl", 10},
+        {"Adafactor", "notes=", "precision=bf16", "framework=trl", 4},
+        {"SGD", "notes=", "precision=bf16", "framework=trl", 4},
+        {"SGD, momentum 0.9", "notes=", "precision=bf16", "framework=trl", 6},
+        {"SGD (no momentum)", "notes=", "precision=bf16", "framework=trl", 4},
+        {"Lion", "notes=", "precision=bf16", "framework=trl", 6},
+        {"SGD", "notes=", "precision=bf16", "framework=deepspeed", 8},
+        {"Lion", "notes=", "precision=bf16", "framework=deepspeed", 12},
+        {"AdamW, momentum 0.9", "notes=", "precision=bf16", "framework=trl", 0},
+        {"AdamW (8bit Adam OOM)", "notes=", "precision=bf16", "framework=trl", 0},
+        {"", "notes=AdamW8bit; packed", "precision=bf16", "framework=trl", 6},
+        {"", "notes=optimizer=sgd", "precision=bf16", "framework=trl", 4},
+        {"", "notes=a billion tokens", "precision=bf16", "framework=trl", 0},
+        {"", "notes=no 8-bit AdamW", "precision=bf16", "framework=trl", 0},
+        {"", "notes=not Adafactor", "precision=bf16", "framework=trl", 0},
+        {"", "notes=Adafactor was slower", "precision=bf16", "framework=trl", 0},
+        {"", "notes=8-bit Adam was not used", "precision=bf16", "framework=trl", 0},
+        {"", "notes=AdamW instead of 8-bit Adam", "precision=bf16", "framework=trl", 0},
+        {"adamw_8bit", "notes=12 B/parameter", "precision=bf16", "framework=trl", 12}};
     struct error err = {""};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
 
-        ok (LAB (&r, &err, t[i].optimizer, "", t[i].notes, t[i].precision), &err);
+        ok (LAB (&r, &err, t[i].optimizer, "", t[i].notes, t[i].precision, t[i].framework,
+                 "tp=1", "pp=1"),
+            &err);
         if (fabs (r.run[0].state_bytes - t[i].bytes) > 1e-12)
             fail_msg ("%s %s: %g bytes", t[i].optimizer, t[i].notes,
                       r.run[0].state_bytes);
         calibrate_runs_release (&r);
     }
+}
+
+/* Megatron's gradients and masters stay in fp32 under SGD; what other optimizers keep is not known,
+ * nor less than AdamW's in fp32. */
+static void other_optimizers (void **state)
+{
+    static const char *const unknown[] = {"Muon", "Shampoo", "Million", "not adafactor"};
+    struct workload_profile p = profile_of ("megatron-lm"), own;
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    ok (LAB (&r, &err, "SGD", "", "framework=Megatron-LM", "precision=bf16"), &err);
+    own = calibrate_profile_as_said (&r.run[0], &p);
+    assert_float_equal (own.memory.gradient_bytes, 4.0, 0.0);
+    assert_float_equal (own.memory.optimizer_bytes, 4.0, 0.0);
+    calibrate_runs_release (&r);
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        if (LAB (&r, &err, unknown[i], "", "framework=trl") != ST_INVALID ||
+            !strstr (err.text, "optimizer \""))
+            fail_msg ("%s: %s", unknown[i], err.text);
+    ok (LAB (&r, &err, "Muon", "", "framework=trl", "notes=6 B/parameter"), &err);
+    calibrate_runs_release (&r);
+    assert_int_equal (LAB (&r, &err, "SGD", "", "precision=fp32"), ST_INVALID);
+    assert_non_null (strstr (err.text, "in fp32 optimizers other than AdamW"));
 }
 
 /* What is offloaded goes by the stage, unless it is named; other rows' is not this one's. */
@@ -336,7 +375,17 @@ static void adapters (void **state)
              {"framework=trl", "qlora", true, true},
              {"framework=trl", "full", false, false},
              {"framework=alpaca-lora", "", true, false},
-             {"framework=fsdp_qlora", "", true, true}};
+             {"framework=fsdp_qlora", "", true, true},
+             {"framework=trl", "LoRA (r=16)", true, false},
+             {"framework=trl", "full (not LoRA)", false, false},
+             {"framework=trl", "no LoRA", false, false},
+             {"framework=alpaca-lora", "full", false, false},
+             {"framework=trl (no LoRA)", "", false, false}};
+    static const char *const unread[] = {"True", "DoRA",   "Adapter", "LoRA vs full",
+                                         "VeRA", "BitFit", "freeze",  "full; LoRA"},
+                             *const denied[] = {"notes=no LoRA", "notes=without LoRA",
+                                                "notes=LoRA=false", "notes=no QLoRA",
+                                                "model=x-no-lora"};
     struct calibrate_runs r;
     struct error err = {""};
     (void) state;
@@ -350,6 +399,15 @@ static void adapters (void **state)
     r = ONE ("model=unsloth/llama-3-8b-bnb-4bit", "framework=unsloth", "tp=1", "pp=1");
     assert_true (r.run[0].job.lora && r.run[0].job.frozen_bytes < 1);
     calibrate_runs_release (&r);
+    for (size_t i = 0; i < sizeof denied / sizeof *denied; i++) {
+        r = ONE (denied[i]);
+        assert_false (r.run[0].job.lora);
+        calibrate_runs_release (&r);
+    }
+    for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
+        if (LAB (&r, &err, "", unread[i], "framework=trl") != ST_INVALID ||
+            !strstr (err.text, "tuning \""))
+            fail_msg ("%s: %s", unread[i], err.text);
     assert_int_equal (LAB (&r, &err, "", "prefix-tuning", "framework=trl"), ST_INVALID);
     assert_non_null (strstr (err.text, "adapters other than LoRA"));
 }
@@ -378,18 +436,14 @@ static void between (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (stages),
-                                       cmocka_unit_test (recomputation),
-                                       cmocka_unit_test (attention),
-                                       cmocka_unit_test (optimizers),
-                                       cmocka_unit_test (offloaded),
-                                       cmocka_unit_test (adapters),
-                                       cmocka_unit_test (between),
-                                       cmocka_unit_test (fsdp),
-                                       cmocka_unit_test (fsdp_refused),
-                                       cmocka_unit_test (unclear),
-                                       cmocka_unit_test (offloaded_by_name),
-                                       cmocka_unit_test (sequences)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
+        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
+        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
+        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
+        cmocka_unit_test (fsdp_refused), cmocka_unit_test (other_optimizers),
+        cmocka_unit_test (unclear),      cmocka_unit_test (offloaded_by_name),
+        cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -272,20 +272,24 @@ static bool accumulates (const struct csv_table *t, const struct meaning *m)
     return does;
 }
 
-/* A batch of nothing further is the global one, unless that is there, too, or it is accumulated. */
+/* A batch of nothing further is the global one, unless that is there, too: then a micro-batch, or
+ * nothing where that is there as well.  Where steps are accumulated each row says which
+ * (calibrate/runs.c). */
 static void settle_batch (const struct csv_table *t, struct meaning *m)
 {
     int n = t->columns;
 
-    for (int i = 0; i < n; i++)
-        if (m[i].column && strcmp (m[i].column->name, "batch_size") == 0) {
-            bool global = is_there (m, n, "global_batch") || accumulates (t, m);
-            const char *as = !global                           ? "global_batch"
-                             : !is_there (m, n, "micro_batch") ? "micro_batch"
-                                                               : "";
+    for (int i = 0; i < n; i++) {
+        bool global = is_there (m, n, "global_batch");
 
-            m[i].column = calibrate_column_named (as, &m[i].factor);
-        }
+        if (m[i].column && strcmp (m[i].column->name, "batch_size") == 0 &&
+            (global || !accumulates (t, m)))
+            m[i].column =
+                calibrate_column_named (!global                           ? "global_batch"
+                                        : !is_there (m, n, "micro_batch") ? "micro_batch"
+                                                                          : "",
+                                        &m[i].factor);
+    }
 }
 
 /* How well a title names its column: as documented, in other case and marks, by another name. */
@@ -323,11 +327,15 @@ static void read_header (const struct csv_table *t, struct meaning *m, bool *rea
     settle_batch (t, m);
     for (int i = 0; i < t->columns; i++) {
         const char *title = t->header[i], *unclear = calibrate_unclear (title);
+        double own;
 
         read[i] = m[i].column && is_read (t, m, i);
         if (read[i] && strcmp (m[i].column->name, title) != 0)
             text_add (&meant, "%s%s as %s", meant.len ? ", " : "", title,
                       m[i].column->name);
+        else if (!m[i].column && calibrate_column_named (title, &own))
+            text_add (&unread, "%s%s (global_batch and micro_batch say it)",
+                      unread.len ? ", " : "", title);
         else if (!m[i].column && unclear)
             text_add (&unread, "%s%s (%s)", unread.len ? ", " : "", title, unclear);
     }

@@ -10,11 +10,45 @@
 
 #include "base/file.h"
 
+#define MICRO_BATCH_MOST 64 /* that anybody calls a batch */
+
+/* A batch beside steps of accumulation: with a micro-batch the global one, which these must make;
+ * else a micro-batch where there are several steps and it can be, and the global one where it
+ * cannot.
+ * @return does it agree? */
+static bool settle_batch (const struct row *r, struct calibrate_run *run)
+{
+    int batch = calibrate_whole (r, "batch_size", 0),
+        steps = calibrate_whole (r, "gradient_accumulation", 0);
+    long long unit = (long long) run->config.deg.dp * (steps > 0 ? steps : 1);
+
+    if (batch == 0)
+        return calibrate_cell (r, "batch_size")[0] == '\0';
+    if (run->micro_batch_said) {
+        run->job.global_batch = batch;
+        return steps == 0 || unit * run->config.micro_batch == batch;
+    }
+    run->micro_batch_said = steps > 1;
+    if (steps > 1 && batch <= MICRO_BATCH_MOST) {
+        run->config.micro_batch = batch;
+        return true;
+    }
+    run->job.global_batch = batch;
+    if (steps > 1)
+        run->config.micro_batch = (int) (batch / unit);
+    return steps <= 1 || (batch % unit == 0 && batch >= unit);
+}
+
 /* Once the degrees are known. */
 static const char *read_batch (const struct row *r, struct calibrate_run *run)
 {
+    if (!settle_batch (r, run))
+        return calibrate_refuse (r, "batch_size",
+                                 "micro_batch x dp x gradient_accumulation");
     run->job.global_batch =
-        calibrate_whole (r, "global_batch", calibrate_implied_batch (r, run));
+        calibrate_whole (r, "global_batch",
+                         run->job.global_batch > 0 ? run->job.global_batch
+                                                   : calibrate_implied_batch (r, run));
     return run->job.global_batch >= 1 ? NULL
            : run->config.deg.pp > 1
                ? "global_batch unknown: it, or iter_time_s and tokens_per_s_per_gpu"

@@ -174,6 +174,64 @@ static void unclear (void **state)
             fail_msg ("%s %s: %s", t[i].cell[0], t[i].cell[1], err.text);
 }
 
+/* A batch beside accumulation, whatever other rows have: the global one with a micro-batch or
+ * without several steps, a micro-batch where it can be one of these.  What does not agree is
+ * refused. */
+static void accumulated (void **state)
+{
+    static const struct {
+        const char *columns, *cells;
+        int global, micro; /* 0: refused; micro 0: open */
+    } t[] = {{"micro_batch,batch_size,ga", "1,128,", 128, 1},
+             {"micro_batch,batch_size,ga", "1,128,8", 128, 1},
+             {"micro_batch,batch_size,ga", "1,512,8", 0, 0},
+             {"micro_batch,batch_size,ga,pp", "1,128,4,4", 0, 0},
+             {"micro_batch,batch_size,ga", ",2,8", 256, 2},
+             {"batch_size,ga", "4,8", 512, 4},
+             {"batch_size,ga", "256,4", 256, 4},
+             {"batch_size,ga", "250,4", 0, 0},
+             {"batch_size,ga", "256,1", 256, 0},
+             {"batch_size,ga", "256,", 256, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r;
+        struct error err = {""};
+        struct text text = {0};
+
+        text_add (&text, "model,gpu,gpus,seq,%s\nllama-2-7b,A100 80GB,16,4096,%s\n",
+                  t[i].columns, t[i].cells);
+        if (t[i].global == 0) {
+            assert_int_equal (runs_read (text_str (&text), &r, &err), ST_INVALID);
+            assert_non_null (strstr (err.text, "batch_size \""));
+        } else {
+            ok (runs_read (text_str (&text), &r, &err), &err);
+            if (r.run[0].job.global_batch != t[i].global ||
+                r.run[0].micro_batch_said != (t[i].micro > 0) ||
+                (t[i].micro > 0 && r.run[0].config.micro_batch != t[i].micro))
+                fail_msg ("%s: %d of %d", t[i].cells, r.run[0].job.global_batch,
+                          r.run[0].config.micro_batch);
+            calibrate_runs_release (&r);
+        }
+        text_free (&text);
+    }
+}
+
+/* A batch that others say is named as one that is not read. */
+static void dropped (void **state)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    ok (runs_read ("model,gpu,gpus,seq,micro_batch,global_batch,bs\n"
+                   "llama-2-7b,A100 80GB,16,4096,1,64,9\n",
+                   &r, &err),
+        &err);
+    assert_non_null (strstr (r.unread, "bs (global_batch and micro_batch say it)"));
+    calibrate_runs_release (&r);
+}
+
 static void recomputation (void **state)
 {
     static const struct {
@@ -441,7 +499,8 @@ int main (void)
         cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
         cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
         cmocka_unit_test (between),      cmocka_unit_test (fsdp),
-        cmocka_unit_test (fsdp_refused), cmocka_unit_test (other_optimizers),
+        cmocka_unit_test (fsdp_refused), cmocka_unit_test (accumulated),
+        cmocka_unit_test (dropped),      cmocka_unit_test (other_optimizers),
         cmocka_unit_test (unclear),      cmocka_unit_test (offloaded_by_name),
         cmocka_unit_test (sequences)};
 

@@ -72,6 +72,9 @@ const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c
 enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table *usual,
                                   struct error *err);
 
+/** Do brackets behind a word change nothing of what it says: "(use_reentrant=False)", "(fits)"? */
+bool calibrate_idle_brackets (const char *s);
+
 /** Why the row is skipped for a cell that is no number or word of its column; NULL: none is so. */
 const char *calibrate_unread_cell (const struct row *r);
 

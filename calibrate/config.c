@@ -31,7 +31,10 @@ static bool read_recompute (const struct row *r, const struct workload_model *m,
          list[WORKLOAD_RECOMPUTE_TEXT] = "";
     size_t n = strcspn (s, "(");
 
-    /* "selective (per op)": what the brackets say is the framework's way. */
+    /* "selective (per op)": what the brackets say is the framework's way, but all of them is not
+     * "full (every other layer)". */
+    if (s[n] && strncasecmp (s, "full", 4) == 0 && !calibrate_idle_brackets (s + n))
+        return false;
     while (n > 0 && s[n - 1] == ' ')
         n--;
     snprintf (word, sizeof word, "%.*s", (int) n, s);

@@ -99,18 +99,36 @@ static const char *word_of (const char *joined, enum calibrate_kind kind)
     return NULL;
 }
 
-/* All of a cell, or what stands before brackets: "True (use_reentrant=False)". */
-static const char *word_meant (const char *cell, enum calibrate_kind kind)
+bool calibrate_idle_brackets (const char *s)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (s, joined);
+    return strncmp (joined, "usereentrant", 12) == 0 ||
+           text_has_word ("full fits fit oom default", joined);
+}
+
+/* All of a cell, or what stands before brackets that say nothing else: "True (use_reentrant=False)";
+ * of a stage's, what is offloaded stays. */
+static const char *word_meant (const char *cell, enum calibrate_kind kind, char *out,
+                               size_t size)
 {
     char joined[CALIBRATE_JOINED], before[CALIBRATE_JOINED];
-    const char *word;
+    const char *word, *brackets = strchr (cell, '(');
 
     calibrate_join (cell, joined);
-    if ((word = word_of (joined, kind)))
+    if ((word = word_of (joined, kind)) || !brackets)
         return word;
-    snprintf (before, sizeof before, "%.*s", (int) strcspn (cell, "("), cell);
+    snprintf (before, sizeof before, "%.*s", (int) (brackets - cell), cell);
     calibrate_join (before, joined);
-    return word_of (joined, kind);
+    word = word_of (joined, kind);
+    if (!word || calibrate_idle_brackets (brackets))
+        return word;
+    if (kind != CELL_STAGE || !calibrate_contains (brackets, "offload") ||
+        strpbrk (brackets, "0123456789"))
+        return NULL;
+    snprintf (out, size, "%s %s", word, brackets);
+    return out;
 }
 
 /* The end of a joined cell is cut off where it is that.  @return was it? */
@@ -231,7 +249,7 @@ static const char *usual_cell (const char *cell, const struct meaning *m, bool d
         return "";
     if (c->kind == CELL_FSDP)
         return fsdp_meant (cell, m->degrees, out, size);
-    if ((word = word_meant (cell, c->kind)))
+    if ((word = word_meant (cell, c->kind, out, size)))
         return word;
     if (calibrate_is_text (c->kind) ||
         (calibrate_number (cell, &x) && m->factor == 1.0 && !decimal))

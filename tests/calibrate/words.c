@@ -158,18 +158,26 @@ static void unclear (void **state)
 {
     static const struct {
         const char *cell[3], *why;
-    } t[] = {{{"framework=FSDP + DDP", "sp=", "notes="}, "framework \"FSDP + DDP\""},
-             {{"framework=DeepSpeed ZeRO-2 or ZeRO-3", "sp=", "notes="}, "framework"},
-             {{"framework=xtuner", "sp=2.5", "notes="}, "sp \"2.5\""},
-             {{"framework=xtuner", "sp=-1", "notes="}, "sp \"-1\""},
-             {{"framework=Megatron-LM", "sp=8", "notes="}, "sp \"8\""}};
+    } t[] = {
+        {{"framework=FSDP + DDP", "sp=", "notes="}, "framework \"FSDP + DDP\""},
+        {{"framework=DeepSpeed ZeRO-2 or ZeRO-3", "sp=", "notes="}, "framework"},
+        {{"framework=trl", "recompute=Yes (selective)", "notes="}, "recompute \""},
+        {{"framework=trl", "recompute=True (only MLP)", "notes="}, "recompute \""},
+        {{"framework=trl", "recompute=full (every 2nd layer)", "notes="}, "recompute \""},
+        {{"framework=trl", "recompute=checkpointing (every other block)", "notes="},
+         "recompute \""},
+        {{"framework=trl", "zero=FSDP (ZeRO-2)", "notes="}, "zero \""},
+        {{"framework=trl", "zero=DDP (ZeRO-1)", "notes="}, "zero \""},
+        {{"framework=xtuner", "sp=2.5", "notes="}, "sp \"2.5\""},
+        {{"framework=xtuner", "sp=-1", "notes="}, "sp \"-1\""},
+        {{"framework=Megatron-LM", "sp=8", "notes="}, "sp \"8\""}};
     struct calibrate_runs r;
     struct error err = {""};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         if (LAB (&r, &err, "", "", t[i].cell[0], t[i].cell[1], t[i].cell[2],
-                 "tp=", "pp=1", "zero=") != ST_INVALID ||
+                 "tp=", "pp=1") != ST_INVALID ||
             !strstr (err.text, t[i].why))
             fail_msg ("%s %s: %s", t[i].cell[0], t[i].cell[1], err.text);
 }
@@ -385,7 +393,11 @@ static void offloaded (void **state)
              {"zero=3", "notes=param offload OOMs, so without", OFFLOAD_NONE},
              {"zero=3 (no offload)", "notes=", OFFLOAD_NONE},
              {"zero=3 (offload: none)", "notes=", OFFLOAD_NONE},
-             {"zero=3 (offload)", "notes=", OFFLOAD_ALL}};
+             {"zero=3 (offload)", "notes=", OFFLOAD_ALL},
+             {"zero=ZeRO-3 (CPU offload)", "notes=", OFFLOAD_ALL},
+             {"zero=ZeRO-2 (cpu offload)", "notes=", OFFLOAD_OPTIMIZER},
+             {"zero=ZeRO-3 (offload optimizer)", "notes=", OFFLOAD_OPTIMIZER},
+             {"zero=ZeRO-3 (no offload)", "notes=", OFFLOAD_NONE}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {

@@ -76,13 +76,13 @@ static const struct attention_word {
 } attention_words[] = {{"flash_attentionv1", ATTENTION_FLASH1},
                        {"triton", ATTENTION_FLASH1},
                        {"flash", ATTENTION_FLASH},
+                       {"math", ATTENTION_UNFUSED},
                        {"sdpa", ATTENTION_FLASH},
                        {"xformers", ATTENTION_FLASH},
                        {"unfused", ATTENTION_UNFUSED},
                        {"fused", ATTENTION_FUSED},
                        {"torch", ATTENTION_UNFUSED},
                        {"eager", ATTENTION_UNFUSED},
-                       {"math", ATTENTION_UNFUSED},
                        {"dot_product", ATTENTION_UNFUSED},
                        {"naive", ATTENTION_UNFUSED},
                        {"vanilla", ATTENTION_UNFUSED},
@@ -110,16 +110,20 @@ static const struct attention_word backend_words[] = {{"flash", ATTENTION_FLASH}
                                                       {"fused", ATTENTION_FLASH},
                                                       {"local", ATTENTION_FUSED}};
 
-/* Look a source's word up; an empty one says nothing.  @return false if it is unknown */
+/* Look a source's word up; an empty one says nothing, and without flash attention PyTorch's
+ * operations are left where no other word stands there.  @return false if it is unknown */
 static bool read_attention (const char *s, const struct attention_word *words, size_t n,
                             struct calibrate_run *run)
 {
-    for (size_t i = 0; i < n; i++)
-        if (calibrate_contains (s, words[i].word)) {
-            run->job.attention = words[i].attention;
-            run->attention_said = true;
-            return true;
-        }
+    size_t i = 0;
+
+    while (i < n && calibrate_says (s, words[i].word) != SAID_YES)
+        i++;
+    if (i < n || calibrate_says (s, "flash") == SAID_NO) {
+        run->job.attention = i < n ? words[i].attention : ATTENTION_UNFUSED;
+        run->attention_said = true;
+        return true;
+    }
     return s[0] == '\0' || strcmp (s, "auto") == 0;
 }
 

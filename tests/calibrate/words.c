@@ -274,9 +274,19 @@ static void attention (void **state)
     static const struct {
         const char *cell;
         bool said, flash;
-    } t[] = {{"attention=dot_product", true, false}, {"attention=math", true, false},
-             {"attention=splash", true, true},       {"attention=FA4", true, true},
-             {"attention=GQA", false, true},         {"attention=default", false, true},
+    } t[] = {{"attention=dot_product", true, false},
+             {"attention=math", true, false},
+             {"attention=SDPA (math)", true, false},
+             {"attention=sdpa_math", true, false},
+             {"attention=no flash", true, false},
+             {"attention=flash off", true, false},
+             {"attention=without flash attention", true, false},
+             {"attention=no flash; cudnn", true, true},
+             {"attention=flash (no dropout)", true, true},
+             {"attention=splash", true, true},
+             {"attention=FA4", true, true},
+             {"attention=GQA", false, true},
+             {"attention=default", false, true},
              {"attention=autoselected", false, true}};
     (void) state;
 

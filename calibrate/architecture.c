@@ -347,8 +347,8 @@ static const char *refuse (const struct row *r)
                "release)";
     other = calibrate_contains (notes, "with Adapter");
     for (size_t i = 0; i < COUNT_OF (adapters); i++)
-        other = other || calibrate_contains_name (notes, adapters[i]) ||
-                calibrate_contains_name (calibrate_cell (r, "tuning"), adapters[i]);
+        other = other || calibrate_says_word (notes, adapters[i]) ||
+                calibrate_says_word (calibrate_cell (r, "tuning"), adapters[i]);
     return other ? "adapters other than LoRA are not supported" : NULL;
 }
 

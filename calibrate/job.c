@@ -247,13 +247,6 @@ static const struct fused_words {
     double
         logit_bytes; /* with a loss whose gradient takes the logits' place; 0: not said */
 } fused_words[] = {
-    {"compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"compiled", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"torch.compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"torch.compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"torch_compile=true", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
-    {"torch compile", "", CHOICE_YES, CHOICE_YES, CHOICE_PROFILE, 0},
     {"eager", "", CHOICE_NO, CHOICE_NO, CHOICE_PROFILE, 0},
     {"fused kernels", "", CHOICE_YES, CHOICE_PROFILE, CHOICE_YES, 8},
     {"fused ", "Norm", CHOICE_YES, CHOICE_PROFILE, CHOICE_PROFILE, 0},
@@ -268,20 +261,36 @@ static void take_choice (enum workload_choice said, enum workload_choice *c)
         *c = said;
 }
 
+/* "compile", "torch.compile", "torch_compile=true": all of the item, as what follows may say when or
+ * why not. */
+static bool says_compiled (const char *item)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (item, joined);
+    return text_has_word ("compile compiled compiletrue compileon torchcompile "
+                          "torchcompiletrue torchcompileon torchcompileyes "
+                          "torchcompileenabled withtorchcompile",
+                          joined);
+}
+
 /* One item; a word is all of it unless more of them may follow ("fused kernels (foak)"). */
 static void read_fused_item (const char *item, struct calibrate_run *run)
 {
     run->fused_optimizer |=
         strcmp (item, "fused AdamW") == 0 || strcmp (item, "adamw_torch_fused") == 0;
+    if (says_compiled (item)) {
+        run->compiled = true;
+        run->job.fused_norm = run->job.fused_mlp = CHOICE_YES;
+    }
     for (size_t i = 0; i < COUNT_OF (fused_words); i++) {
         const struct fused_words *w = &fused_words[i];
         size_t n = strlen (w->begins);
         bool alone = strpbrk (w->begins, " ") == NULL;
 
         if (strncasecmp (item, w->begins, n) != 0 || (alone && item[n] != '\0') ||
-            !strstr (item, w->contains))
+            !strstr (item, w->contains) || calibrate_denied (item, item, n))
             continue;
-        run->compiled |= calibrate_contains (w->begins, "compile");
         take_choice (w->norm, &run->job.fused_norm);
         take_choice (w->mlp, &run->job.fused_mlp);
         take_choice (w->rotary, &run->facts.fused_rotary);
@@ -300,21 +309,11 @@ static void read_optim (const struct row *r, struct calibrate_run *run)
 
 static void read_fused (const struct row *r, struct calibrate_run *run)
 {
-    const char *s = calibrate_cell (r, "notes");
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM];
 
-    while (*s) {
-        size_t len = strcspn (s, ",;"), skip = strspn (s, " ");
-        size_t end = len;
-        char item[128];
-
-        while (end > skip && s[end - 1] == ' ')
-            end--;
-        if (end > skip) {
-            snprintf (item, sizeof item, "%.*s", (int) (end - skip), s + skip);
-            read_fused_item (item, run);
-        }
-        s += len + (s[len] != '\0');
-    }
+    while (calibrate_next_item (&notes, item))
+        read_fused_item (item, run);
 }
 
 /* DeepSpeed's words of what gradients travel in, and of how much is there at once, by the names that
@@ -612,6 +611,7 @@ static double said_state_bytes (const struct row *r)
 
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
+    static const char *const optimizer_words[] = {"adam", "optim", "lion", NULL};
     struct workload_job *j = &run->job;
     const char *why;
 
@@ -620,9 +620,10 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     if (j->seq < 1)
         return "seq unknown";
     run->precision_said = calibrate_cell (r, "precision")[0] != '\0';
-    if (!read_precision (calibrate_cell (r, "precision"), run))
+    if (!read_precision (calibrate_cell (r, "precision"), run) ||
+        has_word (calibrate_cell (r, "precision"), optimizer_words)) /* their bits */
         return calibrate_refuse (r, "precision",
-                                 "bf16, fp16, fp8, fp4, fp32, tf32 or amp");
+                                 "bf16, fp16, fp8, fp4, fp32, tf32 or amp, no optimizer");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
     run->fused_loss =

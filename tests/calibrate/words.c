@@ -240,6 +240,32 @@ static void dropped (void **state)
     calibrate_runs_release (&r);
 }
 
+/* The compiler is on where an item says that and no more. */
+static void compiled (void **state)
+{
+    static const struct {
+        const char *notes;
+        bool is;
+    } t[] = {{"notes=torch.compile", true},
+             {"notes=x; torch_compile=true", true},
+             {"notes=torch compile", true},
+             {"notes=torch compile on", true},
+             {"notes=torch.compile=false", false},
+             {"notes=torch compile disabled", false},
+             {"notes=torch compile off: OOM", false},
+             {"notes=no torch.compile", false},
+             {"notes=compile state not stated", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = ONE (t[i].notes);
+
+        if (r.run[0].compiled != t[i].is)
+            fail_msg ("%s: %d", t[i].notes, r.run[0].compiled);
+        calibrate_runs_release (&r);
+    }
+}
+
 static void recomputation (void **state)
 {
     static const struct {
@@ -463,9 +489,11 @@ static void adapters (void **state)
              {"framework=trl (no LoRA)", "", false, false}};
     static const char *const unread[] = {"True", "DoRA",   "Adapter", "LoRA vs full",
                                          "VeRA", "BitFit", "freeze",  "full; LoRA"},
-                             *const denied[] = {"notes=no LoRA", "notes=without LoRA",
-                                                "notes=LoRA=false", "notes=no QLoRA",
-                                                "model=x-no-lora"};
+                             *const denied[] = {
+                                 "notes=no LoRA",     "notes=without LoRA",
+                                 "notes=NVIDIA 3090", "notes=no prefix-tuning",
+                                 "notes=LoRA=false",  "notes=no QLoRA",
+                                 "model=x-no-lora"};
     struct calibrate_runs r;
     struct error err = {""};
     (void) state;
@@ -516,15 +544,22 @@ static void between (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
-        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
-        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
-        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
-        cmocka_unit_test (fsdp_refused), cmocka_unit_test (accumulated),
-        cmocka_unit_test (dropped),      cmocka_unit_test (other_optimizers),
-        cmocka_unit_test (unclear),      cmocka_unit_test (offloaded_by_name),
-        cmocka_unit_test (sequences)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (stages),
+                                       cmocka_unit_test (recomputation),
+                                       cmocka_unit_test (attention),
+                                       cmocka_unit_test (optimizers),
+                                       cmocka_unit_test (offloaded),
+                                       cmocka_unit_test (adapters),
+                                       cmocka_unit_test (between),
+                                       cmocka_unit_test (fsdp),
+                                       cmocka_unit_test (fsdp_refused),
+                                       cmocka_unit_test (compiled),
+                                       cmocka_unit_test (accumulated),
+                                       cmocka_unit_test (dropped),
+                                       cmocka_unit_test (other_optimizers),
+                                       cmocka_unit_test (unclear),
+                                       cmocka_unit_test (offloaded_by_name),
+                                       cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

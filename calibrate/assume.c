@@ -75,25 +75,31 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
 }
 
 #define WIDE_STATES \
-    10.0 /* bytes of master weights, or what they have over 16 bits, and of moments */
+    10.0 /* bytes of moments in fp32 and of what weights have over 16 bits */
 #define MIXED_STATES 16.0
+#define PURE_STATES 8.0
 
 /* Another optimizer's moments in place of AdamW's, beside the framework's weights, gradients and
  * master copies. */
 static void take_moments (struct calibrate_run *run, const struct workload_profile *p)
 {
     double gradient = p->memory.gradient_bytes, own = p->memory.optimizer_bytes,
-           kept = 2.0 + fmin (gradient, 2.0) + own;
-    bool mixed = run->states == STATES_MIXED && 2.0 + gradient + own < MIXED_STATES,
-         pure = run->states == STATES_PURE, wide = mixed || (!pure && own >= WIDE_STATES);
+           all = 2.0 + gradient + own;
 
     if (!run->moments || run->state_bytes > 0.0)
         return;
-    kept = mixed ? MIXED_STATES : pure ? fmin (kept, 8.0) : kept;
+    if (run->states == STATES_MIXED && all < MIXED_STATES) {
+        gradient = run->job.precision == PREC_FP16 ? 2.0 : 4.0;
+        own = MIXED_STATES - 2.0 - gradient;
+    } else if (run->states == STATES_PURE && all > PURE_STATES) {
+        gradient = 2.0;
+        own = PURE_STATES - 2.0 - gradient;
+    }
     run->state_bytes =
-        kept + (wide ? run->moments->wide - 8.0 : run->moments->narrow - 4.0);
-    /* A parameter's bytes alone would leave gradients 2 of them. */
-    if (wide && !mixed && gradient > 2.0 && run->facts.half_gradients == CHOICE_PROFILE)
+        4.0 + own +
+        (own >= WIDE_STATES ? run->moments->wide - 8.0 : run->moments->narrow - 4.0);
+    /* Of a parameter's bytes together gradients would be 2. */
+    if (gradient > 2.0 && run->facts.half_gradients == CHOICE_PROFILE)
         run->facts.half_gradients = CHOICE_NO;
 }
 

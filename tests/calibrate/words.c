@@ -326,8 +326,8 @@ static void attention (void **state)
     }
 }
 
-/* Bytes a parameter under an optimizer: its moments beside the weights, gradients and masters of
- * the framework, or of mixed precision.  A lion in "billion" is none. */
+/* Bytes a parameter under an optimizer: its moments beside the weights, 2 bytes of gradients and
+ * masters of the framework, or of mixed precision.  A lion in "billion" is none. */
 static void optimizers (void **state)
 {
     static const struct {
@@ -338,7 +338,7 @@ static void optimizers (void **state)
         {"adamw_8bit", "notes=", "precision=bf16", "framework=trl", 6},
         {"AdamW (8-bit)", "notes=", "precision=bf16", "framework=trl", 6},
         {"paged_adamw_8bit", "notes=", "precision=bf16", "framework=trl", 6},
-        {"adamw_bnb_8bit", "notes=", "precision=bf16-mixed", "framework=trl", 10},
+        {"adamw_bnb_8bit", "notes=", "precision=bf16-mixed", "framework=trl", 8},
         {"Adafactor", "notes=", "precision=bf16", "framework=trl", 4},
         {"SGD", "notes=", "precision=bf16", "framework=trl", 4},
         {"SGD, momentum 0.9", "notes=", "precision=bf16", "framework=trl", 6},
@@ -387,6 +387,12 @@ static void other_optimizers (void **state)
     own = calibrate_profile_as_said (&r.run[0], &p);
     assert_float_equal (own.memory.gradient_bytes, 4.0, 0.0);
     assert_float_equal (own.memory.optimizer_bytes, 4.0, 0.0);
+    calibrate_runs_release (&r);
+    p = profile_of ("fsdp");
+    ok (LAB (&r, &err, "Lion", "", "framework=trl", "precision=bf16-mixed"), &err);
+    own = calibrate_profile_as_said (&r.run[0], &p);
+    assert_float_equal (own.memory.gradient_bytes, 4.0, 0.0);
+    assert_float_equal (own.memory.optimizer_bytes, 6.0, 0.0);
     calibrate_runs_release (&r);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (LAB (&r, &err, unknown[i], "", "framework=trl") != ST_INVALID ||

@@ -26,6 +26,10 @@ static const struct named {
     const char *type;
 } table[] = {
     {"mig", NULL, 0, NULL},
+    {"laptop", NULL, 0, NULL},
+    {"mobile", NULL, 0, NULL},
+    {"pro 6000", NULL, 96, "rtx-pro-6000"},
+    {"max q", NULL, 0, NULL},
     {"gb 300", NULL, 288, "gb300-288g"},
     {"gb 200", NULL, 192, "gb200-192g"},
     {"gb 10", NULL, 128, "gb10"},
@@ -78,10 +82,10 @@ static const struct named {
     {"mi 250", NULL, 128, "mi250"},
     {"mi 210", NULL, 64, "mi210"},
     {"mi 100", NULL, 32, "mi100"},
-    {"pro 6000", NULL, 96, "rtx-pro-6000"},
     {"6000 ada", NULL, 48, "rtx-6000-ada"},
     {"quadro rtx 6000", NULL, 24, "quadro-rtx-6000"},
     {"5000 ada", NULL, 32, "rtx-5000-ada"},
+    {"4000 ada", NULL, 20, NULL},
     {"rtx 6000", NULL, 48, "rtx-6000-ada"},
     {"rtx 8000", NULL, 48, "rtx-8000"},
     {"a 6000", NULL, 48, "rtx-a6000"},

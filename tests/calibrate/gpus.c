@@ -163,6 +163,11 @@ static void gpu_names (void **state)
                  {"ND96asr_v4", "", "a100-sxm4-40g", 0},
                  {"8x A100 (NVLink + IB)", "80", "a100-sxm4-80g", 0},
                  {"RTX A1000", "8", NULL, 0},
+                 {"RTX 4070 Laptop", "", NULL, 0},
+                 {"GeForce RTX 3080 Mobile", "16", NULL, 0},
+                 {"RTX 2080 with Max-Q Design", "", NULL, 0},
+                 {"RTX A4000 Ada", "", NULL, 0},
+                 {"RTX PRO 6000 Blackwell Max-Q", "", "rtx-pro-6000", 0},
                  {"GT40", "16", NULL, 0},
                  {"TPUv4", "32", NULL, 0}};
     (void) state;

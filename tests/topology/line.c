@@ -201,6 +201,12 @@ static void spellings (void **state)
                 {"H100 MIG 1g.10gb", NULL},
                 {"h100-64g", NULL},
                 {"RTX 5090 D", NULL},
+                {"RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000"},
+                {"NVIDIA GeForce RTX 4070 Laptop GPU", NULL},
+                {"RTX 2080 Max-Q", NULL},
+                {"RTX 3080 Mobile", NULL},
+                {"RTX A4000", "rtx-a4000"},
+                {"RTX A4000 Ada", NULL},
                 {"h100 2x8 a100", NULL},
                 {"t4 intra", NULL}};
     char hint[TEXT_HINT];

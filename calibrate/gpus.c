@@ -109,7 +109,7 @@ static int counted_gpus (const char *cell)
 {
     int n = 0, each = 0, used = 0, more = 0;
 
-    if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0)
+    if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0 || n < 1)
         return 0;
     cell += used;
     if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
@@ -138,45 +138,81 @@ static int cut_number (char *part)
     return 0;
 }
 
-/* How many parts of a cell between such marks name a type. */
-static int types_named (const char *cell, const char *marks)
+/* The next part of a cell, cut off in place at a mark outside of brackets.
+ * @param[in,out] joined  true behind a mark that joins
+ * @return NULL: there is none */
+static char *next_part (char **left, bool *joined)
 {
-    char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX], *left = copy, *part;
-    struct topology_gpu_reading g;
-    int n = 0;
+    char *part = *left, *s = part;
 
-    snprintf (copy, sizeof copy, "%s", cell);
-    while ((part = strsep (&left, marks))) {
-        part += strspn (part, " ");
-        n += topology_gpu_type_builtin (part) || topology_gpu_read (part, 0.0, &g);
-    }
-    return n;
+    if (!part)
+        return NULL;
+    for (int depth = 0; *s && (depth > 0 || !strchr ("+&,;", *s)); s++)
+        depth += (*s == '(') - (*s == ')');
+    *joined = *joined || *s == '+' || *s == '&';
+    *left = *s ? s + 1 : NULL;
+    *s = '\0';
+    return part + strspn (part, " ");
 }
 
-/* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone, which are as many each: cut
- * in place into spellings, numbers into `nodes`.
- * @return how many; 0: it is no such thing */
-#define MIX_MARKS "+,;&"
-static int cut_mix (char *mix, char spelled[][CALIBRATE_SPELLED_MAX],
+static bool names_type (const char *part)
+{
+    struct topology_gpu_reading g;
+
+    return topology_gpu_type_builtin (part) || topology_gpu_read (part, 0.0, &g);
+}
+
+/* What stands beside GPUs and is none. */
+static bool is_beside (const char *part)
+{
+    static const char *const words[] = {"nvlink", "nvswitch", "ib", "infiniband", "cpu"};
+    size_t n = strcspn (part, " ");
+    bool is = part[0] == '\0';
+
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        is = is || (strlen (words[i]) == n && strncasecmp (part, words[i], n) == 0 &&
+                    part[n + strspn (part + n, " ")] == '\0');
+    return is;
+}
+
+/* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone with "+" or "&" between them,
+ * which are as many each: spellings, and numbers in `nodes`.  Behind "," and ";" there may be
+ * remarks where no two parts have numbers.
+ * @return how many; 0: it is no mix; -1: it is one that is not understood */
+static int cut_mix (const char *cell, char spelled[][CALIBRATE_SPELLED_MAX],
                     struct calibrate_run *run)
 {
-    char *part;
-    int n = 0, counted = 0;
+    char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX], *left = copy, *part;
+    int n = 0, counted = 0, numbers = 0;
+    bool joined = false, strange = false;
 
-    while ((part = strsep (&mix, MIX_MARKS))) {
+    if (strlen (cell) >= sizeof copy)
+        return -1;
+    snprintf (copy, sizeof copy, "%s", cell);
+    while ((part = next_part (&left, &joined))) {
+        int count = cut_number (part);
+
+        count = count > 0 ? count : counted_gpus (part);
+        numbers += count > 0;
+        if (!names_type (part)) {
+            strange = strange || !is_beside (part);
+            continue;
+        }
         if (n == CALIBRATE_TYPES_MAX)
-            return 0;
-        part += strspn (part, " ");
-        run->part[n].nodes = cut_number (part);
-        if (run->part[n].nodes == 0)
-            run->part[n].nodes = counted_gpus (part);
-        counted += run->part[n].nodes > 0;
+            return -1;
+        counted += count > 0;
+        run->part[n].nodes = count;
         snprintf (spelled[n++], CALIBRATE_SPELLED_MAX, "%s", part);
     }
-    if (counted == 0 && run->gpus % n == 0)
-        for (int i = 0; i < n; i++)
-            run->part[i].nodes = run->gpus / n;
-    return counted == 0 || counted == n ? n : 0;
+    if (n == 0)
+        return 0;
+    if ((joined || numbers > 1) && (strange || (n > 1 && counted > 0 && counted < n)))
+        return -1;
+    if (!(n > 1 && (joined || counted == n)) && !(strchr (cell, ':') && counted == n))
+        return 0;
+    for (int i = 0; i < n && counted == 0; i++)
+        run->part[i].nodes = run->gpus % n == 0 ? run->gpus / n : 0;
+    return n;
 }
 
 /* The most GPUs, up to a node's usual ones, that each part is whole nodes of. */
@@ -229,6 +265,8 @@ static const char *read_types (const struct row *r, bool mixed,
         if (!exact && (!topology_gpu_read (spelled[i], gb[i], &g) || !g.type))
             return calibrate_refuse (
                 r, "gpu", "one of `linkwise gpus`, as in h100 or A100-SXM4-80GB");
+        if (g.several)
+            return calibrate_refuse (r, "gpu", "one type, or a mix TYPE:N+TYPE:N");
         run->part[i].type = g.type;
         run->gpu_bytes = fmin (run->gpu_bytes, g.type->memory_bytes);
         gb[i] = gb[i] > 0 ? gb[i] : g.said_gb;
@@ -243,21 +281,21 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
 {
     int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
     const char *cell = calibrate_cell (r, "gpu"), *why = NULL;
-    bool mixed = strchr (cell, ':') || types_named (cell, MIX_MARKS) > 1;
     char spelled[CALIBRATE_TYPES_MAX][CALIBRATE_SPELLED_MAX] = {""};
-    char copy[CALIBRATE_TYPES_MAX * CALIBRATE_SPELLED_MAX];
+    int mixed;
 
     if (cell[0] == '\0')
         return "gpu unknown";
-    if (!mixed && types_named (cell, "/") > 1)
-        return calibrate_refuse (r, "gpu", "one type, or a mix TYPE:N+TYPE:N");
-    snprintf (copy, sizeof copy, "%s", cell);
-    snprintf (spelled[0], CALIBRATE_SPELLED_MAX, "%.*s", CALIBRATE_SPELLED_MAX - 1, cell);
-    run->part[0].nodes = nodes;
-    run->n_parts = mixed ? cut_mix (copy, spelled, run) : 1;
-    if (run->n_parts == 0)
-        return "gpu not understood";
-    why = read_types (r, mixed, spelled, run);
+    mixed = cut_mix (cell, spelled, run);
+    if (mixed < 0)
+        return calibrate_refuse (r, "gpu",
+                                 "a mix TYPE:N+TYPE:N, each one of `linkwise gpus`");
+    run->n_parts = mixed > 0 ? mixed : 1;
+    if (!mixed) {
+        snprintf (spelled[0], CALIBRATE_SPELLED_MAX, "%s", cell);
+        run->part[0].nodes = nodes;
+    }
+    why = read_types (r, mixed > 0, spelled, run);
     if (!why && mixed)
         why = count_nodes (r, nodes, run);
     return why ? why : read_network (r, spelled, run);

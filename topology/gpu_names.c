@@ -235,22 +235,30 @@ static bool same_family (const struct named *a, const struct named *b)
     return b < table + sizeof table / sizeof *table && strcmp (a->family, b->family) == 0;
 }
 
-/* The memory that words say, "80 gb"; or a number behind the family that is one of its. */
+/* A number of gigabytes at the beginning of words: "80 gb". */
+static bool is_gb (const char *s, double *n)
+{
+    char unit[8] = "";
+
+    return isdigit ((unsigned char) *s) && sscanf (s, "%lf %7s", n, unit) == 2 &&
+           text_has_word ("g gb gib", unit);
+}
+
+/* The memory that words say; or a number behind the family that is one of its. */
 static double said_gb (const struct named *f, const char *words, const char *after)
 {
     double bare = 0.0;
 
     for (const char *s = words; *s; s += strcspn (s, " ")) {
-        char unit[8] = "";
         double n;
 
         s += strspn (s, " ");
-        if (!isdigit ((unsigned char) *s) || sscanf (s, "%lf %7s", &n, unit) < 1)
-            continue;
-        if (strcmp (unit, "g") == 0 || strcmp (unit, "gb") == 0 ||
-            strcmp (unit, "gib") == 0)
+        if (is_gb (s, &n))
             return n;
-        for (const struct named *v = f; s >= after && same_family (f, v); v++)
+        if (!isdigit ((unsigned char) *s) || s < after)
+            continue;
+        n = strtod (s, NULL);
+        for (const struct named *v = f; same_family (f, v); v++)
             bare = fabs (n - v->gb) < 0.5 ? n : bare;
     }
     return bare;
@@ -308,6 +316,45 @@ static const struct named *nearest (const struct named *f, char *words, double g
     return best;
 }
 
+/* Is the type one of the family's? */
+static bool has_type (const struct named *f, const char *type)
+{
+    bool has = false;
+
+    for (const struct named *v = f; same_family (f, v); v++)
+        has = has || (v->type && strcmp (v->type, type) == 0);
+    return has;
+}
+
+/* Do the words left name a family that the type is none of?  Those of its own go. */
+static bool names_another (char *words, const char *type)
+{
+    const struct named *f;
+    const char *after;
+    bool another = false;
+
+    while (!another && (f = take_family (words, &after)))
+        another = f->gb > 0 && !has_type (f, type); /* a PRO 6000 may be Max-Q */
+    return another;
+}
+
+/* Do they say a memory that a type of another size in the family has, "40GB or 80GB"? */
+static bool says_another (const struct named *f, char *words,
+                          const struct topology_gpu_type *type)
+{
+    double n;
+    bool another = false;
+
+    for (const char *s = words; *s && !another; s += strcspn (s, " ")) {
+        const char *of;
+
+        s += strspn (s, " ");
+        of = is_gb (s, &n) ? nearest (f, words, n)->type : NULL;
+        another = of && topology_gpu_type_builtin (of)->memory_bytes != type->memory_bytes;
+    }
+    return another;
+}
+
 bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out)
 {
     char words[WORDS_MAX];
@@ -316,9 +363,14 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
 
     cut (name, words);
     *out = (struct topology_gpu_reading){.type = machine_of (words)};
-    if (out->type)
+    f = take_family (words, &after);
+    if (out->type) {
+        out->several = f && (!has_type (f, out->type->name) ||
+                             says_another (f, words, out->type) ||
+                             names_another (words, out->type->name));
         return true;
-    if (!(f = take_family (words, &after)))
+    }
+    if (!f)
         return false;
     out->said_gb = said_gb (f, words, after);
     gb = out->said_gb > 0 ? out->said_gb : gb;
@@ -328,6 +380,8 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
     out->other_memory = gb > 0 && fabs (log (gb / best->gb)) > MEMORY_APART;
     if (!out->other_memory)
         out->said_gb = 0.0; /* the type's own */
+    out->several = out->type && (says_another (f, words, out->type) ||
+                                 names_another (words, best->type));
     return true;
 }
 
@@ -338,7 +392,7 @@ const struct topology_gpu_type *topology_gpu_type_meant (const char *name)
 
     if (exact || !topology_gpu_read (name, 0.0, &r))
         return exact;
-    return r.other_memory || r.strange ? NULL : r.type;
+    return r.other_memory || r.strange || r.several ? NULL : r.type;
 }
 
 enum status topology_gpu_type_take (const char *option, const char *name,

@@ -75,6 +75,7 @@ struct topology_gpu_reading {
     double said_gb;    /* memory that the name says and the type has not; 0: none */
     bool other_memory; /* than the type's is said */
     bool strange;      /* words stand beside that are no GPU's */
+    bool several;      /* another type is named, too */
 };
 /** The same of a table of runs: the nearest type, and where it differs.
  *  @param[in]  gb   memory that is stated beside it; 0: none

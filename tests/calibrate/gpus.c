@@ -116,6 +116,72 @@ static void mix_of_small_nodes (void **state)
     text_free (&t);
 }
 
+/* A cell that says more than one type, and no mix of types that are known, is refused; beside one
+ * type there may be remarks. */
+static void mix_or_remark (void **state)
+{
+    static const char *const bad[] = {"V100 + P100",
+                                      "T4 + P100",
+                                      "8x A100 + 8x TPUv4",
+                                      "H100 + Gaudi2",
+                                      "8x RTX 3090, 8x GTX 1080 Ti",
+                                      "V100:8,P100:8",
+                                      "V100:8+T4",
+                                      "H100; baseline: A100",
+                                      "H100, H200 not used",
+                                      "L4, L40",
+                                      "A100 or H100",
+                                      "A100 and H100",
+                                      "A100 vs H100",
+                                      "A100 (not H100)",
+                                      "A100 40GB or 80GB",
+                                      "A100-40GB / A100-80GB",
+                                      "A100 80GB, Standard_ND96asr_v4",
+                                      "H100 (p4d.24xlarge)",
+                                      "8x H100 or 8x A100"};
+    static const struct {
+        const char *cell, *first;
+        int parts;
+    } good[] = {{"DGX A100, 8x A100", "a100-sxm4-80g", 1},
+                {"8x A10G, g5.48xlarge", "a10g", 1},
+                {"8x A100 + NVLink", "a100-sxm4-80g", 1},
+                {"A100 (NVLink + IB)", "a100-sxm4-80g", 1},
+                {"A100; NVLink", "a100-sxm4-80g", 1},
+                {"A100, Standard_ND96amsr_A100_v4", "a100-sxm4-80g", 1},
+                {"GH200 96GB (480GB LPDDR5X)", "gh200-96g", 1},
+                {"V100 + T4 + IB", "v100-sxm2-32g", 2},
+                {"8x V100, 8x T4, NVLink", "v100-sxm2-32g", 2}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        struct text t = {0};
+
+        text_add (&t,
+                  "model,gpu,gpus,seq,global_batch\nllama-2-7b,\"%s\",16,4096,16\n",
+                  bad[i]);
+        if (runs_read (text_str (&t), &r, &err) == ST_OK)
+            fail_msg ("\"%s\" is taken as %d of %s", bad[i], r.run[0].n_parts,
+                      r.run[0].part[0].type->name);
+        assert_non_null (strstr (err.text, "a mix TYPE:N+TYPE:N"));
+        text_free (&t);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        struct text t = {0};
+
+        text_add (&t, "model,gpu,gpus,seq,global_batch\nllama-2-7b,\"%s\",%d,4096,16\n",
+                  good[i].cell, 8 * good[i].parts);
+        ok (runs_read (text_str (&t), &r, &err), &err);
+        assert_int_equal (r.run[0].n_parts, good[i].parts);
+        assert_string_equal (r.run[0].part[0].type->name, good[i].first);
+        calibrate_runs_release (&r);
+        text_free (&t);
+    }
+}
+
 /* Two parts of one type are that type: also their network, which depends on the job's
  * nodes. */
 static void mix_of_one_type (void **state)
@@ -219,6 +285,7 @@ int main (void)
     const struct CMUnitTest tests[] = {cmocka_unit_test (mixes),
                                        cmocka_unit_test (mixes_spelled),
                                        cmocka_unit_test (mix_memory),
+                                       cmocka_unit_test (mix_or_remark),
                                        cmocka_unit_test (mix_of_one_type),
                                        cmocka_unit_test (gpu_names),
                                        cmocka_unit_test (gpus_counted),

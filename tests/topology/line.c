@@ -201,6 +201,8 @@ static void spellings (void **state)
                 {"H100 MIG 1g.10gb", NULL},
                 {"h100-64g", NULL},
                 {"RTX 5090 D", NULL},
+                {"A100 40GB 80GB", NULL},
+                {"A100 H100", NULL},
                 {"RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000"},
                 {"NVIDIA GeForce RTX 4070 Laptop GPU", NULL},
                 {"RTX 2080 Max-Q", NULL},

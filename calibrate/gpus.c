@@ -104,6 +104,21 @@ static const char *read_network (const struct row *r,
 
 /* ---- mixes ---- */
 
+/* A unit of memory behind a number: "80G", "80 GiB", "16-GB"; but "8 GB200" is a name. */
+static bool is_memory (const char *s)
+{
+    static const char *const units[] = {"gib", "gb", "g"};
+
+    s += strspn (s, " -");
+    for (size_t i = 0; i < COUNT_OF (units); i++) {
+        size_t n = strlen (units[i]);
+
+        if (strncasecmp (s, units[i], n) == 0)
+            return !isalnum ((unsigned char) s[n]);
+    }
+    return false;
+}
+
 /* "8x A100", "2x8 H100" of nodes and their GPUs.  @return 0: there is no number in front */
 static int counted_gpus (const char *cell)
 {
@@ -112,10 +127,9 @@ static int counted_gpus (const char *cell)
     if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0 || n < 1)
         return 0;
     cell += used;
-    if (sscanf (cell, "%2d %n", &each, &more) == 1 && each > 0 &&
-        !isdigit ((unsigned char) cell[more]) &&    /* "8x 4090" is a name, */
-        (strncasecmp (cell + more, "GB", 2) != 0 || /* "8x80GB H100" a memory */
-         isdigit ((unsigned char) cell[more + 2])))
+    if (sscanf (cell, "%2d%n", &each, &more) == 1 && each > 0 &&
+        !isdigit ((unsigned char) cell[more]) && /* "8x 4090" is a name */
+        !is_memory (cell + more))
         n *= each;
     return n;
 }

@@ -263,21 +263,31 @@ static void gpu_names (void **state)
     }
 }
 
-/* GPUs that the name counts. */
+/* GPUs that the name counts, and memory behind their number, which is none of them. */
 static void gpus_counted (void **state)
 {
-    struct calibrate_runs r;
-    struct error err = {""};
+    static const struct {
+        const char *gpu;
+        int gpus;
+    } t[] = {{"8x H100", 8},        {"2x8 A100 80GB", 16},   {"2x 8 A100", 16},
+             {"2x4 GB200", 8},      {"2x8 GH200", 16},       {"8x80GB H100", 8},
+             {"8x80G H100", 8},     {"8x 80 GiB H100", 8},   {"4x32G V100", 4},
+             {"4x 16-GB V100", 4},  {"8x 40 gb A100", 8},    {"8x 4090", 8},
+             {"8x141GB H200", 8}};
     (void) state;
 
-    ok (runs_read ("model,gpu,seq,global_batch\nllama-2-7b,8x H100,4096,16\n"
-                   "llama-2-7b,2x8 A100 80GB,4096,16\n"
-                   "llama-2-7b,8x80GB H100,4096,16\nllama-2-7b,2x4 GB200,4096,16\n",
-                   &r, &err),
-        &err);
-    assert_true (r.run[0].gpus == 8 && r.run[1].gpus == 16);
-    assert_true (r.run[2].gpus == 8 && r.run[3].gpus == 8);
-    calibrate_runs_release (&r);
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        struct text file = {0};
+
+        text_add (&file, "model,gpu,seq,global_batch\nllama-2-7b,%s,4096,16\n", t[i].gpu);
+        ok (runs_read (text_str (&file), &r, &err), &err);
+        if (r.run[0].gpus != t[i].gpus)
+            fail_msg ("\"%s\" is %d GPUs", t[i].gpu, r.run[0].gpus);
+        calibrate_runs_release (&r);
+        text_free (&file);
+    }
 }
 
 int main (void)

@@ -235,6 +235,10 @@ static int common_node (const struct calibrate_run *run)
     int per = run->gpus_per_node;
     bool whole = false;
 
+    /* No node is larger than its part, nor than any cluster may have. */
+    for (int i = 0; i < run->n_parts; i++)
+        per = per < run->part[i].nodes ? per : run->part[i].nodes;
+    per = per < TOPOLOGY_NODE_GPUS_MAX ? per : TOPOLOGY_NODE_GPUS_MAX;
     while (per > 1 && !whole) {
         whole = true;
         for (int i = 0; i < run->n_parts; i++)

@@ -110,6 +110,8 @@ static void mix_of_small_nodes (void **state)
     text_add (&t, "%s\n", RUNS_HEADER);
     ROW (&t, "gpu=RTX 3090:4+RTX 4090:2", "gpus=6", "gpus_per_node=4", "tp=2", "pp=3");
     ROW (&t, "gpu=V100 / T4");
+    for (int i = 0; i < 100; i++) /* a node is not looked for above its parts: at once */
+        ROW (&t, "gpu=RTX 3090:4+RTX 4090:2", "gpus=6", "gpus_per_node=1073741823");
     assert_int_equal (runs_read (text_str (&t), &r, &err), ST_INVALID);
     assert_non_null (strstr (err.text, "do not make up gpus"));
     assert_non_null (strstr (err.text, "a mix TYPE:N+TYPE:N"));

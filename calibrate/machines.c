@@ -9,13 +9,16 @@
 #include "base/units.h"
 
 #define INTER_US 12.0
-/* What is usual of a node is that of eight GPUs.  Boards of four have as much (in supercomputers a
- * network card each), smaller nodes their share, but a card. */
-#define GPUS_OF_USUAL 4.0
-static double usual_node (double gb_per_s, int gpus)
+/* Boards of four have as much as nodes of eight, whose network is what is usual (in supercomputers a
+ * card each), smaller nodes their share, but a card. */
+#define GPUS_OF_BOARD 4.0
+static double usual_node (const char *type, int gpus)
 {
+    double gb_per_s = topology_usual_links (type).node_gb_per_s,
+           all = fmin (GPUS_OF_BOARD, topology_usual_node_gpus (type));
+
     return fmax (fmin (gb_per_s, TOPOLOGY_NIC_GB_PER_S),
-                 gb_per_s * fmin (1.0, gpus / GPUS_OF_USUAL));
+                 gb_per_s * fmin (1.0, gpus / all));
 }
 
 /* Where the profile of a source says that larger jobs got less of its network, a node has the
@@ -84,7 +87,7 @@ enum status calibrate_cluster (const struct calibrate_run *run,
         else if (run->part[i].inter_bytes_per_s > 0)
             node = run->part[i].inter_bytes_per_s / UNITS_GB;
         else if (job_nodes > 1)
-            node = usual_node (node, gpus) *
+            node = usual_node (type->name, gpus) *
                    pow (JOB_SIZE_USUAL / job_nodes, p->time.job_size_power);
         text_add (&line, "%s%dx%d %s intra:%g inter:%g node:%g intra-us:%g inter-us:%g",
                   i ? " + " : "", nodes, gpus, type->name, intra,

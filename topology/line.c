@@ -23,7 +23,6 @@ struct part {
 
 #define NOMINAL "the usual machines of the GPU type, nothing measured"
 #define NIC_PAYLOAD 0.96 /* of a NIC's rate: nccl-tests see 46 to 49 GB/s of 400 Gbit/s */
-#define USUAL_GPUS 8     /* of the nodes whose NICs usual.c counts */
 #define DOUBTED 3        /* times what is usual: bits taken for bytes are 8 */
 
 #define PARTS_MAX 64
@@ -140,10 +139,10 @@ static double usual_between (const struct part *p, double *node)
 {
     double usual = topology_usual_links (p->type).node_gb_per_s,
            nic = NIC_PAYLOAD * fmin (usual, TOPOLOGY_NIC_GB_PER_S);
-    int nics =
-        topology_usual_rack (p->type) || p->gpus < USUAL_GPUS ? p->gpus : USUAL_GPUS;
+    int counted = topology_usual_node_gpus (p->type);
+    int nics = topology_usual_rack (p->type) || p->gpus < counted ? p->gpus : counted;
 
-    *node = fmax (nic, NIC_PAYLOAD * usual * nics / USUAL_GPUS);
+    *node = fmax (nic, NIC_PAYLOAD * usual * nics / counted);
     return fmin (*node, fmax (nic, *node / p->gpus));
 }
 

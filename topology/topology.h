@@ -136,6 +136,8 @@ struct topology_usual {
     double intra_gb_per_s, intra_us, node_gb_per_s;
 };
 struct topology_usual topology_usual_links (const char *type);
+/** GPUs of the nodes whose NICs these are: of a GB10 its one, else 8. */
+int topology_usual_node_gpus (const char *type);
 /** GPUs of an NVL72 rack that a job uses, so that degrees divide: the rack is one NVLink domain,
  *  whatever its trays are called.  0: machines with this type are single nodes. */
 int topology_usual_rack (const char *type);

@@ -79,6 +79,11 @@ struct topology_usual topology_usual_links (const char *type)
     return usual[i].has;
 }
 
+int topology_usual_node_gpus (const char *type)
+{
+    return strncmp (type, "gb10", 4) == 0 ? 1 : 8;
+}
+
 #define RACK_USED 64 /* GPUs of an NVL72 rack, so that degrees divide */
 #define RACK_WHOLE 72
 

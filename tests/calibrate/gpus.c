@@ -292,6 +292,33 @@ static void gpus_counted (void **state)
     }
 }
 
+/* What is usual between the nodes of a row that is silent: of a GB10 its own card, of others the
+ * share of a node of eight, but a card. */
+static void network_of_nodes (void **state)
+{
+    static const struct {
+        const char *gpu, *node;
+        double gb_per_s;
+    } t[] = {{"gpu=GB10", "gpus_per_node=1", 25},
+             {"gpu=A100-SXM4-80GB", "gpus_per_node=8", 100},
+             {"gpu=A100-SXM4-80GB", "gpus_per_node=2", 50},
+             {"gpu=A100-SXM4-80GB", "gpus_per_node=1", 25}};
+    struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r =
+            ONE (t[i].gpu, t[i].node, "gpu_mem_gb=", "inter_node_gbps=");
+        struct topology_cluster *c;
+        struct error err = {""};
+
+        ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
+        CLOSE (c->node[0].node_bytes_per_s, t[i].gb_per_s * 1e9, 1e-5);
+        topology_cluster_destroy (c);
+        calibrate_runs_release (&r);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (mixes),
@@ -301,6 +328,7 @@ int main (void)
                                        cmocka_unit_test (mix_of_one_type),
                                        cmocka_unit_test (gpu_names),
                                        cmocka_unit_test (gpus_counted),
+                                       cmocka_unit_test (network_of_nodes),
                                        cmocka_unit_test (mix_of_small_nodes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -70,6 +70,7 @@ static void nominal (void **state)
         {"2x8 h100 node:100", "h100-sxm5-80g", 370e9, 48e9, 100e9,
          "[\"intra\", \"inter\"]"},
         {"2x1 t4", "t4", 0, 6e9, 6e9, "[\"inter\"]"},
+        {"2x1 gb10", "gb10", 0, 24e9, 24e9, "[\"inter\"]"},
         {"2x64 gb200", "gb200-192g", 700e9, 48e9, 3072e9, "[\"intra\", \"inter\"]"},
         {"2x8 b200 intra:700 inter:48", "b200-192g", 700e9, 48e9, 0, "[]"}};
     (void) state;

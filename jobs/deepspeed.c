@@ -47,9 +47,72 @@ static const char harmless[] =
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
     "zero_optimization.offload_param.pin";
 
-static void add_member (struct text *way, const char *key, size_t len)
+static enum status say_members (struct jobs_reading *r, int file, const json_t *at,
+                                const char *way, int depth);
+
+/* A scalar's text; "auto" is the program's business but for buckets.  @return NULL: it says nothing */
+static const char *scalar_text (const json_t *v, const char *way, char number[32])
 {
-    text_add (way, "%s%.*s", way->len ? "." : "", (int) len, key);
+    const char *word = json_string_value (v);
+
+    if (word)
+        return strcmp (word, "auto") != 0 || strstr (way, "reduce_bucket_size") ? word : NULL;
+    if (json_is_boolean (v))
+        return json_is_true (v) ? "true" : "false";
+    if (!json_is_number (v))
+        return NULL;
+    snprintf (number, 32, "%.12g", json_number_value (v));
+    return number;
+}
+
+/* A list of words alone is one value, "[a, b]", as in YAML. */
+static enum status say_list (struct jobs_reading *r, int file, const json_t *list,
+                             const char *way)
+{
+    struct text t = {0};
+    enum status st = ST_OK;
+
+    for (size_t i = 0; i < json_array_size (list) && t.len < JOBS_VALUE_MAX; i++) {
+        char number[32];
+        const char *one = scalar_text (json_array_get (list, i), way, number);
+
+        if (one)
+            text_add (&t, "%s%s", t.len ? ", " : "[", one);
+    }
+    if (t.len)
+        text_add (&t, "]");
+    if (t.failed)
+        st = err_nomem (r->err);
+    else if (t.len)
+        st = jobs_say (r, file, 0, -1, way, text_str (&t));
+    text_free (&t);
+    return st;
+}
+
+static enum status say_member (struct jobs_reading *r, int file, const json_t *v,
+                               const char *way, int depth)
+{
+    char number[32];
+    const char *word = scalar_text (v, way, number);
+
+    if (word)
+        return jobs_say (r, file, 0, -1, way, word);
+    if (json_is_array (v))
+        TRY (say_list (r, file, v, way));
+    return depth < 32 ? say_members (r, file, v, way, depth + 1) : ST_OK;
+}
+
+static enum status say_inside (struct jobs_reading *r, int file, const json_t *v,
+                               const char *way, const char *name, int depth)
+{
+    struct text own = {0};
+    enum status st;
+
+    text_add (&own, "%s%s%s", way, *way ? "." : "", name);
+    st = own.failed ? err_nomem (r->err)
+                    : say_member (r, file, v, text_str (&own), depth);
+    text_free (&own);
+    return st;
 }
 
 /* Lines are not kept by jansson: statements of JSON have none. */
@@ -57,32 +120,17 @@ static enum status say_members (struct jobs_reading *r, int file, const json_t *
                                 const char *way, int depth)
 {
     const char *key;
+    char number[24];
     json_t *v;
-    enum status st = ST_OK;
+    size_t i;
 
     json_object_foreach ((json_t *) at, key, v)
+        TRY (say_inside (r, file, v, way, key, depth));
+    json_array_foreach (at, i, v)
     {
-        struct text own = {0};
-        char number[32];
-
-        text_add (&own, "%s", way);
-        add_member (&own, key, strlen (key));
-        if (own.failed)
-            st = err_nomem (r->err);
-        else if (json_is_object (v) && depth < 32)
-            st = say_members (r, file, v, text_str (&own), depth + 1);
-        else if (json_is_string (v) && (strcmp (json_string_value (v), "auto") != 0 ||
-                                        strcmp (key, "reduce_bucket_size") == 0))
-            st = jobs_say (r, file, 0, -1, text_str (&own), json_string_value (v));
-        else if (json_is_boolean (v))
-            st = jobs_say (r, file, 0, -1, text_str (&own),
-                           json_is_true (v) ? "true" : "false");
-        else if (json_is_number (v)) {
-            snprintf (number, sizeof number, "%.12g", json_number_value (v));
-            st = jobs_say (r, file, 0, -1, text_str (&own), number);
-        }
-        text_free (&own);
-        TRY (st);
+        snprintf (number, sizeof number, "%zu", i);
+        if (json_is_object (v) || json_is_array (v))
+            TRY (say_inside (r, file, v, way, number, depth));
     }
     return ST_OK;
 }

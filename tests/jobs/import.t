@@ -198,6 +198,30 @@ printf 'model_name_or_path: mistralai/Mistral-7B-v0.1\nstage: sft\nfinetuning_ty
 row "$T/factory.yaml" --gpus 2 --gpu a100-sxm4-80g
 has zero=0 seq=2048 global_batch=16 framework=transformers
 is "'use-lora=true' in d['row']['notes'] and d['memory']['peak_bytes'] < 5 * 7.24e9" # adapters: no states of 16 bytes
+# What Trainers and accelerate launch say in files of their own.
+hf() { # FORMAT WORDS [OPTION...]: a YAML or JSON file of a Trainer with these besides
+    local format=$1 words=$2
+    shift 2
+    if [ "$format" = json ]; then
+        printf '{"model_name_or_path": "mistralai/Mistral-7B-v0.1", "per_device_train_batch_size": 2, "max_seq_length": 2048, "bf16": true, "optim": "adamw_torch", %s}\n' "$words"
+    else
+        printf 'model_name_or_path: mistralai/Mistral-7B-v0.1\nper_device_train_batch_size: 2\nmax_seq_length: 2048\noptim: adamw_torch\n%b' "$words"
+    fi >"$T/hf.$format"
+    row "$T/hf.$format" --gpus 16 --gpu a100-sxm4-80g "$@"
+}
+told() { # PATTERN: a warning
+    grep -q -- "$1" "$T/err"
+    result $? "tells: $1" "$T/err"
+}
+silent() { # PATTERN: no such warning
+    ! grep -q -- "$1" "$T/err"
+    result $? "does not tell: $1" "$T/err"
+}
+hf json '"fsdp": ["full_shard", "auto_wrap"]' # a list is words
+has zero=3 framework=transformers
+hf json '"fsdp": ["shard_grad_op"], "none": [], "other": [{"load": [1, 2]}]'
+has zero=2
+is "[(u['option'], u['value']) for u in d['unknown']] == [('other.0.load', '[1, 2]')]"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

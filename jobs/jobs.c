@@ -100,7 +100,9 @@ static enum status finish (struct jobs_reading *r, int run)
                                                        &jobs_deepspeed, &jobs_megatron};
 
     for (size_t i = 0; i < COUNT_OF (order); i++) {
-        bool used = run >= 0 && r->run[run].dialect == order[i];
+        bool used = (run >= 0 && r->run[run].dialect == order[i]) ||
+                    (order[i] == &jobs_deepspeed && /* by a Trainer's own words */
+                     jobs_is (r, "framework", "deepspeed"));
 
         for (int f = 0; f < r->n_files; f++)
             used = used || r->of_file[f] == order[i];

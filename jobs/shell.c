@@ -48,6 +48,7 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
         const char *equals = strchr (w->word[i], '=');
         struct text value = {0};
         char key[128];
+        bool said = equals != NULL;
         int at = i++;
 
         if (!is_option (w->word[at]))
@@ -63,11 +64,12 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
                 ends_command (w->word[i]))
                 break;
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
+            said = true;
         }
         s->st = value.failed
                     ? err_nomem (s->r->err)
                     : jobs_say (s->r, s->file, w->line[at], -1, key,
-                                value.len || equals ? text_str (&value) : "true");
+                                said ? text_str (&value) : "true");
         text_free (&value);
     }
 }

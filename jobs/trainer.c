@@ -1,6 +1,6 @@
-/* Hugging Face's Trainer and what is built on it: options of a script, YAML or JSON with the names of
- * its TrainingArguments (transformers, training_args.py), of accelerate launch, torchrun, TRL, PEFT,
- * LLaMA-Factory and Axolotl. */
+/* Hugging Face's Trainer and what is built on it: options of a script, YAML or JSON with the names
+ * of its TrainingArguments (transformers, training_args.py), of accelerate launch and the file of
+ * accelerate config, of torchrun, TRL, PEFT, LLaMA-Factory and Axolotl. */
 #include "jobs/jobs_private.h"
 
 #include <stdlib.h>
@@ -10,8 +10,13 @@ static const char keys[] =
     "per-device-train-batch-size:micro_batch micro-batch-size:micro_batch "
     "gradient-accumulation-steps:accumulation bf16 fp16 tf32:hf-tf32 "
     "mixed-precision:hf-mixed torch-dtype:hf-dtype dtype:hf-dtype optim "
-    "gradient-checkpointing:hf-checkpointing fsdp:hf-fsdp "
-    "fsdp-sharding-strategy:hf-fsdp use-fsdp:hf-sharded deepspeed "
+    "gradient-checkpointing:hf-checkpointing distributed-type:hf-type "
+    "fsdp:hf-fsdp use-fsdp:hf-use-fsdp fsdp-sharding-strategy:hf-strategy "
+    "fsdp-reshard-after-forward:hf-reshard fsdp-version:hf-fsdp-version "
+    "fsdp-offload-params:hf-offload fsdp-activation-checkpointing:hf-fsdp-checkpointing "
+    "deepspeed use-deepspeed:hf-use-deepspeed deepspeed-config:deepspeed "
+    "deepspeed-config-file:deepspeed zero-stage:hf-stage "
+    "offload-optimizer-device:ds-optimizer-on offload-param-device:ds-weights-on "
     "model-name-or-path:hf-model base-model:hf-model model:hf-model max-seq-length:seq "
     "model-max-length:seq max-length:seq cutoff-len:seq sequence-len:seq block-size:seq "
     "nproc-per-node:gpus_per_node nnodes:nodes num-processes:gpus num-machines:nodes "
@@ -28,51 +33,167 @@ static const char harmless[] =
     "train- val- validation- trust lora- tokenizer use-fast cache- model-revision "
     "main-process machine-rank rdzv master- node-rank local-rank monitor tee "
     "config-file fsdp-state fsdp-auto fsdp-transformer fsdp-backward fsdp-cpu-ram "
-    "fsdp-use fsdp-sync fsdp-version num-cpu dynamo- ENV- prediction- group-by length- "
+    "fsdp-use fsdp-sync zero3- deepspeed-multinode compute-environment main-training "
+    "same-network downcast enable-cpu-affinity debug fsdp-min fsdp-xla fsdp-limit "
+    "num-cpu dynamo- ENV- prediction- group-by length- "
     "plot- val-set datasets= wandb- sample-pack pad-to lazy- conv-";
 
+/* What is nested is as it is at the top: "fsdp_config.reshard_after_forward", with fsdp_ in front or
+ * not, and "deepspeed_config.zero_stage"; below "deepspeed" are DeepSpeed's own words. */
 static void normalise (char *key)
 {
-    for (; *key; key++)
-        if (*key == '_')
-            *key = '-';
+    static const char fsdp[] = "fsdp-config.fsdp-", deepspeed[] = "deepspeed-config.",
+                      own[] = "deepspeed.";
+    size_t outer = sizeof "fsdp-config." - 1;
+
+    if (strncmp (key, own, sizeof own - 1) == 0) {
+        memmove (key, key + sizeof own - 1, strlen (key + sizeof own - 1) + 1);
+        return;
+    }
+    for (char *c = key; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    if (strncmp (key, fsdp, sizeof fsdp - 1) == 0)
+        memmove (key, key + outer, strlen (key + outer) + 1);
+    else if (strncmp (key, fsdp, outer) == 0)
+        memmove (key + 5, key + outer, strlen (key + outer) + 1);
+    else if (strncmp (key, deepspeed, sizeof deepspeed - 1) == 0)
+        memmove (key, key + sizeof deepspeed - 1, strlen (key + sizeof deepspeed - 1) + 1);
+}
+
+/* Does a value choose something?  A dump of all arguments has "" and the like for what is not set. */
+static bool chooses (const char *value)
+{
+    static const char *const nothing[] = {"",   "none", "null", "false", "no",
+                                          "[]", "{}",   "0",    "off"};
+
+    for (size_t i = 0; value && i < COUNT_OF (nothing); i++)
+        if (strcasecmp (value, nothing[i]) == 0)
+            return false;
+    return value != NULL;
+}
+
+/* Is FSDP, or DeepSpeed, what runs?  Its own option or flag says so, then Accelerate's type of job,
+ * then any option of its name: one that is not understood is no reason for another way. */
+static bool runs_on (const struct jobs_reading *r, const char *name, const char *option,
+                     const char *flag)
+{
+    const char *type = jobs_value (r, "hf-type");
+
+    if (chooses (jobs_value (r, option)) || chooses (jobs_value (r, flag)))
+        return true;
+    if (type)
+        return strcasestr (type, name) != NULL;
+    for (int i = 0; i < r->n_said && !jobs_find (r, option) && !jobs_find (r, flag); i++)
+        if (r->of_file[r->said[i].file] == &jobs_trainer &&
+            strncasecmp (r->said[i].key, name, strlen (name)) == 0 &&
+            chooses (r->said[i].value))
+            return true;
+    return false;
+}
+
+static bool has_deepspeed_file (const struct jobs_reading *r)
+{
+    for (int i = 0; i < r->n_files; i++)
+        if (r->of_file[i] == &jobs_deepspeed)
+            return true;
+    return false;
 }
 
 static bool on_deepspeed (const struct jobs_reading *r)
 {
-    bool on = jobs_find (r, "deepspeed") != NULL;
-
-    for (int i = 0; i < r->n_files; i++)
-        on = on || r->of_file[i] == &jobs_deepspeed;
-    return on;
+    return has_deepspeed_file (r) ||
+           runs_on (r, "deepspeed", "deepspeed", "hf-use-deepspeed");
 }
 
-/* What is sharded: FSDP's word, or Accelerate's number of it (utils/constants.py); hybrid sharding is
- * within nodes. */
-static enum status finish_sharding (struct jobs_reading *r)
+/* DeepSpeed's stage is in its file, or among Accelerate's options, whose default is 2
+ * (utils/dataclasses.py, DeepSpeedPlugin). */
+static enum status finish_stage (struct jobs_reading *r)
+{
+    const char *file = jobs_value (r, "deepspeed"), *stage = jobs_value (r, "hf-stage");
+    bool path = chooses (file) && strcasecmp (file, "true") != 0;
+
+    if (jobs_find (r, "zero") || has_deepspeed_file (r))
+        return ST_OK;
+    if (!stage)
+        stage = path ? "3" : "2";
+    if (path)
+        notes_add (r->notes,
+                   "deepspeed %.80s is not among the files: ZeRO %.8s is assumed, and what "
+                   "else it says is not known; give that file, too",
+                   file, stage);
+    else if (!jobs_find (r, "hf-stage"))
+        notes_add (r->notes, "nothing says DeepSpeed's stage: ZeRO 2, accelerate's default");
+    return jobs_default (r, "zero", stage);
+}
+
+/* The word that says how FSDP shards: of its second version whether weights are gathered again.
+ * @return NULL: nothing says */
+static const char *sharding_word (const struct jobs_reading *r)
+{
+    const char *own = jobs_value (r, "hf-fsdp"), *strategy = jobs_value (r, "hf-strategy"),
+               *reshard = jobs_value (r, "hf-reshard");
+
+    if (reshard && (!strategy || jobs_int (r, "hf-fsdp-version", 1) == 2))
+        return reshard;
+    return strategy ? strategy : chooses (own) ? own : NULL;
+}
+
+/* Sharding within nodes, whose size nproc_per_node says, or processes and machines. */
+static enum status finish_hybrid (struct jobs_reading *r)
+{
+    const char *each = jobs_value (r, "gpus_per_node");
+
+    if (each)
+        return jobs_default (r, "shard", each);
+    notes_add (r->notes, "hybrid sharding, and nothing says the GPUs of a node "
+                         "(nproc_per_node): estimated as if all GPUs shared one copy");
+    return ST_OK;
+}
+
+/* What is sharded: FSDP's word, or Accelerate's number of it (utils/constants.py). */
+static enum status finish_fsdp (struct jobs_reading *r)
 {
     static const struct {
         const char *word, *number, *zero;
-    } known[] = {{"hybrid_shard_zero2", "5", "2"},
-                 {"hybrid_shard", "4", "3"},
-                 {"shard_grad_op", "2", "2"},
-                 {"no_shard", "3", "0"},
-                 {"full_shard", "1", "3"}};
-    const char *said = jobs_value (r, "hf-fsdp");
+    } known[] = {{"hybrid_shard_zero2", "5", "2"}, {"hybrid_shard", "4", "3"},
+                 {"shard_grad_op", "2", "2"},      {"no_shard", "3", "0"},
+                 {"full_shard", "1", "3"},         {"true", "true", "3"},
+                 {"false", "false", "2"}};
+    const char *said = sharding_word (r), *own = jobs_value (r, "hf-fsdp");
+    size_t i = 0;
 
-    if (!said && jobs_true (r, "hf-sharded"))
-        said = "full_shard";
-    for (size_t i = 0; i < COUNT_OF (known) && said && *said; i++)
-        if (strcasestr (said, known[i].word) || strcmp (said, known[i].number) == 0) {
-            TRY (jobs_default (r, "zero", known[i].zero));
-            if (known[i].word[0] == 'h' && jobs_find (r, "gpus_per_node"))
-                TRY (jobs_default (r, "shard", jobs_value (r, "gpus_per_node")));
-        }
-    if (said && strcasestr (said, "offload"))
+    while (said && i < COUNT_OF (known) && !strcasestr (said, known[i].word) &&
+           strcmp (said, known[i].number) != 0)
+        i++;
+    if (i == COUNT_OF (known))
+        notes_add (r->notes,
+                   "fsdp %.40s says no way of sharding that is known: estimated as "
+                   "full_shard",
+                   said);
+    if (said && i < COUNT_OF (known) && known[i].word[0] == 'h')
+        TRY (finish_hybrid (r));
+    if (jobs_true (r, "hf-offload") || (own && strcasestr (own, "offload")))
         TRY (jobs_default (r, "offload", "all"));
-    if (jobs_true (r, "hf-fsdp")) /* "true" alone, or a word that is none of these */
-        TRY (jobs_default (r, "zero", "3"));
-    return on_deepspeed (r) ? ST_OK : jobs_default (r, "zero", "0");
+    if (jobs_true (r, "hf-fsdp-checkpointing"))
+        TRY (jobs_default (r, "recompute", "full"));
+    return jobs_default (r, "zero", said && i < COUNT_OF (known) ? known[i].zero : "3");
+}
+
+static enum status finish_sharding (struct jobs_reading *r)
+{
+    const char *type = jobs_value (r, "hf-type");
+
+    if (on_deepspeed (r))
+        return finish_stage (r);
+    if (runs_on (r, "fsdp", "hf-fsdp", "hf-use-fsdp"))
+        return finish_fsdp (r);
+    if (type && chooses (type) && !strcasestr (type, "multi_gpu"))
+        notes_add (r->notes,
+                   "distributed_type %.40s is not understood: estimated as data "
+                   "parallelism without sharding",
+                   type);
+    return jobs_default (r, "zero", "0");
 }
 
 /* Weights are in fp32 under mixed precision, which FSDP makes of 16-bit ones (accelerate,
@@ -131,11 +252,14 @@ static enum status finish_adapters (struct jobs_reading *r)
 static enum status finish (struct jobs_reading *r)
 {
     const char *model = jobs_value (r, "hf-model");
+    long gpus = jobs_int (r, "gpus", 0), nodes = jobs_int (r, "nodes", 0);
 
     if (model && !r->has_model)
         jobs_preset (r, model);
     if (jobs_find (r, "gpus_per_node")) /* torchrun's and deepspeed's usual */
         TRY (jobs_default (r, "nodes", "1"));
+    if (nodes > 0 && gpus >= nodes && gpus % nodes == 0) /* accelerate's processes */
+        TRY (jobs_default_int (r, "gpus_per_node", gpus / nodes));
     TRY (finish_sharding (r));
     TRY (finish_precision (r));
     TRY (finish_kernels (r));
@@ -146,6 +270,7 @@ static enum status finish (struct jobs_reading *r)
 
 const struct jobs_dialect jobs_trainer = {.name = "Hugging Face Trainer",
                                           .framework = "transformers",
+                                          .like = &jobs_deepspeed,
                                           .keys = keys,
                                           .harmless = harmless,
                                           .normalise = normalise,

@@ -222,6 +222,68 @@ has zero=3 framework=transformers
 hf json '"fsdp": ["shard_grad_op"], "none": [], "other": [{"load": [1, 2]}]'
 has zero=2
 is "[(u['option'], u['value']) for u in d['unknown']] == [('other.0.load', '[1, 2]')]"
+# accelerate config's file: both versions of FSDP, DeepSpeed's stage without its file.
+accelerate() { # TYPE LINES
+    hf yaml "distributed_type: $1\nmixed_precision: bf16\nnum_machines: 2\nnum_processes: 8\n$2"
+}
+accelerate FSDP 'fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: true\n  fsdp_offload_params: true\n  fsdp_activation_checkpointing: true\n  fsdp_cpu_ram_efficient_loading: true\n'
+has zero=3 recompute=full precision=bf16-mixed gpus=8 gpus_per_node=4 framework=transformers
+is "'offload=all' in d['row']['notes'] and d['unknown'] == []"
+accelerate FSDP 'fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n  fsdp_sharding_strategy: FULL_SHARD\n'
+has zero=2 recompute=none
+accelerate FSDP 'fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n  fsdp_reshard_after_forward: false\n  fsdp_offload_params: false\n'
+has zero=3
+is "'offload' not in d['row']['notes']"
+accelerate FSDP 'fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD\n'
+has zero=3
+is "'shard=4' in d['row']['notes']" # GPUs of a node
+accelerate FSDP 'fsdp_config:\n  fsdp_sharding_strategy: NO_SHARD\n'
+has zero=0
+silent fsdp
+accelerate DEEPSPEED 'deepspeed_config:\n  gradient_accumulation_steps: 4\n  offload_optimizer_device: cpu\n  offload_param_device: none\n  zero3_init_flag: true\n  zero_stage: 3\n'
+has zero=3 global_batch=64 framework=deepspeed precision=bf16
+is "'offload=optimizer' in d['row']['notes'] and d['unknown'] == []"
+accelerate DEEPSPEED 'deepspeed_config:\n  zero_stage: 1\n'
+has zero=1
+accelerate DEEPSPEED
+has zero=2
+told "nothing says DeepSpeed's stage: ZeRO 2"
+accelerate MULTI_GPU 'deepspeed_config: {}\nfsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n'
+has zero=0 framework=transformers # by the type of the job
+silent distributed_type
+accelerate MEGATRON_LM
+told "distributed_type MEGATRON_LM is not understood"
+printf 'accelerate launch --use_deepspeed --zero_stage 3 --num_processes 8 train.py --model_name_or_path mistralai/Mistral-7B-v0.1 --per_device_train_batch_size 2 --bf16 --max_seq_length 2048' >"$T/launch.sh"
+row "$T/launch.sh" --gpu a100-sxm4-80g
+has zero=3 framework=deepspeed
+# What is not understood is no reason for DDP; "hybrid" needs the size of a node.
+hf yaml 'fsdp: warp_shard\n'
+has zero=3
+told "fsdp warp_shard says no way of sharding"
+hf yaml 'fsdp_config:\n  weights_of_tomorrow: 7\n'
+has zero=3
+is "[u['option'] for u in d['unknown']] == ['fsdp_config.weights_of_tomorrow']"
+hf yaml 'fsdp: hybrid_shard\nbf16: true\n'
+has zero=3
+told "hybrid sharding, and nothing says the GPUs of a node"
+# An empty word turns nothing on, as in a dump of all arguments.
+for none in '""' null '[]' '"None"' false; do
+    hf json "\"fsdp\": $none, \"deepspeed\": $none, \"fsdp_config\": {\"min_num_params\": 0, \"xla\": false}"
+    has zero=0 framework=transformers
+done
+trainer '--bf16 True --fsdp "" --deepspeed "" --optim adamw_torch'
+row "$T/trainer.sh" --gpu a100-sxm4-80g
+has zero=0 framework=transformers
+# DeepSpeed's file that is named and not given; its words in place.
+hf yaml 'bf16: true\ndeepspeed: configs/zero1.json\n'
+has zero=3 framework=deepspeed
+told "deepspeed configs/zero1.json is not among the files: ZeRO 3 is assumed"
+trainer '--bf16 True --deepspeed zero.json'
+row "$T/trainer.sh" "$T/zero.json" --gpu a100-sxm4-80g
+silent "not among the files"
+hf json '"deepspeed": {"zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}'
+has zero=1 framework=deepspeed
+is "'offload=optimizer' in d['row']['notes'] and d['unknown'] == []"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -146,15 +146,24 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
 static enum status finish_gradients (struct jobs_reading *r, const char *precision)
 {
     const char *kept = jobs_value (r, "ds-gradients"),
-               *sent = jobs_value (r, "communication-data-type");
+               *said = jobs_value (r, "communication-data-type"),
+               *sent = jobs_dtype_of (said), *kept_in = jobs_dtype_of (kept);
     bool whole = precision && strstr (precision, "32"); /* tf32 is kept so, too */
 
     if (jobs_find (r, "zero"))
         TRY (jobs_default (r, "overlap-comm",
                            jobs_int (r, "zero", 0) == 3 ? "true" : "false"));
-    if (kept)
+    if (kept_in) /* the fact is of either 16-bit type */
         TRY (jobs_default (r, "grad-reduce-in-bf16",
-                           strstr (kept, "bf") ? "true" : "false"));
+                           strstr (kept_in, "16") ? "true" : "false"));
+    else if (kept)
+        notes_add (r->notes, "grad_accum_dtype %.20s is not known: taken as not stated", kept);
+    if (said && !sent) {
+        notes_add (r->notes, "communication_data_type %.20s is not known: taken as not stated",
+                   said);
+        jobs_forget (r, "communication-data-type");
+    } else if (said)
+        TRY (jobs_override (r, "communication-data-type", sent));
     if (whole && sent && strcmp (sent, "fp32") != 0)
         notes_add (r->notes,
                    "communication_data_type %.20s of a job in fp32: estimated as if its "

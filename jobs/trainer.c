@@ -200,13 +200,17 @@ static enum status finish_sharding (struct jobs_reading *r)
  * accelerator.py, "Upcasted low precision parameters"); DeepSpeed has states of its own. */
 static enum status finish_precision (struct jobs_reading *r)
 {
-    const char *dtype = jobs_value (r, "hf-dtype"), *mixed = jobs_value (r, "hf-mixed");
+    const char *said = jobs_value (r, "hf-dtype"), *dtype = jobs_dtype_of (said),
+               *mixed = jobs_value (r, "hf-mixed");
     bool bf16 = jobs_true (r, "bf16") || (mixed && strcmp (mixed, "bf16") == 0),
          fp16 = jobs_true (r, "fp16") || (mixed && strcmp (mixed, "fp16") == 0);
     bool sharded = jobs_int (r, "zero", 0) > 0, halves = dtype && strstr (dtype, "16");
 
     if (on_deepspeed (r) && (jobs_find (r, "ds-bf16") || jobs_find (r, "ds-fp16")))
         return ST_OK; /* its file's word */
+    if (!bf16 && !fp16 && chooses (said) && !dtype)
+        notes_add (r->notes,
+                   "dtype %.40s is not known here: estimated as if weights were in fp32", said);
     if (!bf16 && !fp16)
         return jobs_default (r, "precision",
                              halves                     ? dtype

@@ -87,3 +87,18 @@ bool jobs_matters (const struct jobs_dialect *d, const char *said)
     }
     return true;
 }
+
+const char *jobs_dtype_of (const char *word)
+{
+    static const struct {
+        const char *word, *dtype;
+    } known[] = {{"bf16", "bf16"}, {"bfloat16", "bf16"}, {"bfp16", "bf16"},
+                 {"fp16", "fp16"}, {"float16", "fp16"},  {"half", "fp16"},
+                 {"fp32", "fp32"}, {"float32", "fp32"},  {"float", "fp32"}};
+    const char *name = word && strncasecmp (word, "torch.", 6) == 0 ? word + 6 : word;
+
+    for (size_t i = 0; name && i < COUNT_OF (known); i++)
+        if (strcasecmp (name, known[i].word) == 0)
+            return known[i].dtype;
+    return NULL;
+}

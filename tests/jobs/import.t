@@ -284,6 +284,20 @@ silent "not among the files"
 hf json '"deepspeed": {"zero_optimization": {"stage": 1, "offload_optimizer": {"device": "cpu"}}, "bf16": {"enabled": true}}'
 has zero=1 framework=deepspeed
 is "'offload=optimizer' in d['row']['notes'] and d['unknown'] == []"
+# Types of numbers by any of their words.
+trainer '--torch_dtype bfloat16 --deepspeed zero.json'
+row "$T/trainer.sh" "$T/zero.json" --gpu a100-sxm4-80g
+has precision=bf16 zero=3
+is "'communication-data-type=bf16' in d['row']['notes']"
+trainer '--torch_dtype float8_e4m3fn --optim adamw_torch'
+row "$T/trainer.sh" --gpu a100-sxm4-80g
+has precision=fp32
+told "dtype float8_e4m3fn is not known"
+zero '"stage": 2' ', "bf16": {"enabled": true}, "communication_data_type": "FP32", "data_types": {"grad_accum_dtype": "fp16"}'
+is "'communication-data-type=fp32' in d['row']['notes'] and 'grad-reduce-in-bf16=true' in d['row']['notes']"
+zero '"stage": 2' ', "bf16": {"enabled": true}, "communication_data_type": "int7", "data_types": {"grad_accum_dtype": "torch.float32"}'
+is "'communication-data-type=bf16' in d['row']['notes'] and 'grad-reduce-in-bf16=false' in d['row']['notes']"
+told "communication_data_type int7 is not known"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -112,6 +112,29 @@ static enum status finish (struct jobs_reading *r, int run)
     return ST_OK;
 }
 
+static bool has_one (const char *s, const char *const *words)
+{
+    while (s && *words && !strcasestr (s, *words))
+        words++;
+    return s && *words;
+}
+
+/* An optimizer's state is Adam's, but where a row has its name and a runs file's reader knows how
+ * much it keeps (docs/runs.md). */
+static void note_optimizer (struct jobs_reading *r)
+{
+    static const char *const small[] = {"adafactor", "lion", "sgd", "momentum", NULL},
+                             *const less[] = {"4bit",   "torch_8bit", "fp8",
+                                              "galore", "apollo",     "mini", NULL};
+    const char *name = jobs_value (r, "optimizer");
+
+    if (!name || has_one (jobs_value (r, "optim"), small))
+        return;
+    if (!strcasestr (name, "adam") || has_one (name, less))
+        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s", name,
+                   strcasestr (name, "adam") ? " in full" : "");
+}
+
 /* @param run  of the logs; -1: there is none */
 static enum status make_job (struct jobs_reading *r, const struct jobs_given *given,
                              int run, struct jobs *out)
@@ -128,9 +151,7 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
         forget_words (r);
         st = finish (r, run);
     }
-    if (jobs_value (r, "optimizer") && !strcasestr (jobs_value (r, "optimizer"), "adam"))
-        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states",
-                   jobs_value (r, "optimizer"));
+    note_optimizer (r);
     if (st == ST_OK && !array_grow (&out->job, (size_t) out->n, sizeof *out->job))
         st = err_nomem (r->err);
     if (st == ST_OK)

@@ -26,7 +26,7 @@ static const char noted[] =
     "multi-latent-attention q-lora-rank kv-lora-rank qk-pos-emb-head-dim qk-head-dim "
     "v-head-dim attention-backend overlap-moe-expert-parallel-comm "
     "decoder-first-pipeline-num-layers decoder-last-pipeline-num-layers schedule "
-    "optimizer-bytes optim offload shard use-lora lora-dropout "
+    "optimizer-bytes optim offload shard use-lora lora-dropout frozen-weights "
     "num-distributed-optimizer-instances fused-norm "
     "fused-mlp fused-rotary fused-accumulation overlap-grad-reduce tp-comm-overlap "
     "overlap-comm communication-data-type live-parameters reduced-parameters bucket-gb "

@@ -10,6 +10,9 @@ static const char keys[] =
     "per-device-train-batch-size:micro_batch micro-batch-size:micro_batch "
     "gradient-accumulation-steps:accumulation bf16 fp16 tf32:hf-tf32 "
     "mixed-precision:hf-mixed torch-dtype:hf-dtype dtype:hf-dtype optim "
+    "optimizer:optim load-in-4bit:hf-4bit load-in-8bit:hf-8bit quantization-bit:hf-bits "
+    "quant-bits:hf-bits bnb-4bit-use-double-quant:hf-double "
+    "use-bnb-nested-quant:hf-double double-quantization:hf-double "
     "gradient-checkpointing:hf-checkpointing distributed-type:hf-type "
     "fsdp:hf-fsdp use-fsdp:hf-use-fsdp fsdp-sharding-strategy:hf-strategy "
     "fsdp-reshard-after-forward:hf-reshard fsdp-version:hf-fsdp-version "
@@ -234,19 +237,40 @@ static enum status finish_kernels (struct jobs_reading *r)
  * default_optim, with PyTorch 2.8), before it AdamW in many kernels. */
 static enum status finish_optimizer (struct jobs_reading *r)
 {
-    if (on_deepspeed (r)) /* whose own is one kernel */
+    bool known = jobs_find (r, "optim") != NULL;
+
+    if (!known && on_deepspeed (r)) /* whose own is one kernel */
         return ST_OK;
-    if (!jobs_find (r, "optim"))
+    if (!known)
         notes_add (r->notes, "no optim is stated: adamw_torch_fused, as today's "
                              "transformers has it with PyTorch 2.8 and later");
     TRY (jobs_default (r, "optim", "adamw_torch_fused"));
     return jobs_default (r, "optimizer", jobs_value (r, "optim"));
 }
 
+/* What adapters leave frozen may be in 4 or 8 bits, in the words of a runs file.  Scales are
+ * quantised again by default in Axolotl, whose word is "qlora", and in LLaMA-Factory, whose is
+ * quantization_bit, not in TRL. */
+static enum status finish_frozen (struct jobs_reading *r)
+{
+    long bits = jobs_int (r, "hf-bits", 0);
+    bool q = jobs_value (r, "hf-adapter") && strcasestr (jobs_value (r, "hf-adapter"), "qlora"),
+         twice = jobs_find (r, "hf-double") ? jobs_true (r, "hf-double") : q || bits == 4;
+
+    if (jobs_true (r, "hf-8bit") || bits == 8)
+        return jobs_default (r, "frozen-weights", "bnb.int8");
+    if (q || jobs_true (r, "hf-4bit") || bits == 4)
+        return jobs_default (r, "frozen-weights", twice ? "nf4-dq" : "nf4");
+    if (bits > 0)
+        notes_add (r->notes, "frozen weights of %ld bits: estimated as if they had 16", bits);
+    return ST_OK;
+}
+
 static enum status finish_adapters (struct jobs_reading *r)
 {
     const char *adapter = jobs_value (r, "hf-adapter");
 
+    TRY (finish_frozen (r));
     if (jobs_true (r, "hf-lora") || (adapter && strcasestr (adapter, "lora")))
         return jobs_default (r, "use-lora", "true");
     jobs_forget (r, "lora-dropout");

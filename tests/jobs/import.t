@@ -298,6 +298,45 @@ is "'communication-data-type=fp32' in d['row']['notes'] and 'grad-reduce-in-bf16
 zero '"stage": 2' ', "bf16": {"enabled": true}, "communication_data_type": "int7", "data_types": {"grad_accum_dtype": "torch.float32"}'
 is "'communication-data-type=bf16' in d['row']['notes'] and 'grad-reduce-in-bf16=false' in d['row']['notes']"
 told "communication_data_type int7 is not known"
+# Axolotl's optimizer; what adapters leave frozen in few bits; optimizers that keep less.
+axolotl() { # LINES
+    printf 'base_model: mistralai/Mistral-7B-v0.1\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nsequence_len: 4096\nbf16: auto\noptimizer: adamw_torch_fused\n%b' "$1" >"$T/axolotl.yaml"
+    row "$T/axolotl.yaml" --gpus 8 --gpu a100-sxm4-80g
+}
+axolotl 'adapter: lora\n'
+silent "no optim is stated"
+is "'optim=adamw_torch_fused' in d['row']['notes'] and 'frozen' not in d['row']['notes'] and d['unknown'] == []"
+cp "$T/doc.json" "$T/lora.json"
+axolotl 'adapter: qlora\nload_in_4bit: true\n'
+is "'frozen-weights=nf4-dq' in d['row']['notes'] and d['unknown'] == []"
+is "d['memory']['peak_bytes'] < json.load(open('$T/lora.json'))['memory']['peak_bytes'] - 7e9" # of 14.5e9
+axolotl 'adapter: lora\nload_in_8bit: true\nload_in_4bit: false\n'
+is "'frozen-weights=bnb.int8' in d['row']['notes']"
+trainer '--bf16 --use_peft --load_in_4bit --optim paged_adamw_8bit'
+row "$T/trainer.sh" --gpu a100-sxm4-80g
+is "'frozen-weights=nf4' in d['row']['notes'] and 'nf4-dq' not in d['row']['notes']"
+hf yaml 'finetuning_type: lora\nquantization_bit: 4\ndouble_quantization: false\n'
+is "d['row']['notes'].count('nf4') == 1 and 'nf4-dq' not in d['row']['notes']"
+hf yaml 'finetuning_type: lora\nquantization_bit: 3\n'
+told "frozen weights of 3 bits"
+optimizer() { # NAME [OPTION...]
+    trainer "--bf16 --fsdp full_shard --optim $*"
+    row "$T/trainer.sh" --gpu a100-sxm4-80g
+}
+optimizer adamw_torch_4bit
+told "the optimizer is adamw_torch_4bit: the estimate has Adam's states in full"
+cp "$T/doc.json" "$T/full.json"
+optimizer paged_adamw_8bit # which a runs file knows
+silent "Adam's states"
+is "d['memory']['peak_bytes'] < json.load(open('$T/full.json'))['memory']['peak_bytes']"
+optimizer adafactor
+silent "Adam's states"
+is "d['memory']['peak_bytes'] < json.load(open('$T/full.json'))['memory']['peak_bytes']"
+optimizer ademamix
+told "the optimizer is ademamix: the estimate has Adam's states"
+trainer '--bf16 True --deepspeed zero.json --optim muon'
+row "$T/trainer.sh" "$T/zero.json" --gpu a100-sxm4-80g
+told "the optimizer is muon: the estimate has Adam's states"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -174,16 +174,28 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
     return jobs_default (r, "communication-data-type", whole ? "fp32" : precision);
 }
 
-/* Elements of a bucket; "auto" is Hugging Face's word for the square of the hidden size
- * (transformers, integrations/deepspeed.py).  @return 0: not said */
-static double bucket_of (const struct jobs_reading *r, const char *fact)
+/* Elements of a limit, as many as a row can say; "auto" is Hugging Face's word for the square of the
+ * hidden size (transformers, integrations/deepspeed.py).
+ * @return 0: not said, or not as a number that can be, which is told */
+#define ELEMENTS_MAX 1e11
+static double limit_of (struct jobs_reading *r, const char *fact, double least)
 {
     const char *said = jobs_value (r, fact);
-    double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0);
+    double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0), x;
+    char key[JOBS_KEY_MAX];
+    char *end;
 
     if (!said)
         return 0.0;
-    return strcmp (said, "auto") == 0 ? hidden * hidden : strtod (said, NULL);
+    if (strcmp (said, "auto") == 0)
+        return hidden * hidden;
+    x = strtod (said, &end);
+    if (end != said && *end == '\0' && x >= least)
+        return fmin (fmax (x, 1.0), ELEMENTS_MAX);
+    jobs_key_of (&jobs_deepspeed, fact, key);
+    notes_add (r->notes, "%s %.20s: expected a number from %g: taken as not stated", key, said,
+               least);
+    return 0.0;
 }
 
 static enum status say_limit (struct jobs_reading *r, const char *name, double value)
@@ -200,14 +212,13 @@ static enum status say_limit (struct jobs_reading *r, const char *name, double v
 #define BUCKET 5e8
 static enum status finish_limits (struct jobs_reading *r)
 {
-    const char *live = jobs_value (r, "ds-live");
-    double reduced = bucket_of (r, "ds-bucket"), gathered = bucket_of (r, "ds-gathered");
+    double live = limit_of (r, "ds-live", 0.0), reduced = limit_of (r, "ds-bucket", 1.0),
+           gathered = limit_of (r, "ds-gathered", 1.0);
     bool second = jobs_true (r, "overlap-comm");
     int zero = (int) jobs_int (r, "zero", 0);
 
     if (zero == 3) {
-        TRY (
-            say_limit (r, "live-parameters", live ? fmax (1.0, strtod (live, NULL)) : 0));
+        TRY (say_limit (r, "live-parameters", live));
         return say_limit (r, "reduced-parameters", reduced);
     }
     if (zero == 0 || (second && reduced <= 0.0 && gathered <= 0.0))

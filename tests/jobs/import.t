@@ -337,6 +337,15 @@ told "the optimizer is ademamix: the estimate has Adam's states"
 trainer '--bf16 True --deepspeed zero.json --optim muon'
 row "$T/trainer.sh" "$T/zero.json" --gpu a100-sxm4-80g
 told "the optimizer is muon: the estimate has Adam's states"
+# Limits that no row can say, and those that are none.
+zero '"stage": 3, "stage3_max_live_parameters": 1e13, "reduce_bucket_size": 1e15' ', "bf16": {"enabled": true}'
+is "'live-parameters=100000000000; reduced-parameters=100000000000' in d['row']['notes']"
+zero '"stage": 3, "stage3_max_live_parameters": true, "reduce_bucket_size": -1' ', "bf16": {"enabled": true}'
+is "'live-' not in d['row']['notes'] and 'reduced-' not in d['row']['notes']"
+told "zero_optimization.stage3_max_live_parameters true: expected a number from 0"
+told "zero_optimization.reduce_bucket_size -1: expected a number from 1"
+zero '"stage": 2, "reduce_bucket_size": 1e18, "allgather_bucket_size": 1e18' ', "bf16": {"enabled": true}'
+is "'bucket-gb=400' in d['row']['notes']"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -343,9 +343,15 @@ static char *notes_of (struct jobs_reading *r)
     char name[JOBS_FACT_MAX];
     struct text t = {0};
 
-    while (next_word (&list, name))
-        if (jobs_find (r, name))
-            text_add (&t, "%s%s=%.200s", t.len ? "; " : "", name, jobs_value (r, name));
+    while (next_word (&list, name)) {
+        const char *value = jobs_value (r, name);
+
+        if (value && strchr (value, ';')) /* which would begin another note */
+            notes_add (r->notes, "%s is \"%.40s\", with a ';': it counts as not stated", name,
+                       value);
+        else if (value)
+            text_add (&t, "%s%s=%.200s", t.len ? "; " : "", name, value);
+    }
     if (jobs_find (r, "partition"))
         text_add (&t, "%spartition %s", t.len ? "; " : "", jobs_value (r, "partition"));
     text_clean (&t);

@@ -346,6 +346,10 @@ told "zero_optimization.stage3_max_live_parameters true: expected a number from 
 told "zero_optimization.reduce_bucket_size -1: expected a number from 1"
 zero '"stage": 2, "reduce_bucket_size": 1e18, "allgather_bucket_size": 1e18' ', "bf16": {"enabled": true}'
 is "'bucket-gb=400' in d['row']['notes']"
+# A value cannot begin other notes of the row.
+optimizer '"adamw_torch; offload=all; shard=2"' '--use_peft --lora_dropout "0.1; zero=1"'
+is "'offload' not in d['row']['notes'] and 'shard=' not in d['row']['notes'] and 'zero=' not in d['row']['notes']"
+told "optim is \"adamw_torch; offload=all; shard=2\", with a ';'"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -112,25 +112,28 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
     return st;
 }
 
+static bool is_script (const char *path, const char *data)
+{
+    static const char *const script[] = {"#!", "#SBATCH", NULL};
+    const char *first = data + strspn (data, " \t\r\n");
+
+    return ends_with (path, ".sh") || ends_with (path, ".sbatch") ||
+           ends_with (path, ".slurm") || has_line (data, script) ||
+           (strncmp (first, "--", 2) == 0 && isalpha ((unsigned char) first[2]));
+}
+
 /* A log, else a script. */
 static enum status read_other (struct jobs_reading *r, int file, char *data, size_t len,
                                struct text *formats)
 {
     static const struct jobs_dialect *const list[] = {&jobs_megatron, &jobs_trainer,
                                                       NULL};
-    static const char *const script[] = {"#!", "#SBATCH", NULL};
-    const char *first = data + strspn (data, " \t\r\n");
-    bool is_script =
-        ends_with (r->file[file], ".sh") ||
-        (strncmp (first, "--", 2) == 0 && isalpha ((unsigned char) first[2])) ||
-        ends_with (r->file[file], ".sbatch") || ends_with (r->file[file], ".slurm") ||
-        has_line (data, script);
     int from = r->n_said, runs = r->n_runs;
     bool known = false;
     char *copy;
     enum status st;
 
-    if (!is_script) {
+    if (!is_script (r->file[file], data)) {
         if (!(copy = malloc (len + 1)))
             return err_nomem (r->err);
         memcpy (copy, data, len + 1);
@@ -156,7 +159,8 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
         yaml[] = {&jobs_nemo, &jobs_nanotron, &jobs_trainer, NULL},
         *const args[] = {&jobs_megatron, NULL}, *const toml[] = {&jobs_torchtitan, NULL};
     static const char *const yaml_lines[] =
-        {"parallelism:", "model:", "trainer:", "tokens:", "train:", "MODEL_ARGS:", NULL},
+        {"parallelism:", "model:", "trainer:", "tokens:", "train:", "MODEL_ARGS:",
+         "model_name_or_path:", "base_model:", "distributed_type:", NULL},
                              *const args_lines[] = {"MODEL_ARGS:", NULL},
                              *const toml_lines[] = {"[model]", "[training]",
                                                     "[parallelism]", "[job]", NULL};
@@ -173,7 +177,7 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
         return adopt (r, file, from, "TOML", toml, formats);
     }
     if (ends_with (path, ".yaml") || ends_with (path, ".yml") ||
-        has_line (data, yaml_lines)) {
+        (has_line (data, yaml_lines) && !is_script (path, data))) {
         TRY (jobs_yaml_read (r, file, data, len));
         return adopt (r, file, from, "YAML", has_line (data, args_lines) ? args : yaml,
                       formats);

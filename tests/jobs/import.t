@@ -350,6 +350,13 @@ is "'bucket-gb=400' in d['row']['notes']"
 optimizer '"adamw_torch; offload=all; shard=2"' '--use_peft --lora_dropout "0.1; zero=1"'
 is "'offload' not in d['row']['notes'] and 'shard=' not in d['row']['notes'] and 'zero=' not in d['row']['notes']"
 told "optim is \"adamw_torch; offload=all; shard=2\", with a ';'"
+# YAML by its content, on standard input too; a script that writes such YAML stays one.
+$L import-job --no-plan --json - --gpus 8 --gpu a100-sxm4-80g <"$T/axolotl.yaml" >"$T/doc.json" 2>"$T/err"
+result $? "reads Axolotl's YAML from standard input" "$T/err"
+has micro_batch=2 seq=4096
+{ printf 'cat >x.yaml <<E\nmodel_name_or_path: other\nE\n'; cat "$T/trainer.sh"; } >"$T/heredoc.sh"
+row "$T/heredoc.sh" "$T/zero.json" --gpu a100-sxm4-80g
+has layers=32 gpus=8
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

@@ -56,7 +56,8 @@ static const char *scalar_text (const json_t *v, const char *way, char number[32
     const char *word = json_string_value (v);
 
     if (word)
-        return strcmp (word, "auto") != 0 || strstr (way, "reduce_bucket_size") ? word : NULL;
+        return strcmp (word, "auto") != 0 || strstr (way, "reduce_bucket_size") ? word
+                                                                                : NULL;
     if (json_is_boolean (v))
         return json_is_true (v) ? "true" : "false";
     if (!json_is_number (v))
@@ -109,8 +110,8 @@ static enum status say_inside (struct jobs_reading *r, int file, const json_t *v
     enum status st;
 
     text_add (&own, "%s%s%s", way, *way ? "." : "", name);
-    st = own.failed ? err_nomem (r->err)
-                    : say_member (r, file, v, text_str (&own), depth);
+    st =
+        own.failed ? err_nomem (r->err) : say_member (r, file, v, text_str (&own), depth);
     text_free (&own);
     return st;
 }
@@ -157,9 +158,11 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
         TRY (jobs_default (r, "grad-reduce-in-bf16",
                            strstr (kept_in, "16") ? "true" : "false"));
     else if (kept)
-        notes_add (r->notes, "grad_accum_dtype %.20s is not known: taken as not stated", kept);
+        notes_add (r->notes, "grad_accum_dtype %.20s is not known: taken as not stated",
+                   kept);
     if (said && !sent) {
-        notes_add (r->notes, "communication_data_type %.20s is not known: taken as not stated",
+        notes_add (r->notes,
+                   "communication_data_type %.20s is not known: taken as not stated",
                    said);
         jobs_forget (r, "communication-data-type");
     } else if (said)
@@ -181,7 +184,8 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
 static double limit_of (struct jobs_reading *r, const char *fact, double least)
 {
     const char *said = jobs_value (r, fact);
-    double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0), x;
+    double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0),
+           x;
     char key[JOBS_KEY_MAX];
     char *end;
 
@@ -193,8 +197,8 @@ static double limit_of (struct jobs_reading *r, const char *fact, double least)
     if (end != said && *end == '\0' && x >= least)
         return fmin (fmax (x, 1.0), ELEMENTS_MAX);
     jobs_key_of (&jobs_deepspeed, fact, key);
-    notes_add (r->notes, "%s %.20s: expected a number from %g: taken as not stated", key, said,
-               least);
+    notes_add (r->notes, "%s %.20s: expected a number from %g: taken as not stated", key,
+               said, least);
     return 0.0;
 }
 

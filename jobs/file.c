@@ -158,9 +158,16 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
     static const struct jobs_dialect *const
         yaml[] = {&jobs_nemo, &jobs_nanotron, &jobs_trainer, NULL},
         *const args[] = {&jobs_megatron, NULL}, *const toml[] = {&jobs_torchtitan, NULL};
-    static const char *const yaml_lines[] =
-        {"parallelism:", "model:", "trainer:", "tokens:", "train:", "MODEL_ARGS:",
-         "model_name_or_path:", "base_model:", "distributed_type:", NULL},
+    static const char *const yaml_lines[] = {"parallelism:",
+                                             "model:",
+                                             "trainer:",
+                                             "tokens:",
+                                             "train:",
+                                             "MODEL_ARGS:",
+                                             "model_name_or_path:",
+                                             "base_model:",
+                                             "distributed_type:",
+                                             NULL},
                              *const args_lines[] = {"MODEL_ARGS:", NULL},
                              *const toml_lines[] = {"[model]", "[training]",
                                                     "[parallelism]", "[job]", NULL};

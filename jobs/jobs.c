@@ -124,15 +124,15 @@ static bool has_one (const char *s, const char *const *words)
 static void note_optimizer (struct jobs_reading *r)
 {
     static const char *const small[] = {"adafactor", "lion", "sgd", "momentum", NULL},
-                             *const less[] = {"4bit",   "torch_8bit", "fp8",
-                                              "galore", "apollo",     "mini", NULL};
+                             *const less[] = {"4bit",   "torch_8bit", "fp8", "galore",
+                                              "apollo", "mini",       NULL};
     const char *name = jobs_value (r, "optimizer");
 
     if (!name || has_one (jobs_value (r, "optim"), small))
         return;
     if (!strcasestr (name, "adam") || has_one (name, less))
-        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s", name,
-                   strcasestr (name, "adam") ? " in full" : "");
+        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s",
+                   name, strcasestr (name, "adam") ? " in full" : "");
 }
 
 /* @param run  of the logs; -1: there is none */

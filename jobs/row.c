@@ -347,8 +347,8 @@ static char *notes_of (struct jobs_reading *r)
         const char *value = jobs_value (r, name);
 
         if (value && strchr (value, ';')) /* which would begin another note */
-            notes_add (r->notes, "%s is \"%.40s\", with a ';': it counts as not stated", name,
-                       value);
+            notes_add (r->notes, "%s is \"%.40s\", with a ';': it counts as not stated",
+                       name, value);
         else if (value)
             text_add (&t, "%s%s=%.200s", t.len ? "; " : "", name, value);
     }

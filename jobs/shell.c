@@ -66,10 +66,9 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
             text_add (&value, "%s%s", value.len ? " " : "", w->word[i]);
             said = true;
         }
-        s->st = value.failed
-                    ? err_nomem (s->r->err)
-                    : jobs_say (s->r, s->file, w->line[at], -1, key,
-                                said ? text_str (&value) : "true");
+        s->st = value.failed ? err_nomem (s->r->err)
+                             : jobs_say (s->r, s->file, w->line[at], -1, key,
+                                         said ? text_str (&value) : "true");
         text_free (&value);
     }
 }

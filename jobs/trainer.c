@@ -61,7 +61,8 @@ static void normalise (char *key)
     else if (strncmp (key, fsdp, outer) == 0)
         memmove (key + 5, key + outer, strlen (key + outer) + 1);
     else if (strncmp (key, deepspeed, sizeof deepspeed - 1) == 0)
-        memmove (key, key + sizeof deepspeed - 1, strlen (key + sizeof deepspeed - 1) + 1);
+        memmove (key, key + sizeof deepspeed - 1,
+                 strlen (key + sizeof deepspeed - 1) + 1);
 }
 
 /* Does a value choose something?  A dump of all arguments has "" and the like for what is not set. */
@@ -121,12 +122,14 @@ static enum status finish_stage (struct jobs_reading *r)
     if (!stage)
         stage = path ? "3" : "2";
     if (path)
-        notes_add (r->notes,
-                   "deepspeed %.80s is not among the files: ZeRO %.8s is assumed, and what "
-                   "else it says is not known; give that file, too",
-                   file, stage);
+        notes_add (
+            r->notes,
+            "deepspeed %.80s is not among the files: ZeRO %.8s is assumed, and what "
+            "else it says is not known; give that file, too",
+            file, stage);
     else if (!jobs_find (r, "hf-stage"))
-        notes_add (r->notes, "nothing says DeepSpeed's stage: ZeRO 2, accelerate's default");
+        notes_add (r->notes,
+                   "nothing says DeepSpeed's stage: ZeRO 2, accelerate's default");
     return jobs_default (r, "zero", stage);
 }
 
@@ -134,7 +137,8 @@ static enum status finish_stage (struct jobs_reading *r)
  * @return NULL: nothing says */
 static const char *sharding_word (const struct jobs_reading *r)
 {
-    const char *own = jobs_value (r, "hf-fsdp"), *strategy = jobs_value (r, "hf-strategy"),
+    const char *own = jobs_value (r, "hf-fsdp"),
+               *strategy = jobs_value (r, "hf-strategy"),
                *reshard = jobs_value (r, "hf-reshard");
 
     if (reshard && (!strategy || jobs_int (r, "hf-fsdp-version", 1) == 2))
@@ -213,7 +217,8 @@ static enum status finish_precision (struct jobs_reading *r)
         return ST_OK; /* its file's word */
     if (!bf16 && !fp16 && chooses (said) && !dtype)
         notes_add (r->notes,
-                   "dtype %.40s is not known here: estimated as if weights were in fp32", said);
+                   "dtype %.40s is not known here: estimated as if weights were in fp32",
+                   said);
     if (!bf16 && !fp16)
         return jobs_default (r, "precision",
                              halves                     ? dtype
@@ -254,7 +259,8 @@ static enum status finish_optimizer (struct jobs_reading *r)
 static enum status finish_frozen (struct jobs_reading *r)
 {
     long bits = jobs_int (r, "hf-bits", 0);
-    bool q = jobs_value (r, "hf-adapter") && strcasestr (jobs_value (r, "hf-adapter"), "qlora"),
+    bool q = jobs_value (r, "hf-adapter") &&
+             strcasestr (jobs_value (r, "hf-adapter"), "qlora"),
          twice = jobs_find (r, "hf-double") ? jobs_true (r, "hf-double") : q || bits == 4;
 
     if (jobs_true (r, "hf-8bit") || bits == 8)
@@ -262,7 +268,8 @@ static enum status finish_frozen (struct jobs_reading *r)
     if (q || jobs_true (r, "hf-4bit") || bits == 4)
         return jobs_default (r, "frozen-weights", twice ? "nf4-dq" : "nf4");
     if (bits > 0)
-        notes_add (r->notes, "frozen weights of %ld bits: estimated as if they had 16", bits);
+        notes_add (r->notes, "frozen weights of %ld bits: estimated as if they had 16",
+                   bits);
     return ST_OK;
 }
 

@@ -50,7 +50,8 @@ static const char harmless[] =
 static enum status say_members (struct jobs_reading *r, int file, const json_t *at,
                                 const char *way, int depth);
 
-/* A scalar's text; "auto" is the program's business but for buckets.  @return NULL: it says nothing */
+/* A scalar's text; "auto" is the program's business but for buckets.
+ * @return NULL: it says nothing */
 static const char *scalar_text (const json_t *v, const char *way, char number[32])
 {
     const char *word = json_string_value (v);
@@ -177,8 +178,8 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
     return jobs_default (r, "communication-data-type", whole ? "fp32" : precision);
 }
 
-/* Elements of a limit, as many as a row can say; "auto" is Hugging Face's word for the square of the
- * hidden size (transformers, integrations/deepspeed.py).
+/* Elements of a limit, as many as a row can say; "auto" is Hugging Face's word for the square of
+ * the hidden size (transformers, integrations/deepspeed.py).
  * @return 0: not said, or not as a number that can be, which is told */
 #define ELEMENTS_MAX 1e11
 static double limit_of (struct jobs_reading *r, const char *fact, double least)

@@ -23,7 +23,8 @@ static const char keys[] =
     "model-name-or-path:hf-model base-model:hf-model model:hf-model max-seq-length:seq "
     "model-max-length:seq max-length:seq cutoff-len:seq sequence-len:seq block-size:seq "
     "nproc-per-node:gpus_per_node nnodes:nodes num-processes:gpus num-machines:nodes "
-    "num-gpus:gpus_per_node attn-implementation:hf-attention use-peft:hf-lora "
+    "num-gpus:gpus_per_node attn-implementation:hf-attention flash-attn:hf-attention "
+    "flash-attention use-peft:hf-lora "
     "use-lora:hf-lora finetuning-type:hf-adapter adapter:hf-adapter "
     "train-type:hf-adapter tuner-type:hf-adapter lora-dropout";
 
@@ -36,13 +37,14 @@ static const char harmless[] =
     "train- val- validation- trust lora- tokenizer use-fast cache- model-revision "
     "main-process machine-rank rdzv master- node-rank local-rank monitor tee "
     "config-file fsdp-state fsdp-auto fsdp-transformer fsdp-backward fsdp-cpu-ram "
-    "fsdp-use fsdp-sync zero3- deepspeed-multinode compute-environment main-training "
+    "gradient-checkpointing-kwargs fsdp-use fsdp-sync zero3- deepspeed-multinode "
+    "compute-environment main-training "
     "same-network downcast enable-cpu-affinity debug fsdp-min fsdp-xla fsdp-limit "
     "num-cpu dynamo- ENV- prediction- group-by length- "
     "plot- val-set datasets= wandb- sample-pack pad-to lazy- conv-";
 
-/* What is nested is as it is at the top: "fsdp_config.reshard_after_forward", with fsdp_ in front or
- * not, and "deepspeed_config.zero_stage"; below "deepspeed" are DeepSpeed's own words. */
+/* What is nested is as it is at the top: "fsdp_config.reshard_after_forward", with fsdp_ in front
+ * or not, and "deepspeed_config.zero_stage"; below "deepspeed" are DeepSpeed's own words. */
 static void normalise (char *key)
 {
     static const char fsdp[] = "fsdp-config.fsdp-", deepspeed[] = "deepspeed-config.",
@@ -65,7 +67,8 @@ static void normalise (char *key)
                  strlen (key + sizeof deepspeed - 1) + 1);
 }
 
-/* Does a value choose something?  A dump of all arguments has "" and the like for what is not set. */
+/* Does a value choose something?  A dump of all arguments has "" and the like where nothing is
+ * set. */
 static bool chooses (const char *value)
 {
     static const char *const nothing[] = {"",   "none", "null", "false", "no",
@@ -231,7 +234,9 @@ static enum status finish_precision (struct jobs_reading *r)
 
 static enum status finish_kernels (struct jobs_reading *r)
 {
-    bool eager = jobs_is (r, "hf-attention", "eager");
+    bool eager = !jobs_true (r, "flash-attention") &&
+                 (jobs_is (r, "hf-attention", "eager") ||
+                  jobs_is (r, "hf-attention", "disabled")); /* LLaMA-Factory's word */
 
     TRY (jobs_default (r, "attention", eager ? "eager" : "flash"));
     return jobs_default (r, "recompute",

@@ -357,6 +357,24 @@ has micro_batch=2 seq=4096
 { printf 'cat >x.yaml <<E\nmodel_name_or_path: other\nE\n'; cat "$T/trainer.sh"; } >"$T/heredoc.sh"
 row "$T/heredoc.sh" "$T/zero.json" --gpu a100-sxm4-80g
 has layers=32 gpus=8
+# What attention runs by LLaMA-Factory's and Axolotl's words; how checkpointing is done is of no matter.
+hf yaml 'flash_attn: fa2\n'
+has attention=flash
+hf yaml 'flash_attn: disabled\n'
+has attention=eager
+hf yaml 'flash_attention: true\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  use_reentrant: false\n'
+has attention=flash recompute=full
+is "d['unknown'] == []"
+# Whole files of such jobs.
+row $F/trainer.sh $F/accelerate.yaml --gpu h100
+has zero=3 recompute=full gpus=16 gpus_per_node=8 global_batch=128 framework=transformers
+is "d['unknown'] == [] and 'frozen-weights=nf4' in d['row']['notes']"
+row $F/trainer.json --gpus 8 --seq 2048 --gpu h100
+has zero=2 precision=bf16 framework=deepspeed
+is "d['unknown'] == [] and 'offload=optimizer; overlap-comm=false; communication-data-type=fp32; bucket-gb=0.433554432' in d['row']['notes']"
+row $F/axolotl.yaml --gpus 8 --gpu h100
+has zero=3 precision=bf16-mixed framework=transformers
+is "d['unknown'] == [] and all(w in d['row']['notes'] for w in ('offload=all', 'optim=paged_adamw_8bit', 'frozen-weights=nf4-dq'))"
 row $F/nemo.yaml $F/nemo.log --gpu h100
 has layers=40 ffn=13824 seq=4096 gpus=32 tp=4 pp=4 dp=2 sp=1 zero=1 recompute=selective \
     precision=bf16 framework=nemo

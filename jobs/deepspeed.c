@@ -19,6 +19,7 @@ static const char keys[] =
     "sequence_parallel_size:cp zero_optimization.overlap_comm:overlap-comm "
     "data_types.grad_accum_dtype:ds-gradients "
     "communication_data_type:communication-data-type "
+    "seq_parallel_communication_data_type:ds-sequence-type "
     "optimizer.type:optimizer "
     "zero_optimization.offload_optimizer.device:ds-optimizer-on "
     "zero_optimization.offload_param.device:ds-weights-on "
@@ -144,7 +145,8 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
 
 /* Gradients: whether they are reduced beside the backward pass, by default under ZeRO 3 alone
  * (runtime/zero/config.py), in which type they are summed, and in which they travel, by default the
- * weights' (runtime/engine.py, communication_data_type). */
+ * weights' (runtime/engine.py, communication_data_type); beside Ulysses another member says so, by
+ * default fp32. */
 static enum status finish_gradients (struct jobs_reading *r, const char *precision)
 {
     const char *kept = jobs_value (r, "ds-gradients"),
@@ -173,6 +175,12 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
                    "communication_data_type %.20s of a job in fp32: estimated as if its "
                    "gradients travelled in fp32",
                    sent);
+    if (jobs_int (r, "cp", 1) > 1 && !whole) {
+        const char *beside = jobs_value (r, "ds-sequence-type");
+
+        return jobs_set (r, "communication-data-type", beside ? beside : "fp32", -1, 0,
+                         false);
+    }
     if (!precision || (!whole && !strstr (precision, "16")))
         return ST_OK;
     return jobs_default (r, "communication-data-type", whole ? "fp32" : precision);

@@ -165,13 +165,15 @@ static void say_facts (json_t *root, const struct workload_plan *p,
                        const struct workload_profile *profile)
 {
     bool late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0),
-         overlap = profile->time.dp_overlap > 0.0 && !late && !profile->reduces_bare;
+         overlap = profile->time.dp_overlap > 0.0 && !late && !profile->reduces_bare,
+         wide = workload_reduced_bytes (&p->job, &p->config, profile) > 2.0;
 
     say (root, "overlap-comm", json_boolean (overlap));
     say_limits (root, p, profile, overlap);
-    if (p->job.precision != PREC_FP32 &&
-        workload_reduced_bytes (&p->job, &p->config, profile) > 2.0)
-        say (root, "communication-data-type", json_string ("fp32"));
+    if (p->job.precision != PREC_FP32 && (wide || p->config.deg.cp > 1))
+        say (root,
+             p->config.deg.cp > 1 ? "ds-sequence-type" : "communication-data-type",
+             json_string (wide ? "fp32" : workload_precision_name (p->job.precision)));
     if (p->job.precision == PREC_BF16)
         say (root, "ds-gradients",
              json_string (profile->memory.gradient_bytes <= 2.0 ? "bf16" : "fp32"));

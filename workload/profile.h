@@ -340,19 +340,22 @@ static inline double workload_gradient_bytes (const struct workload_job *j,
 }
 
 /** Bytes of a gradient on its way over data parallelism.  A 16-bit job's may be in another type than
- *  they are summed in (DeepSpeed's communication_data_type, FSDP's reduce_dtype). */
+ *  they are summed in (DeepSpeed's communication_data_type, FSDP's reduce_dtype).  Beside Ulysses it is
+ *  fp32 unless the profile says otherwise (DeepSpeed, runtime/constants.py,
+ *  SEQ_PARALLEL_COMMUNICATION_DATA_TYPE_DEFAULT). */
 static inline double workload_reduced_bytes (const struct workload_job *j,
                                              const struct workload_config *c,
                                              const struct workload_profile *p)
 {
     bool in_fp32 = workload_all_reduces (c, p) && !p->time.reduced_as_kept &&
                    !workload_sums_in_half (j, p);
+    bool exchanges = p->cp_all_to_all && c->deg.cp > 1;
 
     if (workload_keeps_fp32 (j, p))
         return 4.0;
     if (p->time.reduced_bytes > 0.0)
         return p->time.reduced_bytes;
-    return in_fp32 ? 4.0 : workload_gradient_bytes (j, p);
+    return in_fp32 || exchanges ? 4.0 : workload_gradient_bytes (j, p);
 }
 
 /** Bytes of optimizer state per parameter. */

@@ -339,9 +339,9 @@ static inline double workload_gradient_bytes (const struct workload_job *j,
     return workload_sums_in_half (j, p) ? 2.0 : p->memory.gradient_bytes;
 }
 
-/** Bytes of a gradient on its way over data parallelism.  A 16-bit job's may be in another type than
- *  they are summed in (DeepSpeed's communication_data_type, FSDP's reduce_dtype).  Beside Ulysses it is
- *  fp32 unless the profile says otherwise (DeepSpeed, runtime/constants.py,
+/** Bytes of a gradient on its way over data parallelism.  A 16-bit job's may be in another type
+ *  than they are summed in (DeepSpeed's communication_data_type, FSDP's reduce_dtype).  Beside
+ *  Ulysses it is fp32 unless the profile says otherwise (DeepSpeed, runtime/constants.py,
  *  SEQ_PARALLEL_COMMUNICATION_DATA_TYPE_DEFAULT). */
 static inline double workload_reduced_bytes (const struct workload_job *j,
                                              const struct workload_config *c,

@@ -505,6 +505,15 @@ $L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 2048 --global-
     model_of >"$T/config.json"
 row "$T/ep.json" "$T/config.json" --seq 2048 --gpus 8 --gpu h100
 has ep=4 tp=2 precision=fp32 framework=deepspeed
+# Beside Ulysses another member says in which type gradients travel; fp32 if none does.
+ulysses() { # MEMBER...: with them; what travels
+    printf '{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1, "sequence_parallel_size": 4,
+"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}, "communication_data_type": "bf16"%s}' "$1" >"$T/sp.json"
+    row "$T/sp.json" "$T/config.json" --seq 2048 --gpus 8 --gpu h100
+    is "'communication-data-type $2' in d['row']['notes'].replace('=', ' ')"
+}
+ulysses '' fp32
+ulysses ', "seq_parallel_communication_data_type": "bf16"' bf16
 # TorchTitan's stages: so many layers in each part, embedding and head counted as layers; and by name.
 titan() { # LINE...: of [parallelism]
     printf '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n[optimizer]\nname = "AdamW"\n'

@@ -142,11 +142,8 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
 /* Layers of a stage whose forward is repeated in backward. */
 static double recomputed_part (const struct workload_config *c, int layers)
 {
-    if (c->recompute == RECOMPUTE_NONE)
-        return 0;
-    return c->recompute_layers > 0 && c->recompute_layers < layers
-               ? c->recompute_layers / (double) layers
-               : 1.0;
+    return c->recompute == RECOMPUTE_SELECTIVE ? 1.0
+                                               : costmodel_repeated_part (c, layers);
 }
 
 /* So many layers that take this each. */

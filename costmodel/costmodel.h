@@ -628,19 +628,22 @@ double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
  *  attention, or, gathered at once, all of them under the first (docs/formulas.md, T11). */
 double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double attention_s);
 
-/** How often a layer's backward has all-to-alls of context parallelism: for gradients, and again for
- *  what is recomputed. */
-static inline int costmodel_cp_back_exchanges (const struct workload_config *c)
+/** Of a stage's layers the part whose whole forward backward repeats: all, or K of them. */
+static inline double costmodel_repeated_part (const struct workload_config *c, int layers)
 {
-    return c->recompute == RECOMPUTE_FULL ? 2 : 1;
+    if (c->recompute != RECOMPUTE_FULL)
+        return 0.0;
+    return c->recompute_layers > 0 && c->recompute_layers < layers
+               ? c->recompute_layers / (double) layers
+               : 1.0;
 }
 
 /** A layer's all-to-alls of context parallelism in one direction, `bytes` on each of n ranks
- *  together, which nothing hides: queries, keys, values and output, `times` of each (docs/formulas.md,
- *  T11).  A rank sends 1/n to every other one; what leaves a node goes over its lanes.  INFINITY at
+ *  together, which nothing hides: queries, keys, values and output, `times` all of it: in
+ *  backward for gradients, and for what is recomputed (docs/formulas.md, T11).  A rank sends 1/n to every other one; what leaves a node goes over its lanes.  INFINITY at
  *  rate 0. */
 double costmodel_cp_exchange_s (const struct workload_profile *p,
-                                const struct costmodel_ring *r, int n, int times,
+                                const struct costmodel_ring *r, int n, double times,
                                 double bytes);
 
 /** One all-to-all whose slowest rank sends for inside_s inside its node and for outside_s out

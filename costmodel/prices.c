@@ -37,11 +37,12 @@ double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double atten
 #define EXCHANGES 4.0
 
 double costmodel_cp_exchange_s (const struct workload_profile *p,
-                                const struct costmodel_ring *r, int n, int times,
+                                const struct costmodel_ring *r, int n, double times,
                                 double bytes)
 {
     double nodes = r->nodes, members = n / nodes, inside = 0.0, outside = 0.0;
 
+    bytes *= times;
     if (members > 1.0)
         inside = r->inside_bytes_per_s > 0
                      ? bytes * (members - 1.0) / n / r->inside_bytes_per_s

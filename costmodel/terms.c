@@ -186,10 +186,11 @@ struct context_time {
 };
 
 /* Ring steps that attention does not hide (docs/formulas.md, T11); backward carries keys and values
- * and their gradients.  Or all-to-alls, of which it hides none. */
+ * and their gradients.  Or all-to-alls, of which it hides none.
+ * @param again  part of the stage's layers that backward recomputes */
 static struct context_time context_time (const struct terms *t,
                                          const struct costmodel_ring *r, int n,
-                                         const struct costmodel_layer *k)
+                                         const struct costmodel_layer *k, double again)
 {
     const struct workload_profile *p = t->problem.profile;
     const struct costmodel_volume *v = &t->volume;
@@ -197,8 +198,7 @@ static struct context_time context_time (const struct terms *t,
 
     if (p->cp_all_to_all) {
         fwd = costmodel_cp_exchange_s (p, r, n, 1, v->cp_bytes);
-        back = costmodel_cp_exchange_s (
-            p, r, n, costmodel_cp_back_exchanges (t->problem.config), v->cp_back_bytes);
+        back = costmodel_cp_exchange_s (p, r, n, 1.0 + again, v->cp_back_bytes);
         return (struct context_time){fwd, back, fwd + back};
     }
     fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, r->latency_s / steps);
@@ -216,14 +216,18 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     const struct costmodel_problem *p = &t->problem;
     struct members cp = stage_groups (t, stage, GROUP_CP);
     const struct costmodel_layer *k = &t->compute[type_of (t, cp.gpu[0])].dense;
-    int layers = p->layers[stage] + (t->held[stage].head ? p->model->mtp_layers : 0);
+    int own = p->layers[stage], mtp = t->held[stage].head ? p->model->mtp_layers : 0,
+        layers = own + mtp;
+    double again = costmodel_repeated_part (p->config, own);
     struct context_time most = {0};
     bool out_of_node = false;
 
+    if (mtp > 0 && again > 0.0) /* which is recomputed with any of them */
+        again = (again * own + mtp) / layers;
     for (int j = 0; j < cp.stride; j++) {
         struct members one = members_beside (&cp, d * t->slot + j);
         struct costmodel_ring r = ring_of (t, &one, t->scratch->share, "cp");
-        struct context_time now = context_time (t, &r, cp.n, k);
+        struct context_time now = context_time (t, &r, cp.n, k, again);
 
         out->unmeasured += r.unmeasured;
         out_of_node |= r.nodes > 1;

@@ -51,16 +51,12 @@ void costmodel_tp_operations (const struct workload_model *m,
                               double *back)
 {
     const struct about x = {m, c};
-    int layers = held->dense + held->expert;
-    double once = workload_held_sum (m, held, layer_operations, &x), again = 0.0;
+    double once = workload_held_sum (m, held, layer_operations, &x),
+           again = costmodel_repeated_part (c, held->dense + held->expert);
     double mtp =
         held->head ? m->mtp_layers : 0; /* with a projection and a head of its own */
     double of_mtp = mtp > 0 ? mtp * layer_operations (&x, workload_mtp_parts (m)) : 0.0;
 
-    if (c->recompute == RECOMPUTE_FULL)
-        again = c->recompute_layers > 0 && c->recompute_layers < layers
-                    ? c->recompute_layers / (double) layers
-                    : 1.0;
     *fwd = once + of_mtp + mtp + held->embedding;
     *back = once * (1.0 + again) + workload_held_sum (m, held, repeated_operations, &x) +
             of_mtp * (c->recompute == RECOMPUTE_FULL ? 2.0 : 1.0) + 2.0 * mtp +
@@ -163,10 +159,8 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
         .ep_bytes = m->experts > 0 ? share * workload_expert_capacity (p) : 0.0,
     };
 
-    if (p->cp_all_to_all) {
-        v.cp_bytes = exchanged_bytes (m, c, element * tokens, kv);
-        v.cp_back_bytes = costmodel_cp_back_exchanges (c) * v.cp_bytes;
-    }
+    if (p->cp_all_to_all)
+        v.cp_bytes = v.cp_back_bytes = exchanged_bytes (m, c, element * tokens, kv);
 
     int micro = workload_microbatches (j, c);
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;

@@ -351,11 +351,13 @@ double bound_send_s (const struct pool *pool, const struct workload_config *c)
     return isfinite (s) ? 2.0 * s : 0.0;
 }
 
-/* All-to-alls at the best links, on as many nodes as take least. */
+/* All-to-alls at the best links, on as many nodes as take least.  No stage has a smaller part of
+ * its layers recomputed than one that has all of them. */
 static struct both_ways exchanges (const struct bounded *b, const struct link_rates *r)
 {
     const struct workload_profile *p = b->pool->problem->profile;
-    int cp = b->c->deg.cp, times = costmodel_cp_back_exchanges (b->c);
+    int cp = b->c->deg.cp;
+    double times = 1.0 + costmodel_repeated_part (b->c, b->pool->problem->model->layers);
     struct costmodel_ring best = {.inside_bytes_per_s = r->inside.bytes_per_s,
                                   .between_bytes_per_s =
                                       ring_rate (b->pool, r, b->pool->max_node_gpus, 1),

@@ -91,6 +91,24 @@ static void context_rings_share (void **state)
     CLOSE (cp_s[1] - cp_s[0], 16 * 4 * 3 * v.cp_bytes * (4 / 1e9 - 1 / 1e9), 1e-9);
 }
 
+/* All-to-alls come again in backward for the layers that are recomputed: none, 2 of 4, all. */
+static void exchanges_again (void **state)
+{
+    static const char *const how[] = {"none", "full:2", "full"};
+    struct setting s = plain_job ("1x8 a100-sxm4-80g intra:50", 4, 4, 1, 1);
+    double once;
+    (void) state;
+
+    s.profile.cp_all_to_all = true;
+    s.config.deg.cp = 2;
+    once = estimate_of (&s, in_order).part.cp_s / 2;
+    for (int i = 0; i < 3; i++) {
+        assert_true (workload_recompute_parse (how[i], &s.config));
+        CLOSE (estimate_of (&s, in_order).part.cp_s, (2 + .5 * i) * once, 1e-9);
+    }
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Nothing hides under steps of the context-parallel ring that go over the same links, not even
  * where these hide under attention. */
 static void context_takes_links (void **state)
@@ -149,10 +167,12 @@ static void hides_under_other_links (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (groups_of_a_kind), cmocka_unit_test (tensor_groups_share),
-        cmocka_unit_test (context_rings_share), cmocka_unit_test (context_takes_links),
-        cmocka_unit_test (hides_under_other_links)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (groups_of_a_kind),
+                                       cmocka_unit_test (tensor_groups_share),
+                                       cmocka_unit_test (context_rings_share),
+                                       cmocka_unit_test (context_takes_links),
+                                       cmocka_unit_test (hides_under_other_links),
+                                       cmocka_unit_test (exchanges_again)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

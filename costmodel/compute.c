@@ -86,7 +86,7 @@ static double step_s (const struct setting *x, double shards)
     const struct workload_profile *p = x->p;
     double reduced =
         p->time.reduced_as_kept ? REDUCED_AS_KEPT_TRAFFIC : REDUCED_WHOLE_TRAFFIC;
-    double hbm = x->plain.memory_rate, gradient = workload_gradient_bytes (x->j, p),
+    double hbm = x->plain.memory_rate, gradient = workload_gradient_bytes (x->j, x->c, p),
            whole = gradient + (workload_all_reduces (x->c, p) ? reduced : 0.0);
     double each = p->time.optimizer_passes > 0.0
                       ? p->time.optimizer_passes * fmax (gradient, 2.0)

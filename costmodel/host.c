@@ -23,7 +23,7 @@ static double weight_bytes (const struct setting *x)
 
 static double gradient_bytes (const struct setting *x)
 {
-    return x->j->lora ? 0.0 : workload_gradient_bytes (x->j, x->p);
+    return x->j->lora ? 0.0 : workload_gradient_bytes (x->j, x->c, x->p);
 }
 
 /* Are a shard's gradients sent on as they are reduced (A23), after every micro-batch? */
@@ -92,7 +92,7 @@ double host_step_s (const struct setting *x)
 {
     const struct topology_host h = topology_host_of (x->t);
     double adam_s = (2.0 * workload_optimizer_bytes (x->c, x->p) +
-                     workload_gradient_bytes (x->j, x->p) + weight_bytes (x)) /
+                     workload_gradient_bytes (x->j, x->c, x->p) + weight_bytes (x)) /
                     (HOST_ADAM * h.memory_bytes_per_s);
     double down_s = sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
     double up_s = gathers_weights (x) ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;

@@ -235,7 +235,7 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
  * bytes or in fp32 4, is added to a sum of as many, or cast first and the cast added. */
 static double accumulation_bytes (const struct setting *x)
 {
-    double sum = workload_gradient_bytes (x->j, x->p);
+    double sum = workload_gradient_bytes (x->j, x->c, x->p);
     bool cast = sum > 2.0 && !workload_keeps_fp32 (x->j, x->p);
 
     if (x->p->fused_accumulation)

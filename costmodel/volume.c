@@ -173,7 +173,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
                    p->copies_once ? 1 : reduces,
                    j->lora ? 0.0 : workload_reduced_bytes (j, c, p), weight, &v);
     if (m->tied && c->deg.pp > 1 && !workload_schedule_is_v (c->schedule) && !j->lora)
-        v.tied_bytes = workload_gradient_bytes (j, p) * m->hidden *
+        v.tied_bytes = workload_gradient_bytes (j, c, p) * m->hidden *
                        workload_padded_vocab (m, c->deg.tp) / t;
     *out = v;
 }

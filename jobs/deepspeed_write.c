@@ -164,19 +164,20 @@ static void say_limits (json_t *root, const struct workload_plan *p,
 static void say_facts (json_t *root, const struct workload_plan *p,
                        const struct workload_profile *profile)
 {
-    bool late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0),
-         overlap = profile->time.dp_overlap > 0.0 && !late && !profile->reduces_bare,
-         wide = workload_reduced_bytes (&p->job, &p->config, profile) > 2.0;
+    bool
+        late = profile->reduces_late && (p->config.deg.pp > 1 || p->config.zero == 0),
+        overlap = profile->time.dp_overlap > 0.0 && !late && !profile->reduces_bare,
+        /* The engine sums bf16 gradients in bf16 under ZeRO alone (runtime/engine.py). */
+        half = profile->memory.gradient_bytes <= 2.0 && p->config.zero > 0,
+        wide = workload_reduced_bytes (&p->job, &p->config, profile) > 2.0;
 
     say (root, "overlap-comm", json_boolean (overlap));
     say_limits (root, p, profile, overlap);
     if (p->job.precision != PREC_FP32 && (wide || p->config.deg.cp > 1))
-        say (root,
-             p->config.deg.cp > 1 ? "ds-sequence-type" : "communication-data-type",
+        say (root, p->config.deg.cp > 1 ? "ds-sequence-type" : "communication-data-type",
              json_string (wide ? "fp32" : workload_precision_name (p->job.precision)));
     if (p->job.precision == PREC_BF16)
-        say (root, "ds-gradients",
-             json_string (profile->memory.gradient_bytes <= 2.0 ? "bf16" : "fp32"));
+        say (root, "ds-gradients", json_string (half ? "bf16" : "fp32"));
 }
 
 static json_t *config_json (const struct workload_plan *p,
@@ -220,7 +221,7 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
               "The file holds neither the model nor these, which the program sets:\n\n"
               "    sequence       %d tokens\n    recomputation  %s\n",
               p->job.seq, workload_recompute_text (c, recompute));
-    if (c->deg.tp * c->deg.pp * c->deg.cp == 1)
+    if (c->deg.tp * c->deg.pp == 1)
         text_add (beside,
                   "    Trainer        --per_device_train_batch_size %d "
                   "--gradient_accumulation_steps %d%s:\n"

@@ -25,7 +25,7 @@ static struct state_bytes state_bytes (const struct workload_job *j,
                                        const struct workload_config *c,
                                        const struct workload_profile *p)
 {
-    double gradient = p->memory.gradient_bytes, step = p->memory.step_bytes,
+    double gradient = workload_gradient_bytes (j, c, p), step = p->memory.step_bytes,
            optimizer = workload_optimizer_bytes (c, p);
 
     switch (workload_kept_precision (j, p)) {

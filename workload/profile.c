@@ -161,6 +161,8 @@ static const struct {
     {"copies_reduced_once", offsetof (struct workload_profile, copies_once)},
     {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
     {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
+    {"one_split", offsetof (struct workload_profile, one_split)},
+    {"unsharded_in_fp32", offsetof (struct workload_profile, unsharded_in_fp32)},
     {"one_sequence", offsetof (struct workload_profile, one_sequence)},
     {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
     {"all_reduced_gradients",

@@ -98,12 +98,14 @@ struct workload_profile {
     /* It exchanges parts of the sequence for heads before attention, and back behind it (Ulysses):
      * by all-to-alls that nothing hides, beside data parallelism alone. */
     bool cp_all_to_all;
+    bool one_split;    /* beside replicas it has one of tp, pp, cp and ep at a time */
     bool one_sequence; /* its recipes take micro-batches of one sequence */
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
     /* With states in fp32 its mixed precision is PyTorch's autocast, unless weights are sharded. */
     bool autocast_copies;
+    bool unsharded_in_fp32; /* without ZeRO bf16 gradients are summed in fp32 */
     /* What its logits took is free when the first layer is recomputed. */
     bool logits_freed;
     /* Under ZeRO 2 and 3 gradients are summed whole, and reduced after the last micro-batch (FSDP's
@@ -332,9 +334,12 @@ static inline bool workload_sums_in_half (const struct workload_job *j,
 
 /** Bytes of a gradient as it is summed. */
 static inline double workload_gradient_bytes (const struct workload_job *j,
+                                              const struct workload_config *c,
                                               const struct workload_profile *p)
 {
-    if (workload_keeps_fp32 (j, p))
+    bool in_fp32 = p->unsharded_in_fp32 && c->zero == 0 && j->precision == PREC_BF16;
+
+    if (in_fp32 || workload_keeps_fp32 (j, p))
         return 4.0;
     return workload_sums_in_half (j, p) ? 2.0 : p->memory.gradient_bytes;
 }
@@ -355,7 +360,9 @@ static inline double workload_reduced_bytes (const struct workload_job *j,
         return 4.0;
     if (p->time.reduced_bytes > 0.0)
         return p->time.reduced_bytes;
-    return in_fp32 || exchanges ? 4.0 : workload_gradient_bytes (j, p);
+    if (in_fp32 || exchanges)
+        return 4.0;
+    return workload_sums_in_half (j, p) ? 2.0 : p->memory.gradient_bytes;
 }
 
 /** Bytes of optimizer state per parameter. */

@@ -73,7 +73,6 @@ static void exchanged (void **state)
         double kv = cp > 8 ? cp : 8, token = 2.0 * 128 * (2 * 32 + 2 * kv);
 
         s.config.deg.cp = cp;
-        s.config.recompute = RECOMPUTE_NONE;
         CLOSE (volume_of (&s).cp_bytes, 1024 * 2 / cp * token, 1e-12);
         CLOSE (volume_of (&s).cp_back_bytes, volume_of (&s).cp_bytes, 1e-12);
     }
@@ -196,9 +195,6 @@ static void gradients (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for shared experts
- * and for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's
- * backward.  What is recomputed comes again in backward, attention's with the whole layer alone. */
 /* What travels is as wide as what is kept, unless the framework casts it; in fp32 all of it is. */
 static void widths (void **state)
 {
@@ -235,6 +231,37 @@ static void widths (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* DeepSpeed: beside Ulysses gradients travel in fp32 unless told otherwise; without ZeRO those of
+ * bf16 are summed in fp32, and travel in bf16. */
+static void deepspeeds_widths (void **state)
+{
+    struct setting s = job_of ("llama-2-7b", 1, false);
+    (void) state;
+
+    s.profile = profile_of ("deepspeed");
+    s.config.deg.dp = 4;
+    for (s.config.deg.cp = 1; s.config.deg.cp <= 2; s.config.deg.cp++) {
+        double bytes = s.config.deg.cp > 1 ? 4 : 2;
+
+        s.config.zero = 0;
+        CLOSE (volume_of (&s).dp_bytes, bytes, 1e-12);
+        s.config.zero = 1; /* all-reduced, and weights gathered */
+        CLOSE (volume_of (&s).dp_bytes, 2 * bytes + 2, 1e-12);
+        s.profile.time.reduced_bytes = 2;
+        CLOSE (volume_of (&s).dp_bytes, 2 * 2 + 2, 1e-12);
+        s.profile.time.reduced_bytes = 0;
+    }
+    CLOSE (workload_gradient_bytes (&s.job, &s.config, &s.profile), 2, 1e-12);
+    s.config.zero = 0;
+    CLOSE (workload_gradient_bytes (&s.job, &s.config, &s.profile), 4, 1e-12);
+    s.job.precision = PREC_FP16;
+    CLOSE (workload_gradient_bytes (&s.job, &s.config, &s.profile), 2, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for shared experts
+ * and for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's
+ * backward.  What is recomputed comes again in backward, attention's with the whole layer alone. */
 static void operations (void **state)
 {
     static const struct {
@@ -483,7 +510,7 @@ int main (void)
         cmocka_unit_test (operations), cmocka_unit_test (tied_embeddings),
         cmocka_unit_test (model_flop), cmocka_unit_test (visits),
         cmocka_unit_test (sends),      cmocka_unit_test (widths),
-        cmocka_unit_test (exchanged),
+        cmocka_unit_test (exchanged),  cmocka_unit_test (deepspeeds_widths),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

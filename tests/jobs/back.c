@@ -289,7 +289,9 @@ static void same_facts (const struct workload_plan *p, const struct jobs_priced 
     else if (f->facts != TITAN_FACTS)
         SAME (own->time.dp_overlap > 0.0, said.time.dp_overlap > 0.0);
     if (p->job.precision == PREC_BF16 || (quantised && f->facts != DEEPSPEED_FACTS))
-        SAME (own->memory.gradient_bytes <= 2.0, said.memory.gradient_bytes <= 2.0);
+        SAME (own->memory.gradient_bytes <= 2.0 &&
+                  (f->facts != DEEPSPEED_FACTS || c->zero > 0),
+              said.memory.gradient_bytes <= 2.0);
     if (f->facts == TITAN_FACTS)
         SAME (own->fused_mlp && own->fused_norm, fused);
     if (f->facts < BRIDGE_FACTS)

@@ -46,9 +46,9 @@ static enum status check_degrees (const struct workload_plan *p, struct error *e
                         "parallelism alone; plan with --cp 1, or --tp 1 --pp 1");
     if (workload_heads_exchanged (&p->model, d, NULL) != ST_OK)
         return err_set (err, ST_NOFIT,
-                        "DeepSpeed's sequence parallelism divides the heads, %d and %d "
-                        "of keys and values here; plan with --cp 1",
-                        p->model.heads, p->model.kv_heads);
+                        "DeepSpeed's sequence parallelism divides heads, which are as "
+                        "wide; not those of %s by %d; plan with --cp 1",
+                        p->model.name, d->cp);
     if (d->pp > 1 && d->tp > 1)
         return err_set (err, ST_NOFIT,
                         "DeepSpeed's automatic tensor parallelism has no pipeline; plan "

@@ -377,10 +377,15 @@ static enum status parallelism_offered (const struct workload_config *c,
 enum status workload_heads_exchanged (const struct workload_model *m,
                                       const struct workload_degrees *d, struct error *err)
 {
-    int kv = m->kv_rank > 0 ? m->heads : m->kv_heads;
+    int kv = m->kv_heads;
 
     if (d->cp == 1)
         return ST_OK;
+    if (m->kv_rank > 0)
+        return err_set (err, ST_INVALID,
+                        "cp %d: exchanged heads of queries, keys and values are of one "
+                        "width, those of %s's latent attention are not",
+                        d->cp, m->name);
     TRY (divides ("cp", d->cp, m->heads, "attention heads", err));
     if (kv % d->cp != 0 && d->cp % kv != 0)
         return err_set (err, ST_INVALID,
@@ -407,6 +412,28 @@ static enum status exchange_offered (const struct workload_model *m,
     return workload_heads_exchanged (m, d, err);
 }
 
+/* DeepSpeed's automatic tensor parallelism has no pipeline and splits experts like all else, its
+ * automatic expert parallelism is beside replicas alone (module_inject/auto_ep_config.py). */
+static enum status split_offered (const struct workload_model *m,
+                                  const struct workload_config *c,
+                                  const struct workload_profile *p, struct error *err)
+{
+    const struct workload_degrees *d = &c->deg;
+    int splits = (d->tp > 1) + (d->pp > 1) + (d->cp > 1) + (d->ep > 1);
+
+    if (!p->one_split)
+        return ST_OK;
+    if (splits > 1)
+        return err_set (
+            err, ST_INVALID,
+            "tp %d, pp %d, cp %d, ep %d: profile %s has one of them at a time", d->tp,
+            d->pp, d->cp, d->ep, p->name);
+    if (m->experts > 0 && d->etp != d->tp)
+        return err_set (err, ST_INVALID, "etp %d: profile %s has etp tp, %d", d->etp,
+                        p->name, d->tp);
+    return ST_OK;
+}
+
 enum status workload_config_offered (const struct workload_model *m,
                                      const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err)
@@ -422,6 +449,7 @@ enum status workload_config_offered (const struct workload_model *m,
     TRY (offload_offered (c, p, err));
     TRY (parallelism_offered (c, p, err));
     TRY (exchange_offered (m, c, p, err));
+    TRY (split_offered (m, c, p, err));
     if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
         return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
                         p->name, workload_schedule_name (c->schedule));

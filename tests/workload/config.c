@@ -451,6 +451,9 @@ static void parallelism (void **state)
         {"deepspeed", {1, 1, 2, 6, 1, 1, 1}, 3, false, "cp 6 does not divide 64"},
         {"deepspeed", {2, 1, 2, 2, 1, 2, 1}, 2, false, "beside tensor parallelism"},
         {"deepspeed", {1, 2, 2, 2, 1, 1, 1}, 1, false, "beside a pipeline"},
+        {"deepspeed", {2, 2, 2, 1, 1, 2, 1}, 1, false, "one of them at a time"},
+        {"deepspeed", {1, 1, 4, 2, 2, 1, 1}, 1, false, "one of them at a time"},
+        {"deepspeed", {2, 1, 4, 1, 2, 2, 1}, 1, false, "one of them at a time"},
         {"deepspeed", {1, 1, 8, 1, 1, 1, 1}, 3, false, NULL}};
     struct workload_model m = model_of ("llama-2-70b");
     struct mapper_axes tp4 = mapper_axes_free ();
@@ -479,6 +482,10 @@ static void parallelism (void **state)
         ST_INVALID);
     assert_int_equal (
         workload_heads_exchanged (&m, &(struct workload_degrees){.cp = 60}, NULL), ST_OK);
+    m = model_of ("deepseek-v2-lite"); /* keys of 192, values of 128 */
+    assert_int_equal (
+        workload_heads_exchanged (&m, &(struct workload_degrees){.cp = 2}, NULL),
+        ST_INVALID);
     tp4.tp = 4; /* what is free is as the framework has it */
     usual = mapper_axes_config (&tp4);
     mapper_axes_usual (&tp4, &deepspeed, &usual);

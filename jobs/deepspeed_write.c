@@ -67,8 +67,8 @@ bool jobs_deepspeed_splits (const struct workload_plan *p)
 
     if (!even)
         return false;
-    workload_layers_split (&p->model, PARTITION_PARAMETERS, pp, even);
-    same = memcmp (even, p->layers_per_stage, (size_t) pp * sizeof *even) == 0;
+    same = workload_layers_split (&p->model, PARTITION_PARAMETERS, pp, even) &&
+           memcmp (even, p->layers_per_stage, (size_t) pp * sizeof *even) == 0;
     free (even);
     return same;
 }

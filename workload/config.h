@@ -456,9 +456,9 @@ void workload_layers_even (int n_layers, int pp, int *layers);
 /** How a framework spreads layers over stages unless told otherwise.
  *
  *  PARTITION_EVEN: workload_layers_even.
- *  PARTITION_PARAMETERS: the stage with most parameters has as few as can be, embedding
- *  and head counted with the stages that hold them, earlier stages filled first
- *  (DeepSpeed's partition_method="parameters").
+ *  PARTITION_PARAMETERS: the list of embedding, layers and head is cut where the parameters of
+ *  the fullest and the emptiest part differ least, by DeepSpeed's programme
+ *  (partition_method="parameters": runtime/utils.py, partition_balanced).
  *  PARTITION_MODULES: embedding, layers, final norm and head are modules of one list that
  *  is cut into equal parts, the first ones a module longer where it does not divide
  *  (pipe_partition_uniform of Aleph Alpha's framework, github.com/Aleph-Alpha/scaling).
@@ -474,8 +474,10 @@ enum workload_partition {
 
 /** Layers of every stage; each gets at least one.
  *  @param[in]  pp      at most the model's layers
- *  @param[out] layers  [pp] */
-void workload_layers_split (const struct workload_model *m, enum workload_partition by,
+ *  @param[out] layers  [pp]
+ *  @return is it the framework's own cut?  It may leave a stage without a layer, which then has one
+ *          of the fullest; and PARTITION_PARAMETERS of more than 512 layers is even */
+bool workload_layers_split (const struct workload_model *m, enum workload_partition by,
                             int pp, int *layers);
 
 /* ---- as JSON: config_json.c ---- */

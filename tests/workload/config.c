@@ -165,6 +165,22 @@ static void partitions (void **state)
         workload_layers_split (&m, known[i].by, known[i].pp, layers);
         assert_memory_equal (layers, known[i].out, sizeof layers);
     }
+    /* What DeepSpeed's partition_balanced returns for the parameters of these. */
+    const struct {
+        const char *model;
+        int pp, out[8];
+    } balanced[] = {{"llama-3-70b", 8, {9, 11, 11, 10, 10, 10, 10, 9}},
+                    {"llama-2-7b", 6, {5, 6, 6, 5, 5, 5}},
+                    {"llama-3-8b", 8, {2, 5, 5, 5, 5, 4, 4, 2}}};
+
+    for (size_t i = 0; i < sizeof balanced / sizeof *balanced; i++) {
+        struct workload_model own = model_of (balanced[i].model);
+        int layers[8] = {0};
+
+        assert_true (workload_layers_split (&own, PARTITION_PARAMETERS, balanced[i].pp,
+                                            layers));
+        assert_memory_equal (layers, balanced[i].out, sizeof layers);
+    }
     for (int by = 0; by < WORKLOAD_PARTITIONS; by++)
         for (m.layers = 1; m.layers < 40; m.layers++)
             for (int pp = 1; pp <= m.layers; pp++) {

@@ -223,7 +223,9 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
               p->job.seq, workload_recompute_text (c, recompute));
     if (c->deg.tp * c->deg.pp == 1)
         text_add (beside,
-                  "    Trainer        --per_device_train_batch_size %d "
+                  "    Trainer        Hugging Face's takes the file, too, with "
+                  "--deepspeed and\n"
+                  "                   --per_device_train_batch_size %d "
                   "--gradient_accumulation_steps %d%s:\n"
                   "                   it stops where these differ\n",
                   c->micro_batch, workload_microbatches (&p->job, c),
@@ -246,8 +248,12 @@ static void write_beside (const struct workload_plan *p, struct text *beside)
     if (c->deg.cp > 1)
         text_add (beside,
                   "    sequence parallelism by Ulysses' attention, which divides the "
-                  "heads by %d\n",
-                  c->deg.cp);
+                  "heads by %d;\n"
+                  "                   the Trainer needs accelerate's ParallelismConfig "
+                  "(sp_backend=\"deepspeed\",\n"
+                  "                   sp_size=%d, dp_shard_size=%d) as its "
+                  "parallelism_config\n",
+                  c->deg.cp, c->deg.cp, c->deg.dp);
 }
 
 enum status jobs_deepspeed_write (const struct workload_plan *p,

@@ -103,7 +103,7 @@ const struct launcher launch_deepspeed_config = {
     .config = jobs_deepspeed_write,
     .more = planned_pipeline,
     .how = "DeepSpeed: add your optimizer to the plan's file, and give it to "
-           "deepspeed.initialize or\nto Hugging Face's Trainer.\n\n"
+           "deepspeed.initialize.\n\n"
            "    LAUNCHER ... ./exec.sh python3 train.py --deepspeed "
            "deepspeed-config/ds_config.json\n",
 };

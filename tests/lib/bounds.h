@@ -56,6 +56,8 @@ static inline void draw_recompute (struct rng *r, struct setting *s)
     struct workload_config *c = &s->config;
 
     c->recompute = (enum workload_recompute) rng_below (r, 3);
+    c->recompute_layers =
+        c->recompute == RECOMPUTE_FULL && rng_below (r, 3) == 0 ? 1 + rng_below (r, 3) : 0;
     if (c->recompute == RECOMPUTE_SELECTIVE && rng_below (r, 3))
         c->recompute_modules = (unsigned) rng_below (r, 1 << WORKLOAD_MODULES) &
                                workload_modules_of (&s->model);

@@ -52,17 +52,21 @@ static void below_everything (void **state)
                             .model = small_model (6 + rng_below (&r, 20)),
                             .job = {.seq = 512 << rng_below (&r, 4),
                                     .global_batch = 8 << rng_below (&r, 4),
-                                    .lora = rng_below (&r, 8) == 0},
+                                    .lora = rng_below (&r, 8) == 0,
+                                    .precision =
+                                        rng_below (&r, 4) ? PREC_BF16 : PREC_FP32},
                             .profile = profile_of (profiles[rng_below (&r, 6)])};
         struct mapper_problem p = search_problem (&s);
 
         s.model.mtp_layers = round % 4 == 3;
+        s.profile.reduces_bare = rng_below (&r, 4) == 0;
+        s.profile.time.reduced_bytes = 2 * rng_below (&r, 3);
         for (int i = 0; i < 60; i++) {
             int gpu[128], dp = 1 << rng_below (&r, 5);
 
             s.config = config_of (1 << rng_below (&r, 4), 1 + rng_below (&r, 8), dp,
                                   1 << rng_below (&r, 2));
-            s.config.deg.cp = rng_below (&r, 5) ? 1 : 2;
+            s.config.deg.cp = rng_below (&r, 5) ? 1 : 2 << rng_below (&r, 2);
             s.config.zero = rng_below (&r, 4);
             draw_recompute (&r, &s);
             s.config.schedule = rng_below (&r, 5) ? SCHEDULE_1F1B : SCHEDULE_GPIPE;

@@ -62,6 +62,8 @@ static struct workload_profile any_profile (struct rng *r)
     p.gathers_by_layer = rng_below (r, 2);
     p.time.blocking_sends = rng_below (r, 3) == 0;
     p.time.dp_overlap = .5 * rng_below (r, 3);
+    p.reduces_bare = rng_below (r, 4) == 0;
+    p.time.reduced_bytes = 2 * rng_below (r, 3);
     return p;
 }
 
@@ -99,7 +101,7 @@ static bool draw_config (struct rng *r, struct setting *s)
 
     *c = config_of (rng_below (r, 2) ? 1 : 1 + rng_below (r, 4),
                     1 + rng_below (r, MOST_STAGES), 1, 1 << rng_below (r, 2));
-    d->cp = rng_below (r, 4) ? 1 : 2;
+    d->cp = rng_below (r, 4) ? 1 : 2 << rng_below (r, 2);
     room = n / (d->tp * d->pp * d->cp);
     if (room < 1)
         return false;
@@ -288,7 +290,9 @@ static void below_the_best (void **state)
         struct setting s = {
             .cluster = tiny_cluster (&r, 4 + rng_below (&r, long_run ? 5 : 3)),
             .model = any_model (&r),
-            .job = {.seq = 32 << rng_below (&r, 8), .lora = rng_below (&r, 5) == 0},
+            .job = {.seq = 32 << rng_below (&r, 8),
+                    .lora = rng_below (&r, 5) == 0,
+                    .precision = rng_below (&r, 4) ? PREC_BF16 : PREC_FP32},
             .profile = any_profile (&r)};
 
         for (int i = 0; i < 6; i++)

@@ -175,15 +175,16 @@ static int mlp_layers (const struct memest_shape *w)
 }
 
 /* Not the inputs of frozen products, but the adapters' own: attention's with its dropout, whole on
- * every rank, and the output's.  Where adapters are in fp32 each product, of queries, keys and values
- * three or one, and the output's has a copy (PEFT, lora/layer.py), and with dropout a mask of a byte. */
+ * every rank, and the output's.  Where adapters are in fp32 each product, of queries, keys and
+ * values three or one, and the output's has a copy (PEFT, lora/layer.py), and with dropout a mask
+ * of a byte. */
 static double adapter_inputs (const struct memest_shape *w)
 {
     double each = w->p->job->lora_dropout ? 5.0 : 4.0;
 
     return w->p->profile->fp32_adapters
                ? each * (workload_qkv_products (w->p->model) * w->h + w->q)
-                                        : 3.0 * w->h + 3.0 * w->q;
+               : 3.0 * w->h + 3.0 * w->q;
 }
 
 bool memest_autocasts (const struct memest_problem *p)

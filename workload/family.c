@@ -568,12 +568,13 @@ static const struct workload_family families[] = {
 
 #define N_FAMILIES (sizeof families / sizeof *families)
 
-/* transformers' models whose queries, keys and values are one matrix (models/.../modeling_*.py: c_attn,
- * query_key_value, Wqkv, qkv_proj). */
-static const char *const joined_qkv[] = {"gpt2",   "gpt_bigcode", "gpt_neox",
-                                         "bloom",  "falcon",      "RefinedWeb",
-                                         "mpt",    "dbrx",        "RefinedWebModel",
-                                         "phi3",   "persimmon"};
+/* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
+ * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
+ * their weights: query_key_value, c_attn, W_pack, wqkv).  TeleChat's has two. */
+static const char *const joined_qkv[] = {
+    "gpt2",       "gpt_bigcode", "gpt_neox", "bloom",           "falcon",
+    "RefinedWeb", "mpt",         "dbrx",     "RefinedWebModel", "phi3",
+    "persimmon",  "chatglm",     "qwen",     "baichuan",        "internlm2"};
 
 int workload_qkv_products (const struct workload_model *m)
 {

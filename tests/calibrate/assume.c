@@ -280,7 +280,7 @@ static void losses (void **state)
 static void states (void **state)
 {
     struct calibrate_runs paged = ONE ("notes=paged 8-bit AdamW fused in backward"),
-                          small = ONE ("notes=8-bit AdamW"), r;
+                          small = ONE ("notes=8-bit AdamW", "framework=trl"), r;
     struct error err = {""};
     struct text t = {0};
     (void) state;

@@ -181,7 +181,7 @@ static bool is_beside (const char *part)
 {
     static const char *const words[] = {"nvlink", "nvswitch", "ib", "infiniband", "cpu"};
     size_t n = strcspn (part, " ");
-    bool is = part[0] == '\0';
+    bool is = false;
 
     for (size_t i = 0; i < COUNT_OF (words); i++)
         is = is || (strlen (words[i]) == n && strncasecmp (part, words[i], n) == 0 &&

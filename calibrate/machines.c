@@ -31,7 +31,8 @@ static double usual_node (const char *type, int gpus)
  * bus bandwidth and eight 313 (stas00/ml-engineering, network).  What is usual of GH200 is a pair's.
  * The two dies of an MI250X have four links to each other, to others three.  Eight V100 are a
  * hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share six rings, four have some of them, and a
- * pair one link, 20 of 130 GB/s. */
+ * pair one link, 20 of 130 GB/s.  What is usual of MI100 is a pair's of a hive of four; eight have
+ * the 20 GB/s of PCIe 4 between two hives. */
 static double mesh_share (const struct calibrate_run *run,
                           const struct topology_gpu_type *type)
 {
@@ -45,7 +46,9 @@ static double mesh_share (const struct calibrate_run *run,
     if (strncmp (type->name, "mi250", 5) == 0)
         return tp == 2 ? 4.0 / 3.0 : 1.0;
     members = members < node ? members : node;
-    if (strncmp (type->name, "gh200-", 6) == 0)
+    if (strncmp (type->name, "mi100", 5) == 0 && members > 4)
+        return 0.6;
+    if (strncmp (type->name, "gh200-", 6) == 0 || strncmp (type->name, "mi100", 5) == 0)
         return members - 1.0;
     if (strncmp (type->name, "mi3", 3) == 0 ||
         (node == 4 && (strncmp (type->name, "h100-sxm", 8) == 0 ||

@@ -18,7 +18,9 @@
  * half the lanes, Turing's GeForce cards half the rate of PCIe 4's.
  *
  * Of a die of an MI250X three links lead to other modules (AMD's CDNA 2 white paper: eight of a
- * module, two of these to the host), 36 GB/s each as RCCL counts. */
+ * module, two of these to the host), 36 GB/s each as RCCL counts.
+ * MI100 stand in hives of four with such a link between each two, of 23 for its 25 GT/s
+ * (rocm.docs.amd.com, MI100 hardware); two hives reach each other over PCIe 4. */
 static const struct {
     const char *prefix; /* of the type's name */
     struct topology_usual has;
@@ -63,6 +65,7 @@ static const struct {
     {"gb10", {20, 12, 25}},
     {"gb200-", {700, 3, 400}},
     {"gb300-", {700, 3, 800}},
+    {"mi100", {33, 12, 25}},
     {"mi210", {25, 12, 25}},
     {"mi250", {100, 12, 100}},
     {"mi35", {370, 10, 400}},

@@ -486,6 +486,9 @@ static void mesh (void **state)
                  {"gpu=MI300X", "gpus_per_node=8", "tp=1", 1},
                  {"gpu=H100-SXM5-80GB", "gpus_per_node=4", "tp=2", 1 / 3.0},
                  {"gpu=H100-SXM5-80GB", "gpus_per_node=8", "tp=2", 1},
+                 {"gpu=MI100", "gpus_per_node=8", "tp=2", 1},
+                 {"gpu=MI100", "gpus_per_node=4", "tp=4", 3},
+                 {"gpu=MI100", "gpus_per_node=8", "tp=8", 0.6},
                  {"gpu=GH200", "gpus_per_node=4", "tp=2", 1},
                  {"gpu=GH200", "gpus_per_node=4", "tp=4", 3}};
     (void) state;

@@ -254,7 +254,7 @@ const struct workload_model *workload_preset_find (const char *name);
 const struct workload_model *workload_preset_meant (const char *name);
 /** The parameters that a name says ("my-7b"); 0: none, or of experts or more than a language model. */
 double workload_name_params (const char *name);
-/** Does the name say that the model has experts: "21b-a3b", "8x7b"? */
+/** Does the name say that the model has experts: "21b-a3b", "8x7b", "GPT-MoE", "16-expert"? */
 bool workload_name_has_experts (const char *name);
 /** Append the presets with the nearest names, or names that begin with it, three at most, with
  *  ", " between them. */

@@ -292,14 +292,28 @@ const struct workload_model *workload_preset_meant (const char *name)
     return m ? m : joined (name);
 }
 
+/* "moe", "olmoe", "moe16"; "experts", "8experts"; a family whose models all have them. */
+static bool says_experts (const char *word)
+{
+    static const char families[] = "switch gshard glam mixtral dbrx";
+    size_t n = strlen (word);
+
+    while (n > 0 && isdigit ((unsigned char) word[n - 1]))
+        n--;
+    return (n >= 3 && strncmp (word + n - 3, "moe", 3) == 0) ||
+           strncmp (word + strspn (word, "0123456789"), "expert", 6) == 0 ||
+           text_has_word (families, word);
+}
+
 bool workload_name_has_experts (const char *name)
 {
     char word[PLAIN_MAX];
-    bool active = false;
+    bool has = false;
 
     for (const char *s = without_owner (name); (s = next_word (s, word));)
-        active = active || (word[0] == 'a' && size_of (word + 1) > 0.0);
-    return active || read_name (name).size_b >= 1e4;
+        has = has || says_experts (word) ||
+              (word[0] == 'a' && size_of (word + 1) > 0.0); /* active ones */
+    return has || read_name (name).size_b >= 1e4;
 }
 
 double workload_name_params (const char *name)

@@ -359,6 +359,7 @@ static void skipped (void **state)
         {"recompute=mlp,sometimes", "recompute \"mlp,sometimes\": expected none"},
         {"ep=2", "its experts are not stated"},
         {"model=new-21B-A3B", "its experts are not stated"},
+        {"model=GPT-MoE", "its experts are not stated"},
         {"model=mamba-hybrid", "architecture not supported"},
         {"model=gpt oss 20b", "architecture not supported"},
         {"notes=num-experts=8; moe-router-topk=9", "its experts are in an unknown form"},

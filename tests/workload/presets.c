@@ -368,6 +368,11 @@ static void own_names (void **state)
 /* Sizes that names say where no preset is meant; of experts they do not tell the shape. */
 static void sizes (void **state)
 {
+    static const char *const experts[] = {
+        "mine-8x7b",     "new-21B-A3B",     "GPT-MoE", "MoE 7B",     "my-16-expert",
+        "gpt-8experts",  "Switch-Base-128", "OLMoE",   "qwen2moe",   "gpt_moe16"};
+    static const char *const dense[] = {"moe/gpt-1.3b", "gpt 1.3B (no MoE)", "llama-2-7b",
+                                        "moebius-7b",   "switchboard-1b",    "gpt-16"};
     (void) state;
     CLOSE (workload_name_params ("my-own-7b"), 7e9, 1e-12);
     CLOSE (workload_name_params ("PowerLM 3 B"), 3e9, 1e-12);
@@ -376,6 +381,12 @@ static void sizes (void **state)
     assert_true (workload_name_params ("mine-8x7b") == 0);
     assert_true (workload_name_params ("mine-moe-7b") == 0);
     assert_true (workload_name_params ("gpt-h1024-l16") == 0);
+    for (size_t i = 0; i < sizeof experts / sizeof *experts; i++)
+        if (!workload_name_has_experts (experts[i]))
+            fail_msg ("%s is dense", experts[i]);
+    for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
+        if (workload_name_has_experts (dense[i]))
+            fail_msg ("%s has experts", dense[i]);
 }
 
 int main (void)

@@ -72,11 +72,20 @@ size_t calibrate_spelled (const char *s, const char *name)
     return *name == '\0' ? (size_t) (end - s) : 0;
 }
 
+#define SHORT_NAME 5 /* letters of a name that may stand in other words: "verl" in "overlap" */
+
 bool calibrate_contains_name (const char *s, const char *name)
 {
-    while (*s && calibrate_spelled (s, name) == 0)
-        s++;
-    return *s != '\0';
+    bool whole = strlen (name) <= SHORT_NAME;
+
+    for (const char *at = s; *at; at++) {
+        size_t n = calibrate_spelled (at, name);
+
+        if (n > 0 && !(whole && ((at > s && isalnum ((unsigned char) at[-1])) ||
+                                 isalpha ((unsigned char) at[n]))))
+            return true;
+    }
+    return false;
 }
 
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size)

@@ -31,6 +31,13 @@ static void profiles (void **state)
                  {"source=lab", "framework=modelscope/swift", "deepspeed"},
                  {"source=lab", "framework=Stanford Alpaca", "fsdp"},
                  {"source=lab", "framework=LitGPT", "litgpt"},
+                 {"source=lab", "framework=Megatron-LM (TP overlap)", "megatron-core"},
+                 {"source=comm_overlap_study", "framework=", "megatron-core"},
+                 {"source=lab", "framework=SwiftTransformer", "megatron-core"},
+                 {"source=lab", "framework=FSDP2", "fsdp"},
+                 {"source=lab", "framework=HF Trainer", "fsdp"},
+                 {"source=lab", "framework=GPTNeoX", "megatron-deepspeed-composed"},
+                 {"source=lab", "framework=PaxML", "xla"},
                  {"source=TorchTitan_x", "framework=", "torchtitan"},
                  {"source=NeMo_24.07_perf", "framework=torchtitan", "nemo-h100"}};
     (void) state;

@@ -164,14 +164,6 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
 
 /* ---- all of them ---- */
 
-static bool chooses_nothing (const char *value)
-{
-    char *end;
-
-    return strcasecmp (value, "false") == 0 || strcasecmp (value, "none") == 0 ||
-           (strtod (value, &end) == 0 && end != value && *end == '\0');
-}
-
 #define REPEATED_WITHIN 256
 
 /* Was the same said a little before, as by a variable that another holds? */
@@ -198,7 +190,7 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
 
         /* A log lists every option, with its default: nobody chose those. */
         if (s->run >= 0 || jobs_fact_of (d, s->key, fact) || !jobs_matters (d, s->key) ||
-            chooses_nothing (s->value) || listed (out, one.file, s))
+            !jobs_chooses (s->value) || listed (out, one.file, s))
             continue;
         one.key = strdup (s->key);
         one.value = strdup (s->value);

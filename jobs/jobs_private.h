@@ -140,7 +140,10 @@ void jobs_forget_all (struct jobs_reading *r);
 const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
 /** The fact's value, or NULL. */
 const char *jobs_value (const struct jobs_reading *r, const char *name);
-/** Is it stated and neither false nor 0? */
+/** Does a value choose something?  Not "", "none", false, 0 and the like, as a dump of all options
+ *  has them; NULL does not either. */
+bool jobs_chooses (const char *value);
+/** Is it stated, and chooses something? */
 bool jobs_true (const struct jobs_reading *r, const char *name);
 /** Is it stated as this word, whatever its case? */
 bool jobs_is (const struct jobs_reading *r, const char *name, const char *word);

@@ -97,12 +97,6 @@ static void normalise (char *key)
             *key = '-';
 }
 
-/* A word that is stated and no Python for nothing. */
-static bool stated (const struct jobs_reading *r, const char *name)
-{
-    return jobs_true (r, name) && !jobs_is (r, name, "none");
-}
-
 static enum status finish_model (struct jobs_reading *r)
 {
     long h = jobs_int (r, "hidden", 0);
@@ -166,12 +160,12 @@ static enum status finish_precision (struct jobs_reading *r)
 {
     if (jobs_find (r, "precision"))
         return ST_OK;
-    if (stated (r, "fp4-format"))
+    if (jobs_true (r, "fp4-format"))
         return jobs_default (r, "precision", "fp4");
-    if (stated (r, "fp8-format"))
+    if (jobs_true (r, "fp8-format"))
         return jobs_default (r, "precision", "fp8");
-    if (stated (r, "bf16") || stated (r, "fp16"))
-        return jobs_default (r, "precision", stated (r, "bf16") ? "bf16" : "fp16");
+    if (jobs_true (r, "bf16") || jobs_true (r, "fp16"))
+        return jobs_default (r, "precision", jobs_true (r, "bf16") ? "bf16" : "fp16");
     if (!jobs_find (r, "layers") && !jobs_find (r, "tp"))
         return ST_OK;
     notes_add (r->notes,
@@ -186,14 +180,14 @@ static enum status finish_recompute (struct jobs_reading *r)
     size_t n = 0, len;
 
     if (jobs_is (r, "recompute-granularity", "full") ||
-        stated (r, "checkpoint-activations")) {
+        jobs_true (r, "checkpoint-activations")) {
         if (!jobs_is (r, "recompute-method", "block") || layers < 1)
             return jobs_default (r, "recompute", "full");
         snprintf (text, sizeof text, "full:%ld", layers * (vpp > 0 ? vpp : 1));
         return jobs_default (r, "recompute", text);
     }
     if (!jobs_is (r, "recompute-granularity", "selective") &&
-        !stated (r, "recompute-activations"))
+        !jobs_true (r, "recompute-activations"))
         return jobs_default (r, "recompute", "none");
     if (!jobs_value (r, "recompute-modules"))
         return jobs_default (r, "recompute", "selective");
@@ -216,14 +210,14 @@ static enum status finish_sharding (struct jobs_reading *r)
 
     if (jobs_find (r, "zero"))
         return ST_OK;
-    if (stated (r, "use-megatron-fsdp") && strategy)
+    if (jobs_true (r, "use-megatron-fsdp") && strategy)
         stage = strcmp (strategy, "optim_grads_params") == 0 ? 3
                 : strcmp (strategy, "optim_grads") == 0      ? 2
                                                              : 1;
-    else if (stated (r, "use-torch-fsdp2"))
+    else if (jobs_true (r, "use-torch-fsdp2"))
         stage = 3;
     else if (stage == 0)
-        stage = stated (r, "use-distributed-optimizer");
+        stage = jobs_true (r, "use-distributed-optimizer");
     return jobs_default_int (r, "zero", stage);
 }
 
@@ -244,12 +238,12 @@ static enum status finish_optimizer (struct jobs_reading *r)
 {
     int first = moment_bytes (r, "exp-avg-dtype"),
         second = moment_bytes (r, "exp-avg-sq-dtype");
-    bool whole = stated (r, "no-store-param-remainders") ||
+    bool whole = jobs_true (r, "no-store-param-remainders") ||
                  jobs_is (r, "store-param-remainders", "false");
 
-    if (stated (r, "optimizer-cpu-offload")) /* which keeps all of it in fp32 */
+    if (jobs_true (r, "optimizer-cpu-offload")) /* which keeps all of it in fp32 */
         return jobs_default (r, "offload", "optimizer");
-    if (!stated (r, "use-precision-aware-optimizer") || first == 0 || second == 0)
+    if (!jobs_true (r, "use-precision-aware-optimizer") || first == 0 || second == 0)
         return ST_OK;
     return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
@@ -257,12 +251,12 @@ static enum status finish_optimizer (struct jobs_reading *r)
 /* The embedding and the loss where they count as a layer each. */
 static bool counts_embedding (const struct jobs_reading *r)
 {
-    return stated (r, "account-for-embedding-in-pipeline-split");
+    return jobs_true (r, "account-for-embedding-in-pipeline-split");
 }
 
 static bool counts_loss (const struct jobs_reading *r)
 {
-    return stated (r, "account-for-loss-in-pipeline-split");
+    return jobs_true (r, "account-for-loss-in-pipeline-split");
 }
 
 static enum status refuse (struct jobs_reading *r, const char *option, const char *found)
@@ -336,7 +330,7 @@ static enum status take_counted (struct jobs_reading *r, int *part)
 
 static enum status finish_layout (struct jobs_reading *r)
 {
-    bool layout = stated (r, "pipeline-model-parallel-layout");
+    bool layout = jobs_true (r, "pipeline-model-parallel-layout");
     int *part;
     enum status st;
 
@@ -376,7 +370,7 @@ static enum status finish_frequency (struct jobs_reading *r)
 /* Has the model, which may be another file's? */
 static bool has_experts (const struct jobs_reading *r)
 {
-    return stated (r, "num-experts") || (r->has_model && r->model.experts > 0);
+    return jobs_true (r, "num-experts") || (r->has_model && r->model.experts > 0);
 }
 
 /* Who sends experts their tokens, by its older names too; and how many they may take. */
@@ -387,15 +381,15 @@ static enum status finish_experts (struct jobs_reading *r)
     if (!experts) {
         jobs_forget (r, "num-experts");
         jobs_forget (r, "moe-token-dispatcher-type");
-    } else if (stated (r, "moe-enable-deepep"))
+    } else if (jobs_true (r, "moe-enable-deepep"))
         TRY (jobs_override (r, "moe-token-dispatcher-type", "flex"));
-    if (experts && stated (r, "moe-train-capacity-factor")) {
+    if (experts && jobs_true (r, "moe-train-capacity-factor")) {
         /* DeepSpeed pads to the capacity. */
         TRY (jobs_default (r, "moe-expert-capacity-factor",
                            jobs_value (r, "moe-train-capacity-factor")));
         TRY (jobs_default (r, "moe-pad-expert-input-to-capacity", "true"));
     }
-    if (!experts || !stated (r, "moe-expert-capacity-factor")) {
+    if (!experts || !jobs_true (r, "moe-expert-capacity-factor")) {
         jobs_forget (r, "moe-expert-capacity-factor");
         jobs_forget (r, "moe-pad-expert-input-to-capacity");
         return ST_OK;
@@ -406,7 +400,7 @@ static enum status finish_experts (struct jobs_reading *r)
 /* Multi-token prediction, in the model that another file has, too. */
 static enum status finish_mtp (struct jobs_reading *r)
 {
-    long n = stated (r, "mtp-num-layers") ? jobs_int (r, "mtp-num-layers", -1) : 0;
+    long n = jobs_true (r, "mtp-num-layers") ? jobs_int (r, "mtp-num-layers", -1) : 0;
 
     if (n < 0 || n > WORKLOAD_MTP_MOST) {
         notes_add (r->notes, "mtp-num-layers %.40s: expected 0 to %d; none is counted",
@@ -426,10 +420,10 @@ static enum status finish_graphs (struct jobs_reading *r)
 {
     const char *modules = jobs_value (r, "cuda-graph-modules");
 
-    if (stated (r, "enable-cuda-graph") || stated (r, "external-cuda-graph"))
+    if (jobs_true (r, "enable-cuda-graph") || jobs_true (r, "external-cuda-graph"))
         TRY (jobs_default (r, "cuda-graph-impl",
-                           stated (r, "enable-cuda-graph") ? "local"
-                                                           : "transformer_engine"));
+                           jobs_true (r, "enable-cuda-graph") ? "local"
+                                                              : "transformer_engine"));
     if (jobs_is (r, "cuda-graph-impl", "local") && modules &&
         strstr (modules, "full_iter"))
         return jobs_override (r, "cuda-graph-impl", "full_iteration");
@@ -439,18 +433,18 @@ static enum status finish_graphs (struct jobs_reading *r)
 /* Kernels that are several where an option says so. */
 static enum status finish_kernels (struct jobs_reading *r)
 {
-    if (stated (r, "use-flash-attn"))
+    if (jobs_true (r, "use-flash-attn"))
         TRY (jobs_default (r, "attention", "flash"));
-    if (stated (r, "no-masked-softmax-fusion") &&
+    if (jobs_true (r, "no-masked-softmax-fusion") &&
         jobs_is (r, "attention-backend", "unfused")) {
         TRY (jobs_default (r, "attention", "unfused"));
         jobs_forget (r, "attention-backend");
     }
-    if (stated (r, "no-bias-swiglu-fusion") || stated (r, "no-bias-gelu-fusion"))
+    if (jobs_true (r, "no-bias-swiglu-fusion") || jobs_true (r, "no-bias-gelu-fusion"))
         TRY (jobs_default (r, "fused-mlp", "false"));
-    if (stated (r, "no-rope-fusion"))
+    if (jobs_true (r, "no-rope-fusion"))
         TRY (jobs_default (r, "fused-rotary", "false"));
-    if (stated (r, "no-gradient-accumulation-fusion"))
+    if (jobs_true (r, "no-gradient-accumulation-fusion"))
         TRY (jobs_default (r, "fused-accumulation", "false"));
     return ST_OK;
 }
@@ -473,9 +467,9 @@ static enum status finish_off (struct jobs_reading *r)
         {"overlap-moe-expert-parallel-comm", experts},
         {"use-transformer-engine-op-fuser", experts}};
 
-    if (stated (r, "main-grads-dtype") && moment_bytes (r, "main-grads-dtype") == 2)
+    if (jobs_true (r, "main-grads-dtype") && moment_bytes (r, "main-grads-dtype") == 2)
         TRY (jobs_default (r, "grad-reduce-in-bf16", "true"));
-    if (stated (r, "fp4-param-gather"))
+    if (jobs_true (r, "fp4-param-gather"))
         TRY (jobs_default (r, "fp8-param-gather", "true"));
     for (size_t i = 0; i < COUNT_OF (off); i++)
         if (!off[i].matters)
@@ -502,9 +496,9 @@ static const char *framework (const struct jobs_reading *r)
 
     for (size_t i = 0; i < COUNT_OF (cores); i++)
         core = core || jobs_find (r, cores[i]);
-    return stated (r, "deepspeed") ? "megatron-deepspeed"
-           : core                  ? "megatron-core"
-                                   : jobs_megatron.framework;
+    return jobs_true (r, "deepspeed") ? "megatron-deepspeed"
+           : core                     ? "megatron-core"
+                                      : jobs_megatron.framework;
 }
 
 static enum status finish (struct jobs_reading *r)

@@ -171,12 +171,21 @@ const char *jobs_value (const struct jobs_reading *r, const char *name)
     return f ? f->value : NULL;
 }
 
+bool jobs_chooses (const char *value)
+{
+    static const char *const nothing[] = {"",   "none",  "null", "[]",
+                                          "{}", "false", "no",   "off"};
+    char *end;
+
+    for (size_t i = 0; value && i < COUNT_OF (nothing); i++)
+        if (strcasecmp (value, nothing[i]) == 0)
+            return false;
+    return value && (strtod (value, &end) != 0 || *end != '\0');
+}
+
 bool jobs_true (const struct jobs_reading *r, const char *name)
 {
-    const char *v = jobs_value (r, name);
-
-    return v && strcasecmp (v, "false") != 0 && strcmp (v, "0") != 0 &&
-           strcasecmp (v, "no") != 0 && strcasecmp (v, "off") != 0;
+    return jobs_chooses (jobs_value (r, name));
 }
 
 bool jobs_is (const struct jobs_reading *r, const char *name, const char *word)

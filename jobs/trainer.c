@@ -67,19 +67,6 @@ static void normalise (char *key)
                  strlen (key + sizeof deepspeed - 1) + 1);
 }
 
-/* Does a value choose something?  A dump of all arguments has "" and the like where nothing is
- * set. */
-static bool chooses (const char *value)
-{
-    static const char *const nothing[] = {"",   "none", "null", "false", "no",
-                                          "[]", "{}",   "0",    "off"};
-
-    for (size_t i = 0; value && i < COUNT_OF (nothing); i++)
-        if (strcasecmp (value, nothing[i]) == 0)
-            return false;
-    return value != NULL;
-}
-
 /* Is FSDP, or DeepSpeed, what runs?  Its own option or flag says so, then Accelerate's type of job,
  * then any option of its name: one that is not understood is no reason for another way. */
 static bool runs_on (const struct jobs_reading *r, const char *name, const char *option,
@@ -87,14 +74,14 @@ static bool runs_on (const struct jobs_reading *r, const char *name, const char 
 {
     const char *type = jobs_value (r, "hf-type");
 
-    if (chooses (jobs_value (r, option)) || chooses (jobs_value (r, flag)))
+    if (jobs_chooses (jobs_value (r, option)) || jobs_chooses (jobs_value (r, flag)))
         return true;
     if (type)
         return strcasestr (type, name) != NULL;
     for (int i = 0; i < r->n_said && !jobs_find (r, option) && !jobs_find (r, flag); i++)
         if (r->of_file[r->said[i].file] == &jobs_trainer &&
             strncasecmp (r->said[i].key, name, strlen (name)) == 0 &&
-            chooses (r->said[i].value))
+            jobs_chooses (r->said[i].value))
             return true;
     return false;
 }
@@ -118,7 +105,7 @@ static bool on_deepspeed (const struct jobs_reading *r)
 static enum status finish_stage (struct jobs_reading *r)
 {
     const char *file = jobs_value (r, "deepspeed"), *stage = jobs_value (r, "hf-stage");
-    bool path = chooses (file) && strcasecmp (file, "true") != 0;
+    bool path = jobs_chooses (file) && strcasecmp (file, "true") != 0;
 
     if (jobs_find (r, "zero") || has_deepspeed_file (r))
         return ST_OK;
@@ -146,7 +133,7 @@ static const char *sharding_word (const struct jobs_reading *r)
 
     if (reshard && (!strategy || jobs_int (r, "hf-fsdp-version", 1) == 2))
         return reshard;
-    return strategy ? strategy : chooses (own) ? own : NULL;
+    return strategy ? strategy : jobs_chooses (own) ? own : NULL;
 }
 
 /* Sharding within nodes, whose size nproc_per_node says, or processes and machines. */
@@ -198,7 +185,7 @@ static enum status finish_sharding (struct jobs_reading *r)
         return finish_stage (r);
     if (runs_on (r, "fsdp", "hf-fsdp", "hf-use-fsdp"))
         return finish_fsdp (r);
-    if (type && chooses (type) && !strcasestr (type, "multi_gpu"))
+    if (type && jobs_chooses (type) && !strcasestr (type, "multi_gpu"))
         notes_add (r->notes,
                    "distributed_type %.40s is not understood: estimated as data "
                    "parallelism without sharding",
@@ -210,15 +197,16 @@ static enum status finish_sharding (struct jobs_reading *r)
  * accelerator.py, "Upcasted low precision parameters"); DeepSpeed has states of its own. */
 static enum status finish_precision (struct jobs_reading *r)
 {
-    const char *said = jobs_value (r, "hf-dtype"), *dtype = jobs_dtype_of (said),
-               *mixed = jobs_value (r, "hf-mixed");
-    bool bf16 = jobs_true (r, "bf16") || (mixed && strcmp (mixed, "bf16") == 0),
-         fp16 = jobs_true (r, "fp16") || (mixed && strcmp (mixed, "fp16") == 0);
+    const char *said = jobs_value (r, "hf-dtype"), *dtype = jobs_dtype_of (said);
+    bool bf16 = jobs_true (r, "bf16") || jobs_is (r, "hf-mixed", "bf16"),
+         fp16 = jobs_true (r, "fp16") || jobs_is (r, "hf-mixed", "fp16");
     bool sharded = jobs_int (r, "zero", 0) > 0, halves = dtype && strstr (dtype, "16");
 
     if (on_deepspeed (r) && (jobs_find (r, "ds-bf16") || jobs_find (r, "ds-fp16")))
         return ST_OK; /* its file's word */
-    if (!bf16 && !fp16 && chooses (said) && !dtype)
+    if (jobs_is (r, "hf-mixed", "fp8"))
+        return jobs_default (r, "precision", "fp8");
+    if (!bf16 && !fp16 && jobs_chooses (said) && !dtype)
         notes_add (r->notes,
                    "dtype %.40s is not known here: estimated as if weights were in fp32",
                    said);

@@ -274,6 +274,11 @@ done
 trainer '--bf16 True --fsdp "" --deepspeed "" --optim adamw_torch'
 row "$T/trainer.sh" --gpu a100-sxm4-80g
 has zero=0 framework=transformers
+hf yaml 'bf16: ""\nfp16: ""\ngradient_checkpointing: "None"\nstrange_thing: "none"\nmixed_precision: fp8\n' --gpu h100
+has precision=fp8 recompute=none
+is "d['unknown'] == []"
+hf yaml 'bf16: ""\nfp16: ""\n'
+has precision=fp32
 # DeepSpeed's file that is named and not given; its words in place.
 hf yaml 'bf16: true\ndeepspeed: configs/zero1.json\n'
 has zero=3 framework=deepspeed

@@ -130,9 +130,11 @@ static void note_optimizer (struct jobs_reading *r)
 
     if (!name || has_one (jobs_value (r, "optim"), small))
         return;
-    if (!strcasestr (name, "adam") || has_one (name, less))
-        notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s",
-                   name, strcasestr (name, "adam") ? " in full" : "");
+    if (strcasestr (name, "adam") && !has_one (name, less))
+        return;
+    notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s", name,
+               strcasestr (name, "adam") ? " in full" : "");
+    jobs_forget (r, "optim"); /* a row that names one nobody knows is refused */
 }
 
 /* @param run  of the logs; -1: there is none */

@@ -74,9 +74,6 @@ bool kinds_can_be_first (const struct kinds *x, int class, bool spans, bool acro
 void kinds_find_slots (const struct least_terms *t, int classes, int kind, bool own_times,
                        struct slow_slots *slots, struct config_times *times);
 
-/** Slots of a class, of a stage that is on one node or on several: without rows. */
-void kinds_on_nodes (const struct kinds *x, int class, bool across, struct kind *out);
-
 /* ---- kinds_played.c ---- */
 
 /** The bound of some replica's splits, played out.

@@ -79,29 +79,3 @@ void kinds_find_slots (const struct least_terms *t, int classes, int kind, bool 
     }
     slow_slots_put (t, slots, times);
 }
-
-void kinds_on_nodes (const struct kinds *x, int class, bool across, struct kind *out)
-{
-    const struct least_terms *t = x->x;
-    const int *cap = x->kind[class].pipeline.cap;
-    struct slow_slots slots = {0};
-    bool slow = across || kinds_slot (x, class);
-
-    out->times = t->times;
-    if (kinds_slot (x, class))
-        kinds_find_slots (t, x->classes, class, x->own_times, &slots, &out->times);
-    else if (across)
-        kinds_find_slots (t, x->classes, x->classes + ALONE, x->own_times, &slots,
-                          &out->times);
-    if (across && slots.slower)
-        config_times_put_sync (t, sync_across (t, &slots.rates, 1),
-                               sync_across (t, &slots.rates, first_takes (t)), 1,
-                               SPAN_NONE, &out->times);
-    out->pipeline = bound_pipeline_of (t, &out->times, &slots, slow, cap);
-    if (across)
-        out->pipeline.span[SPAN_NONE] &= kinds_has_rings (&t->b);
-    else
-        out->pipeline.span[SPAN_ONE] = out->pipeline.span[SPAN_ALL] = false;
-    if (slots.alike)
-        out->pipeline.slow = 0;
-}

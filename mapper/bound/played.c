@@ -47,7 +47,6 @@ struct tree {
     struct rows_times then;
     long left, spared;
     long *closer; /* of struct bound_pipeline, once all that is quick is known */
-    int alone;    /* more stages that can be */
     /* Ways to cut the ring of stages into runs that nodes hold: bit k is set where the boundary
      * after stage k crosses.  None: no crossing is told. */
     unsigned cut[MOST_CUTS];
@@ -326,13 +325,12 @@ static void try_stage (struct tree *t, int k, int below, int left)
         int after = left - on->price;
         long room;
 
-        if (after < 0 || (on->alone && t->alone == 0) || !rows_may_be (x, k, kind))
+        if (after < 0 || !rows_may_be (x, k, kind))
             continue;
         room = room_of (t, k - 1)[after];
         if (room < 0)
             continue;
         t->kind[k] = kind;
-        t->alone -= on->alone;
         t->left -= NODE_WORK;
         for (int n = most_told (t, k, kind, below);
              n >= x->least && held - n <= room && t->left > 0; n -= x->unit) {
@@ -341,7 +339,6 @@ static void try_stage (struct tree *t, int k, int below, int left)
             t->layers[k] = n;
             try_stage (t, k - 1, below + n, after);
         }
-        t->alone += on->alone;
     }
 }
 
@@ -353,7 +350,6 @@ static void try_first (struct tree *t, int kind, int layers)
     double tail = rows_tail_s (on->rows, 0, on->slot, layers, on->rows->first, t->step_s);
 
     t->kind[0] = kind;
-    t->alone = t->r->alone - on->alone;
     t->layers[0] = layers;
     t->then = (struct rows_times){t->step_s - tail, t->step_s};
     find_room (t);
@@ -376,7 +372,7 @@ static void try_all (struct tree *t)
 
         /* From the even split on, which comes near the least at once. */
         for (int i = 0; i < most && t->left > 0 && on->price <= t->r->budget &&
-                        !on->not_first && rows_may_be (x, 0, kind);
+                        rows_may_be (x, 0, kind);
              i++) {
             int n = x->least + (even + i) % most * x->unit;
 

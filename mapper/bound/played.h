@@ -12,13 +12,10 @@ struct played_replica {
         const struct pipeline_case *rows; /* with stage 0 placed in one way */
         int slot;                         /* of rows->x */
         int price;
-        bool alone;     /* is the stage on one node? */
-        bool not_first; /* it cannot be stage 0's */
     } kind[KINDS_MAX];
     double send_s[KINDS_MAX][KINDS_MAX]; /* a boundary in one direction, by kinds */
     int budget;                          /* for the slots of all stages */
     bool all_spent;                      /* exactly so much */
-    int alone;                           /* stages that can be at most */
 };
 
 /** The least step over all splits of the layers, each played out with every time at its

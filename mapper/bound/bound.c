@@ -410,8 +410,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     double bound;
 
     least_terms_init (pool, c, twins, &x);
-    /* Of schedules that split backward, what is told up to a plan was once above one. */
-    x.most_s = workload_schedule_splits_backward (c->schedule) ? INFINITY : most;
+    x.most_s = most;
     x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
     if (caps && isfinite (most) && bound_kinds (&x, caps, most, most) > most)
         return most;

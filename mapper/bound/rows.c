@@ -488,16 +488,15 @@ static void find_own_end (const struct pipeline_case *pc, int k, int kind, int l
     own->known = true;
 }
 
-/* The step when stage k ends then or later, in one way to place it. */
-static double step_in (const struct pipeline_case *pc, const struct own_end *own, int k,
-                       int kind, int layers, struct stage_placing placing, double end)
+/* When stage k ends, then or later, in one way to place it. */
+static double end_in (const struct pipeline_case *pc, const struct own_end *own, int k,
+                      int kind, int layers, struct stage_placing placing, double end)
 {
     struct both_ways more = rows_layer_more (pc, k, kind, placing);
     double all = (double) pc->x->m * layers;
 
-    end = larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
-                               own->back_s + all * more.back_s));
-    return end + rows_tail_s (pc, k, kind, layers, placing, end);
+    return larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
+                                own->back_s + all * more.back_s));
 }
 
 /* Is its one group that spans nodes paid for in another replica? */
@@ -511,6 +510,7 @@ struct asked {
     const struct pipeline_case *pc;
     int k, kind, layers, below;
     double end_s; /* of stage k, at least */
+    bool bare;    /* without the tail */
     /* Here, without and with a group that spans nodes, and in the calm replica. */
     struct own_end own[2], calm;
 };
@@ -522,6 +522,14 @@ static int ways_of (const struct asked *a, const struct stage_placing **way)
 
     *way = given ? &a->pc->first : a->pc->placing;
     return given ? 1 : a->pc->n_placings;
+}
+
+static double step_in (const struct asked *a, const struct pipeline_case *pc,
+                       const struct own_end *own, int kind, struct stage_placing placing,
+                       double end)
+{
+    end = end_in (pc, own, a->k, kind, a->layers, placing, end);
+    return a->bare ? end : end + rows_tail_s (pc, a->k, kind, a->layers, placing, end);
 }
 
 /* Its step in one of them; any number beyond `most` stands for another. */
@@ -539,12 +547,11 @@ static double step_asked (struct asked *a, struct stage_placing placing, double 
     }
     if (!spans)
         find_own_end (pc, a->k, a->kind, a->layers, a->below, &a->own[0]);
-    step = step_in (pc, &a->own[spans], a->k, a->kind, a->layers, placing, a->end_s);
+    step = step_in (a, pc, &a->own[spans], a->kind, placing, a->end_s);
     /* In either of both replicas: one tail follows. */
     if (asks_calm (pc, placing) && step < most) {
         find_own_end (pc->calm, a->k, 0, a->layers, a->below, &a->calm);
-        step =
-            larger (step, step_in (pc->calm, &a->calm, a->k, 0, a->layers, placing, 0.0));
+        step = larger (step, step_in (a, pc->calm, &a->calm, 0, placing, 0.0));
     }
     return step;
 }
@@ -605,38 +612,62 @@ double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, 
     return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing);
 }
 
-/* Does stage k's part of both hold? */
-static bool ends_by (const struct pipeline_case *pc, int k, int kind, int layers,
-                     int below, const struct rows_times *then)
+/* Does stage k's part of both hold, with its tail or without? */
+static bool ends_by (const struct asked *a, const struct rows_times *then)
 {
+    const struct pipeline_case *pc = a->pc;
     double by = pc->split ? then->end_s : then->step_s;
 
-    if (!pc->split && rows_end_s (pc, k, kind, layers, below) > then->end_s)
+    if (!pc->split && rows_end_s (pc, a->k, a->kind, a->layers, a->below) > then->end_s)
         return false;
-    return (k == 0 && !pc->split) ||
-           some_step ((struct asked){pc, k, kind, layers, below, .end_s = 0.0}, by) <= by;
+    return (a->k == 0 && !pc->split) || some_step (*a, by) <= by;
 }
 
-int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
-                      const struct rows_times *then, int near)
+/* The most layers, in units, where fewer end no later. */
+static int most_units (struct asked a, const struct rows_times *then, int least, int most,
+                       int near)
 {
-    const struct bound_pipeline *x = pc->x;
-    int most = x->model->layers - (x->p - 1) * x->least, fits = 0, over;
+    int unit = a.pc->x->unit, fits = 0, over = most + 1;
 
-    if (x->cap && x->cap[kind * x->p + k] < most)
-        most = x->cap[kind * x->p + k];
-    over = most / x->unit + 1;
-    for (int try = (near > x->least ? near : x->least) / x->unit, step = 1;
-         over - fits > 1 && over * x->unit > x->least; step *= 2) {
+    for (int try = near > least ? near : least, step = 1; over - fits > 1 && over > least;
+         step *= 2) {
         if (try <= fits || try >= over)
             try = fits + (over - fits) / 2;
-        if (ends_by (pc, k, kind, try * x->unit, below, then)) {
+        a.layers = try * unit;
+        if (ends_by (&a, then)) {
             fits = try;
             try += step;
         } else {
             over = try;
             try -= step;
         }
+    }
+    return fits;
+}
+
+int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
+                      const struct rows_times *then, int near)
+{
+    const struct bound_pipeline *x = pc->x;
+    struct asked a = {.pc = pc, .k = k, .kind = kind, .below = below};
+    int most = x->model->layers - (x->p - 1) * x->least, least = x->least / x->unit, fits;
+
+    if (x->cap && x->cap[kind * x->p + k] < most)
+        most = x->cap[kind * x->p + k];
+    most /= x->unit;
+    fits = most_units (a, then, least, most, near / x->unit);
+    /* Where more layers hide more of the tail they may end sooner: without it they do not. */
+    if (x->exact && fits < most) {
+        struct asked bare = a;
+
+        bare.bare = true;
+        most = most_units (bare, then, least, most, fits + 1);
+        for (; most > fits; most--) {
+            a.layers = most * x->unit;
+            if (ends_by (&a, then))
+                break;
+        }
+        fits = most > fits ? most : fits;
     }
     return fits * x->unit < x->least ? 0 : fits * x->unit;
 }

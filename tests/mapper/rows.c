@@ -3,6 +3,7 @@
  * micro-batch costs outweigh the layers here as in no model, so that each term of the rows decides
  * somewhere. */
 #include "mapper/bound/bound_private.h"
+#include "mapper/bound/rows.h"
 #include "tests/lib/fixture.h"
 
 #include "base/rng.h"
@@ -380,10 +381,70 @@ static void below_all_ways (void **state)
     assert_true (share > PART * n);
 }
 
+/* Do stage k's rows hold for so many layers? */
+static bool ends_by (const struct pipeline_case *pc, int k, int layers, int below,
+                     double by)
+{
+    double step = rows_step_s (pc, k, 0, layers, below, 0.0);
+
+    return pc->split
+               ? step <= by
+               : rows_end_s (pc, k, 0, layers, below) <= by && (k == 0 || step <= by);
+}
+
+/* The most layers that end by some time, where a longer micro-batch hides more of what follows, so
+ * that fewer layers may end later: as many as by trying every number, wherever the search begins. */
+static void most_of_all_numbers (void **state)
+{
+    static const enum workload_schedule schedules[] = {SCHEDULE_ZB1P, SCHEDULE_ZBV,
+                                                       SCHEDULE_INTERLEAVED};
+    struct rng r = seeded (43);
+    int later = 0;
+    (void) state;
+
+    for (int round = 0; round < 3 * ROUNDS; round++) {
+        struct drawn d;
+        struct pipeline_case pc;
+        int work[2 * STAGES], k, below, most = 0, found, unit;
+        double by;
+
+        draw (&r, schedules[round % 3], &d);
+        d.x.slow = 0;
+        d.x.exact = true;
+        d.x.hides = 1 + rng_below (&r, 4);
+        d.x.m = 1 + rng_below (&r, 3);
+        d.profile.time.dp_overlap = .5 * (1 + rng_below (&r, 2));
+        d.model.layers += d.x.unit * rng_below (&r, 8);
+        d.x.cap = NULL;
+        d.x.slot[0].other.sync_fixed_s[SPAN_NONE] = 32.0 * draw_s (&r);
+        d.x.slot[0].last.sync_fixed_s[SPAN_NONE] =
+            d.x.slot[0].other.sync_fixed_s[SPAN_NONE];
+        rows_init (&pc, &d.x, (struct stage_placing){SPAN_NONE, NULL}, work);
+        unit = d.x.unit;
+        k = rng_below (&r, d.x.p);
+        below = k == d.x.p - 1 ? 0 : unit * (1 + rng_below (&r, 2));
+        by = rows_step_s (&pc, k, 0, unit * (1 + rng_below (&r, 6)), below, 0.0);
+        by *= .9 + .2 * rng_unit (&r);
+        for (int n = d.x.least; n <= d.model.layers - (d.x.p - 1) * d.x.least;
+             n += unit) {
+            bool ends = ends_by (&pc, k, n, below, by);
+
+            later += ends && n > d.x.least && most < n - unit;
+            most = ends ? n : most;
+        }
+        found = rows_most_layers (&pc, k, 0, below, &(struct rows_times){by, by},
+                                  rng_below (&r, 8) * unit);
+        if (found != most)
+            fail_msg ("round %d: %d layers end by then, %d do", round, found, most);
+    }
+    assert_true (later > 20); /* where fewer layers end later */
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (below_and_close),
-                                       cmocka_unit_test (below_all_ways)};
+                                       cmocka_unit_test (below_all_ways),
+                                       cmocka_unit_test (most_of_all_numbers)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

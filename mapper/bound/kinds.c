@@ -27,6 +27,14 @@
 #define NARROW 1e-4 /* part of the bound at which bisection ends */
 #define FAR 4.0     /* times the bound so far at which it gives up */
 
+/* GPUs of a stage. */
+static int stage_gpus (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+
+    return d->tp * d->cp * d->dp;
+}
+
 static bool is_used (const struct kinds *x, int kind)
 {
     return kind < x->classes || (kind == x->classes + ALONE && x->used[ALONE]);
@@ -171,15 +179,30 @@ static int most_across (struct kinds *x, const struct first *first)
     return n;
 }
 
+/* Is a stage on several nodes where no TP group of it spans them? */
+static bool has_rings (const struct bounded *b)
+{
+    return b->c->deg.dp * b->c->deg.cp > 1;
+}
+
+/* Does a stage that is on one node leave no room there for a slot of another? */
+static bool fills_node (const struct bounded *b)
+{
+    const struct workload_degrees *d = &b->c->deg;
+    int slot = d->tp * d->cp;
+
+    return b->pool->max_node_gpus - slot * d->dp < slot;
+}
+
 /* Boundaries at which all slots of a stage that is on one node send to other nodes, at least,
  * when so many stages are on several: these have two each, and what shares a node one less than
  * it is.  A stage that fills its node leaves it at both. */
 static int apart (const struct kinds *x, int across)
 {
-    int share = x->x->b.pool->max_node_gpus / kinds_stage_gpus (&x->x->b),
+    int share = x->x->b.pool->max_node_gpus / stage_gpus (&x->x->b),
         alone = x->p - across;
 
-    if (kinds_fills_node (&x->x->b))
+    if (fills_node (&x->x->b))
         return x->p - (across > 1 ? across : 1);
     return x->p - 1 - 2 * across - (alone - (alone + share - 1) / share);
 }
@@ -226,7 +249,7 @@ static bool can_end (struct kinds *x, const struct first *first, double step_s)
         if (!can_hold (x, first, &then))
             return false;
     while (x->used[ALONE] && put_sends (x, apart (x, most_across (x, first))));
-    return !x->roams || most_across (x, first) > kinds_fills_node (&x->x->b);
+    return !x->roams || most_across (x, first) > fills_node (&x->x->b);
 }
 
 /* The least step with stage 0 so, between two, or a little less. */
@@ -277,11 +300,41 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
     return hi;
 }
 
+/* Is there room for stage 0 on GPUs of classes 0..upto, and for its twins beside them? */
+static bool has_room (const struct kinds *x, int upto)
+{
+    const struct pool *pool = x->x->b.pool;
+    int room = 0;
+
+    if (x->x->twins != TWINS_TOGETHER)
+        return true;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+        int fast = 0;
+
+        for (int g = n->first_gpu; g < n->first_gpu + n->gpus; g++)
+            fast += pool->class_of_gpu[g] <= upto;
+        room += fast < n->gpus / 2 ? fast : n->gpus / 2;
+    }
+    return room >= stage_gpus (&x->x->b);
+}
+
+/* Can stage 0 be of that class, with TP groups that span nodes or not, on several nodes or on one? */
+static bool can_be_first (const struct kinds *x, int class, bool spans, bool across)
+{
+    int taken = stage_gpus (&x->x->b) * first_takes (x->x);
+    bool may = !x->used[ALONE] ? !across
+               : across        ? spans || has_rings (&x->x->b)
+                               : !spans && taken <= x->x->b.pool->max_node_gpus;
+
+    return may && has_room (x, class);
+}
+
 /* Is the class the slowest of any stage?  Faster ones may be enough for all stages, and yet have no
  * room for stage 0 and its twins. */
 static bool is_needed (const struct kinds *x, int class)
 {
-    return kinds_has_units (x, class) || (class > 0 && !kinds_has_room (x, class - 1));
+    return kinds_has_units (x, class) || (class > 0 && !has_room (x, class - 1));
 }
 
 /* The same over its classes, on one node and on several. */
@@ -291,7 +344,7 @@ static double least_over_kinds (struct kinds *x, bool spans, double lo, double h
         for (int across = 0; across < 2 && hi > lo && is_needed (x, j); across++) {
             struct first first = {.class = j, .across = across == 1};
 
-            if (kinds_can_be_first (x, j, spans, across == 1))
+            if (can_be_first (x, j, spans, across == 1))
                 hi = least_over_layers (x, first, lo, hi);
         }
     return hi;
@@ -331,7 +384,7 @@ static long gpus_by_memory (const struct kinds *x, int upto)
 static int stages_of (const struct kinds *x, int upto, enum stock stock)
 {
     const struct pool *pool = x->x->b.pool;
-    int stage = kinds_stage_gpus (&x->x->b);
+    int stage = stage_gpus (&x->x->b);
     long stages = stock == BY_CLASS ? pool_groups (pool, upto, 1) / stage
                   : stock == ALONE  ? pool_groups (pool, upto, stage)
                                     : gpus_by_memory (x, upto) / stage;
@@ -365,7 +418,7 @@ static bool order_by_memory (struct kinds *x, const int *caps)
 static bool find_units (struct kinds *x, const int *caps)
 {
     const struct least_terms *t = x->x;
-    int stage = kinds_stage_gpus (&t->b);
+    int stage = stage_gpus (&t->b);
     bool tells = t->twins == TWINS_TOGETHER || !t->times.total_only || x->own_times;
 
     x->used[BY_CLASS] = true;
@@ -387,13 +440,45 @@ static bool find_units (struct kinds *x, const int *caps)
     return tells;
 }
 
+/* Synchronisation of a stage whose TP groups lie inside nodes, of which it has several, when
+ * each of its GPUs takes so many of a node. */
+static struct line sync_across (const struct least_terms *t, int taken)
+{
+    struct link_rates rates = link_rates_of (t->b.pool, 0);
+    int n = workload_dense_shards (t->b.c), tp = t->b.c->deg.tp;
+    int room = t->b.pool->max_node_gpus / (tp * taken);
+
+    if (workload_shard_copies (t->b.c) > 1) /* each group may be on one of them */
+        return least_sync_terms (&t->b, &rates, SPAN_NONE, taken);
+    return bound_sync (&t->b, &rates, n, tp, room < n ? room : n - 1, room, tp);
+}
+
+/* The slots of a kind, and the times with them as the slow ones. */
+static void find_slots (const struct kinds *x, int kind, struct slow_slots *slots,
+                        struct config_times *times)
+{
+    const struct least_terms *t = x->x;
+
+    if (kind >= x->classes) {
+        *slots =
+            (struct slow_slots){.alike = true, .from = x->classes, .tp_s = t->tp.least};
+        config_times_put_sync (t, sync_across (t, 1), sync_across (t, first_takes (t)), 1,
+                               SPAN_NONE, times);
+    } else if (x->own_times) {
+        slow_slots_of_class (t, kind, slots);
+    } else {
+        slow_slots_init (t, kind, false, slots);
+    }
+    slow_slots_put (t, slots, times);
+}
+
 /* All slots of a stage send at once, but to ranks that are in what it leaves of its node. */
 static double apart_s (const struct bounded *b)
 {
     const struct pool *pool = b->pool;
-    int stage = kinds_stage_gpus (b), flows = stage;
+    int stage = stage_gpus (b), flows = stage;
 
-    if (kinds_fills_node (b))
+    if (fills_node (b))
         flows -= pool->max_node_gpus - stage;
     return bound_flow_s (b,
                          fmin (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
@@ -402,13 +487,13 @@ static double apart_s (const struct bounded *b)
 
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)
 {
-    int stage = kinds_stage_gpus (b), most = b->pool->max_node_gpus;
+    int stage = stage_gpus (b), most = b->pool->max_node_gpus;
     double any_s = bound_sends (b, 0.0, INFINITY).any_s, cross_s = 2.0 * apart_s (b);
 
     if (b->c->deg.pp == 1 || stage == 1 || stage > most || !(cross_s > any_s) ||
         !isfinite (cross_s))
         return false;
-    *sends = kinds_fills_node (b)
+    *sends = fills_node (b)
                  ? (struct boundary_sends){cross_s, 0.0, 0.0}
                  : (struct boundary_sends){any_s, cross_s - any_s, most / stage};
     return true;
@@ -427,7 +512,7 @@ static void find_kinds (struct kinds *x, const int *caps)
             continue;
         kind->times = t->times;
         if (kinds_slot (x, j))
-            kinds_find_slots (t, x->classes, j, x->own_times, &slots, &kind->times);
+            find_slots (x, j, &slots, &kind->times);
         bound_caps (t->b.pool, x->p, j, j >= x->classes, caps, cap);
         for (int i = 0; i < 2 && j < x->classes; i++)
             memcpy (cap + i * x->p, caps + (size_t) j * (size_t) x->p,
@@ -437,7 +522,7 @@ static void find_kinds (struct kinds *x, const int *caps)
         /* The replica in which a group spans, if it does; one slot must. */
         if (slots.alike) {
             kind->pipeline.slow = 0;
-            kind->pipeline.span[SPAN_NONE] &= kinds_has_rings (&t->b);
+            kind->pipeline.span[SPAN_NONE] &= has_rings (&t->b);
         }
     }
 }

@@ -47,33 +47,6 @@ struct first {
     bool across; /* is it on several nodes? */
 };
 
-/* ---- kinds_slots.c ---- */
-
-/** GPUs of a stage. */
-static inline int kinds_stage_gpus (const struct bounded *b)
-{
-    const struct workload_degrees *d = &b->c->deg;
-
-    return d->tp * d->cp * d->dp;
-}
-
-/** Is a stage on several nodes where no TP group of it spans them? */
-bool kinds_has_rings (const struct bounded *b);
-
-/** Does a stage that is on one node leave no room there for a slot of another? */
-bool kinds_fills_node (const struct bounded *b);
-
-/** Is there room for stage 0 on GPUs of classes 0..upto, and for its twins beside them? */
-bool kinds_has_room (const struct kinds *x, int upto);
-
-/** Can stage 0 be of that class, with TP groups that span nodes or not, on several nodes or on
- *  one? */
-bool kinds_can_be_first (const struct kinds *x, int class, bool spans, bool across);
-
-/** The slots of a kind, and the times with them as the slow ones. */
-void kinds_find_slots (const struct least_terms *t, int classes, int kind, bool own_times,
-                       struct slow_slots *slots, struct config_times *times);
-
 /* ---- kinds_played.c ---- */
 
 /** The bound of some replica's splits, played out.

@@ -74,8 +74,9 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
                                  : ATTENTION_FUSED;
 }
 
-#define WIDE_STATES \
-    10.0 /* bytes of moments in fp32 and of what weights have over 16 bits */
+/* Bytes a parameter: of moments in fp32 and of what weights have over 16 bits; and of all that is kept
+ * under mixed precision, and in 16 bits. */
+#define WIDE_STATES 10.0
 #define MIXED_STATES 16.0
 #define PURE_STATES 8.0
 

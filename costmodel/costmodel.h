@@ -640,8 +640,8 @@ static inline double costmodel_repeated_part (const struct workload_config *c, i
 
 /** A layer's all-to-alls of context parallelism in one direction, `bytes` on each of n ranks
  *  together, which nothing hides: queries, keys, values and output, `times` all of it: in
- *  backward for gradients, and for what is recomputed (docs/formulas.md, T11).  A rank sends 1/n to every other one; what leaves a node goes over its lanes.  INFINITY at
- *  rate 0. */
+ *  backward for gradients, and for what is recomputed (docs/formulas.md, T11).  A rank sends 1/n
+ *  to every other one; what leaves a node goes over its lanes.  INFINITY at rate 0. */
 double costmodel_cp_exchange_s (const struct workload_profile *p,
                                 const struct costmodel_ring *r, int n, double times,
                                 double bytes);

@@ -26,7 +26,8 @@ extern const char *const workload_parallel_names[]; /* "tp" and so on; NULL ends
 
 /** What selective recomputation repeats: attention (Megatron); every second product and what
  *  lies between (PyTorch's selective AC in TorchTitan); some whole layers, as many as the
- *  memory needs (fms-fsdp). */
+ *  memory needs (fms-fsdp); attention and what lies between products (JAX's policies that save
+ *  dots). */
 enum workload_selective {
     SELECTIVE_ATTENTION,
     SELECTIVE_PRODUCTS,

@@ -488,17 +488,6 @@ static void find_own_end (const struct pipeline_case *pc, int k, int kind, int l
     own->known = true;
 }
 
-/* When stage k ends, then or later, in one way to place it. */
-static double end_in (const struct pipeline_case *pc, const struct own_end *own, int k,
-                      int kind, int layers, struct stage_placing placing, double end)
-{
-    struct both_ways more = rows_layer_more (pc, k, kind, placing);
-    double all = (double) pc->x->m * layers;
-
-    return larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
-                                own->back_s + all * more.back_s));
-}
-
 /* Is its one group that spans nodes paid for in another replica? */
 static bool asks_calm (const struct pipeline_case *pc, struct stage_placing placing)
 {
@@ -528,7 +517,11 @@ static double step_in (const struct asked *a, const struct pipeline_case *pc,
                        const struct own_end *own, int kind, struct stage_placing placing,
                        double end)
 {
-    end = end_in (pc, own, a->k, kind, a->layers, placing, end);
+    struct both_ways more = rows_layer_more (pc, a->k, kind, placing);
+    double all = (double) pc->x->m * a->layers;
+
+    end = larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
+                               own->back_s + all * more.back_s));
     return a->bare ? end : end + rows_tail_s (pc, a->k, kind, a->layers, placing, end);
 }
 
@@ -574,6 +567,12 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
     return some_step ((struct asked){pc, k, kind, layers, below, .end_s = end}, 0.0);
 }
 
+double rows_some_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                         int below, bool bare, double enough)
+{
+    return some_step ((struct asked){pc, k, kind, layers, below, .bare = bare}, enough);
+}
+
 double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
                         int below, double end, double most, struct both_ways *more)
 {
@@ -610,66 +609,6 @@ double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, 
         return larger (end_s (pc, k, kind, layers, below, pc->first),
                        end_s (pc->calm, k, 0, layers, below, pc->first));
     return end_s (pc, k, kind, layers, below, k == 0 ? pc->first : placing);
-}
-
-/* Does stage k's part of both hold, with its tail or without? */
-static bool ends_by (const struct asked *a, const struct rows_times *then)
-{
-    const struct pipeline_case *pc = a->pc;
-    double by = pc->split ? then->end_s : then->step_s;
-
-    if (!pc->split && rows_end_s (pc, a->k, a->kind, a->layers, a->below) > then->end_s)
-        return false;
-    return (a->k == 0 && !pc->split) || some_step (*a, by) <= by;
-}
-
-/* The most layers, in units, where fewer end no later. */
-static int most_units (struct asked a, const struct rows_times *then, int least, int most,
-                       int near)
-{
-    int unit = a.pc->x->unit, fits = 0, over = most + 1;
-
-    for (int try = near > least ? near : least, step = 1; over - fits > 1 && over > least;
-         step *= 2) {
-        if (try <= fits || try >= over)
-            try = fits + (over - fits) / 2;
-        a.layers = try * unit;
-        if (ends_by (&a, then)) {
-            fits = try;
-            try += step;
-        } else {
-            over = try;
-            try -= step;
-        }
-    }
-    return fits;
-}
-
-int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
-                      const struct rows_times *then, int near)
-{
-    const struct bound_pipeline *x = pc->x;
-    struct asked a = {.pc = pc, .k = k, .kind = kind, .below = below};
-    int most = x->model->layers - (x->p - 1) * x->least, least = x->least / x->unit, fits;
-
-    if (x->cap && x->cap[kind * x->p + k] < most)
-        most = x->cap[kind * x->p + k];
-    most /= x->unit;
-    fits = most_units (a, then, least, most, near / x->unit);
-    /* Where more layers hide more of the tail they may end sooner: without it they do not. */
-    if (x->exact && fits < most) {
-        struct asked bare = a;
-
-        bare.bare = true;
-        most = most_units (bare, then, least, most, fits + 1);
-        for (; most > fits; most--) {
-            a.layers = most * x->unit;
-            if (ends_by (&a, then))
-                break;
-        }
-        fits = most > fits ? most : fits;
-    }
-    return fits * x->unit < x->least ? 0 : fits * x->unit;
 }
 
 double rows_around_s (const struct pipeline_case *pc)

@@ -77,7 +77,7 @@ struct rows_times {
     double end_s, step_s;
 };
 
-/** The most layers, in whole chunks, that stage k can hold for both; 0: none.
+/** The most layers, in whole chunks, that stage k can hold for both; 0: none (rows_most.c).
  *  @param[in] near  what they may be, where it looks first */
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
                       const struct rows_times *then, int near);
@@ -86,6 +86,11 @@ int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below
  *  `end_s` or later: stage 0 placed as the case has it, others in the best of all ways. */
 double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
                     int below, double end_s);
+
+/** The same where it may end at any time, or any step up to `enough` where there is one.
+ *  @param bare  without what follows the stage's end */
+double rows_some_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                         int below, bool bare, double enough);
 
 /** The same over the ways in which it is below `most`, INFINITY where none is; and what these let a
  *  layer of the stage take more at least, in every replica. */

@@ -2,21 +2,11 @@
  * keys, adapters in fp32 beside frozen weights, a loss that is gone when layers are recomputed.
  * Written from docs/formulas.md with the constants of the profile; tests/calibrate/transformers.t
  * compares the sums with a GPU. */
-#include "tests/lib/fixture.h"
-
-#include "memest/memest.h"
+#include "tests/lib/memory.h"
 
 #define TOKENS (2 * 1024.0)
 
-struct stage {
-    struct workload_model m;
-    struct workload_job j;
-    struct workload_config c;
-    struct workload_profile p;
-    struct workload_stage held;
-};
-
-static struct stage stage_of (bool norms_fused)
+static struct stage stage_with (bool norms_fused)
 {
     struct stage s = {.m = model_of ("llama-3-8b"),
                       .j = {.seq = 1024, .global_batch = 2, .precision = PREC_BF16},
@@ -28,15 +18,6 @@ static struct stage stage_of (bool norms_fused)
     s.j.fused_norm = norms_fused ? CHOICE_YES : CHOICE_NO;
     s.p.memory.unfused_norm_bytes = 10;
     return s;
-}
-
-static struct memest_stage memory_of (const struct stage *s)
-{
-    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0, 0};
-    struct memest_stage out;
-
-    memest_stage (&q, 0, &s->held, &out);
-    return out;
 }
 
 /* Gradients are freed: they are more than the activations of so few layers. */
@@ -54,7 +35,7 @@ static void norms_of_queries_and_keys (void **state)
 
     for (int i = 0; i < 4; i++) {
         bool fused = i & 1, wide = i & 2;
-        struct stage s = stage_of (fused);
+        struct stage s = stage_with (fused);
         double heads = (s.m.heads + s.m.kv_heads) * (double) s.m.head_dim;
         double without = activations_of (&s);
 
@@ -72,7 +53,7 @@ static void separate_gelu (void **state)
 
     for (int i = 0; i < 8; i++) {
         bool gated = i & 1, fused = i & 2, mixed = i & 4;
-        struct stage s = stage_of (true);
+        struct stage s = stage_with (true);
         double without;
 
         s.m.gated_mlp = gated;
@@ -89,7 +70,7 @@ static void separate_gelu (void **state)
  * frozen weights keeps 2 bytes less, which they would be multiplied with. */
 static void adapters (void **state)
 {
-    struct stage s = stage_of (false), fused = stage_of (true);
+    struct stage s = stage_with (false), fused = stage_with (true);
     double h = s.m.hidden, q = s.m.heads * (double) s.m.head_dim, copies;
     (void) state;
 
@@ -111,7 +92,7 @@ static void recomputed_layer_or_logits (void **state)
     (void) state;
 
     for (int few = 0; few < 2; few++) {
-        struct stage s = stage_of (true);
+        struct stage s = stage_with (true);
         struct memest_stage beside, instead;
         double layer, less;
 
@@ -138,8 +119,9 @@ static void autocast (void **state)
     (void) state;
 
     for (int i = 0; i < 64; i++) {
-        bool joined = i & 32, plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8, lora = i & 16;
-        struct stage s = stage_of (true);
+        bool joined = i & 32, plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8,
+             lora = i & 16;
+        struct stage s = stage_with (true);
         struct memest_stage with, without;
         double h = s.m.hidden, params, copies = (joined ? 1 : 3) + (plain ? 1 : 2);
 

@@ -1,16 +1,6 @@
 /* Every term of a stage's memory, against sums written here from docs/memory.md with constants
  * that all differ: what is doubled, left out or divided by the wrong degree shows. */
-#include "tests/lib/fixture.h"
-
-#include "memest/memest.h"
-
-struct stage {
-    struct workload_model m;
-    struct workload_job j;
-    struct workload_config c;
-    struct workload_profile p;
-    struct workload_stage held;
-};
+#include "tests/lib/memory.h"
 
 static struct stage stage_with (const char *model, int tp, bool sp)
 {
@@ -48,15 +38,6 @@ static struct stage stage_with (const char *model, int tp, bool sp)
     s.p.memory.fragmentation = 1.25;
     s.p.memory.bucket_bytes = 5e7;
     return s;
-}
-
-static struct memest_stage memory_of (const struct stage *s)
-{
-    struct memest_problem q = {&s->m, &s->j, &s->c, &s->p, MEMEST_LINKWISE, 0, 0};
-    struct memest_stage out;
-
-    memest_stage (&q, 0, &s->held, &out);
-    return out;
 }
 
 /* Norms, residual, queries, keys, values and output of a layer, a token.  Separate operations of a

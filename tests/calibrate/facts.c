@@ -1,0 +1,323 @@
+/* What a row says of its framework besides: experts, kernels, captured steps, precision, networks,
+ * and what is meant where it says nothing. */
+#include "tests/lib/runs.h"
+
+#include "base/units.h"
+
+/* NeMo before mid 2023 had no user buffers; a round of MLPerf has its date. */
+static void rounds (void **state)
+{
+    static const struct {
+        const char *source, *profile;
+    } known[] = {{"source=MLPerf_Training_v3.0", "nemo@23.06"},
+                 {"source=mlperf v2.1, closed", "nemo@23.06"},
+                 {"source=MLPerf_Training_v3.1", "nemo"},
+                 {"source=MLPerf_Training_v5.0", "nemo"},
+                 {"source=lab v3.0", "nemo"}};
+    struct workload_profile old = profile_of ("nemo@23.06"), now = profile_of ("nemo");
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].source, "framework=nemo");
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i].profile);
+        calibrate_runs_release (&r);
+    }
+    assert_true (now.time.tp_comm_overlap && !old.time.tp_comm_overlap);
+    assert_true (old.time.dp_overlap < now.time.dp_overlap);
+    assert_true (old.memory.optimizer_bytes == 10);
+}
+
+/* What the notes say of norms, activations and rotary embeddings in one kernel; a note of its own
+ * overrules it. */
+static void fused (void **state)
+{
+    static const enum workload_choice P = CHOICE_PROFILE, N = CHOICE_NO, Y = CHOICE_YES;
+    const struct {
+        const char *notes;
+        enum workload_choice norm, mlp, rotary;
+    } known[] = {{"notes=", P, P, P},
+                 {"notes=Table 1; eager; GiB", N, N, P},
+                 {"notes=packed, torch.compile", Y, Y, P},
+                 {"notes=compile ; x", Y, Y, P},
+                 {"notes=Torch compile; x", Y, Y, P},
+                 {"notes=torch.compile=True", Y, Y, P},
+                 {"notes=compile state not stated", P, P, P},
+                 {"notes=eager;fused-norm=true;fused-mlp=true", Y, Y, P},
+                 {"notes=a; fused kernels (foak); b", Y, P, Y},
+                 {"notes=fused MLP/bias/LayerNorm/cross-entropy kernels", Y, Y, P},
+                 {"notes=no fused kernels", P, P, P},
+                 {"notes=Liger kernels", Y, Y, Y}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].notes);
+
+        assert_int_equal (r.run[0].job.fused_norm, known[i].norm);
+        assert_int_equal (r.run[0].job.fused_mlp, known[i].mlp);
+        assert_int_equal (r.run[0].facts.fused_rotary, known[i].rotary);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* The compiler launches few kernels: a small model takes less time than by fewer kernels alone. */
+static void compiled (void **state)
+{
+    static const char *const notes[] = {"notes=fused-norm=true;fused-mlp=true",
+                                        "notes=torch.compile"};
+    struct workload_profile fsdp = profile_of ("fsdp"),
+                            old = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    double step_s[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r = ONE (notes[i], "framework=fsdp", "hidden=1024",
+                                       "heads=16", "ffn=2816", "seq=512", "tp=1", "pp=1");
+
+        step_s[i] = runs_step (&r.run[0], &fsdp);
+        CLOSE (calibrate_profile_as_said (&r.run[0], &old).time.layer_launch_fwd_s,
+               old.time.layer_launch_fwd_s, 0);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < .7 * step_s[0]);
+}
+
+/* Experts with a capacity, by Megatron's option or in a word. */
+static void dropped (void **state)
+{
+    static const struct {
+        const char *cell;
+        bool drops;
+        double capacity;
+    } known[] = {
+        {"notes=", false, 0},
+        {"model=llama-x (tokendrop)", true, 0},
+        {"notes=with token dropping", true, 0},
+        {"notes=moe-expert-capacity-factor=1.5", true, 1.5},
+        {"notes=moe-expert-capacity-factor=2; moe-pad-expert-input-to-capacity=true",
+         true, 2},
+        {"notes=moe-expert-capacity-factor=2; moe-pad-expert-input-to-capacity=false",
+         false, 2},
+        {"notes=moe-expert-capacity-factor=None", false, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (known[i].cell);
+
+        assert_true (r.run[0].drops_tokens == known[i].drops);
+        CLOSE (r.run[0].expert_capacity, known[i].capacity, 1e-12);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A row's step with these notes, of experts over two nodes. */
+static double experts_s (const char *notes)
+{
+    struct text cell = {0};
+    struct calibrate_runs r;
+    struct workload_profile p;
+    struct error err = {""};
+    double step_s;
+
+    text_add (&cell, "notes=num-experts=16; moe-router-topk=2; %s", notes);
+    r = ONE (text_str (&cell), "ep=16", "tp=1", "pp=1", "framework=megatron-bridge");
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    step_s = runs_step (&r.run[0], &p);
+    calibrate_runs_release (&r);
+    text_free (&cell);
+    return step_s;
+}
+
+/* A capacity over the mean takes longer; "flex" sends less than "alltoall". */
+static void experts_notes (void **state)
+{
+    double one = experts_s ("moe-expert-capacity-factor=1"),
+           two = experts_s ("moe-expert-capacity-factor=2"),
+           flex = experts_s ("moe-token-dispatcher-type=flex"),
+           all = experts_s ("moe-token-dispatcher-type=alltoall");
+    (void) state;
+
+    assert_true (two > 1.1 * one);
+    assert_true (all > 1.01 * flex);
+    CLOSE (experts_s (""), flex, 1e-12); /* the framework's */
+}
+
+/* Releases whose recipes overlap no exchanges do where these leave the NVLink domain beside an
+ * interleaved pipeline. */
+static void overlap_between_nodes (void **state)
+{
+    static const struct {
+        const char *gpu, *ep, *vpp;
+        bool overlaps;
+    } known[] = {{"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", true},
+                 {"gpu=H100-SXM5-80GB", "ep=8", "vpp=2", false},
+                 {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", false},
+                 {"gpu=GB200", "ep=16", "vpp=2", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE (
+            "model=x", known[i].gpu, known[i].ep, known[i].vpp, "gpus=32", "pp=2", "tp=1",
+            "layers=32", "micro_batch=1", "global_batch=64", "framework=megatron-bridge",
+            "notes=26.04 NeMo Container; num-experts=16; moe-router-topk=2");
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = calibrate_profile_as_said (&r.run[0], &p);
+        assert_true ((p.time.moe_overlap > 0) == known[i].overlaps);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A row's fused rotary embeddings take less time. */
+static void rotary (void **state)
+{
+    struct workload_profile p = profile_of ("fsdp");
+    struct calibrate_runs stock = ONE ("notes=fused-norm=true"),
+                          fast = ONE ("notes=fused kernels");
+    (void) state;
+
+    assert_true (runs_step (&fast.run[0], &p) < runs_step (&stock.run[0], &p));
+    calibrate_runs_release (&stock);
+    calibrate_runs_release (&fast);
+}
+
+/* Capture of whole steps or of parts of layers with experts, as a row says it in Megatron's words:
+ * a model without experts has no such parts. */
+static void captures (void **state)
+{
+    static const struct {
+        const char *notes;
+        enum workload_choice captured;
+    } known[] = {{"notes=", CHOICE_PROFILE},
+                 {"notes=cuda-graph-impl=full_iteration", CHOICE_YES},
+                 {"notes=cuda-graph-impl=none", CHOICE_NO},
+                 {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE}};
+    struct workload_profile p = profile_of ("nemo");
+    double step_s[4];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE (known[i].notes, "hidden=512", "heads=8", "ffn=2048");
+
+        assert_int_equal (r.run[0].captured, known[i].captured);
+        step_s[i] = runs_step (&r.run[0], &p);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < step_s[0]);
+    assert_true (step_s[2] == step_s[0] && step_s[3] == step_s[0]);
+}
+
+/* Parts are captured where a row says so, else as the profile's recipes do: in racks. */
+static void captured_parts (void **state)
+{
+    static const struct {
+        const char *impl;
+        enum workload_captured parts;
+    } known[] = {{"", CAPTURED_IN_RACKS},
+                 {"; cuda-graph-impl=transformer_engine", CAPTURED_EVERYWHERE},
+                 {"; cuda-graph-impl=none", CAPTURED_NOWHERE}};
+    struct workload_profile p = profile_of ("megatron-bridge");
+    double step_s[3];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char notes[128];
+
+        snprintf (notes, sizeof notes, "notes=num-experts=16; moe-router-topk=2%s",
+                  known[i].impl);
+        struct calibrate_runs r = ONE (notes, "hidden=512", "heads=8", "ffn=2048");
+
+        assert_int_equal (calibrate_profile_as_said (&r.run[0], &p).captured_parts,
+                          known[i].parts);
+        step_s[i] = runs_step (&r.run[0], &p);
+        calibrate_runs_release (&r);
+    }
+    assert_true (step_s[1] < step_s[0] && step_s[2] == step_s[0]);
+}
+
+/* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
+static void precision (void **state)
+{
+    struct calibrate_runs silent = ONE ("framework=megatron-bridge", "gpu=H100"),
+                          said = ONE ("framework=megatron-bridge", "gpu=H100",
+                                      "precision=bf16"),
+                          old = ONE ("framework=megatron-bridge", "gpu=A100");
+    (void) state;
+
+    assert_int_equal (silent.run[0].job.precision, PREC_FP8);
+    assert_int_equal (said.run[0].job.precision, PREC_BF16);
+    assert_int_equal (old.run[0].job.precision, PREC_BF16);
+    calibrate_runs_release (&silent);
+    calibrate_runs_release (&said);
+    calibrate_runs_release (&old);
+}
+
+/* A network that nobody describes does not get slower with the job, but where the profile of
+ * a source says so. */
+static void networks (void **state)
+{
+    static const char *const profile[] = {"nemo", "aleph-alpha"};
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        double rate[2];
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (workload_profile_read (profile[i], &p, NULL, &err), &err);
+        for (int k = 0; k < 2; k++) {
+            struct calibrate_runs r =
+                ONE (k == 0 ? "gpus=64" : "gpus=4096", "global_batch=4096");
+            struct topology_cluster *c;
+
+            ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
+            rate[k] = c->node[0].node_bytes_per_s;
+            topology_cluster_destroy (c);
+            calibrate_runs_release (&r);
+        }
+        if (i == 0)
+            assert_true (rate[0] == rate[1]);
+        else
+            assert_true (rate[1] < 0.1 * rate[0]);
+    }
+}
+
+/* Whether a run fits is not denied for recomputation that its row does not state. */
+static void silent_recompute (void **state)
+{
+    struct calibrate_runs silent = ONE ("recompute=", "micro_batch=8"),
+                          none = ONE ("micro_batch=8"),
+                          full = ONE ("recompute=full", "micro_batch=8");
+    struct workload_profile p;
+    struct error err = {""};
+    (void) state;
+
+    ok (workload_profile_read ("nemo", &p, NULL, &err), &err);
+    assert_true (calibrate_need (&silent.run[0], &p, MEMEST_LINKWISE) ==
+                 calibrate_need (&full.run[0], &p, MEMEST_LINKWISE));
+    assert_true (calibrate_need (&none.run[0], &p, MEMEST_LINKWISE) >
+                 calibrate_need (&full.run[0], &p, MEMEST_LINKWISE));
+    calibrate_runs_release (&silent);
+    calibrate_runs_release (&none);
+    calibrate_runs_release (&full);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (rounds),         cmocka_unit_test (fused),
+        cmocka_unit_test (compiled),       cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),  cmocka_unit_test (overlap_between_nodes),
+        cmocka_unit_test (rotary),         cmocka_unit_test (captures),
+        cmocka_unit_test (captured_parts), cmocka_unit_test (precision),
+        cmocka_unit_test (networks),       cmocka_unit_test (silent_recompute),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

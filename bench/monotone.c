@@ -321,17 +321,23 @@ static double step_there (const struct mapper_result *found, const struct instan
 /* How much longer the step is after each change, of every problem. */
 struct tally {
     double *worse[CHANGES]; /* [problems] */
+    double *gap;            /* [problems] of the plans before, of the step */
     int n;
 };
+
+/* What a better plan may save at most, of the step. */
+static double gap_of (const struct mapper_result *r)
+{
+    return 1 - r->lower_bound_s / r->estimate.step_s;
+}
 
 static void print_plan (const struct mapper_result *r)
 {
     const struct workload_degrees *d = &r->config.deg;
 
     printf ("%.5f s (gap %.1f %%, tp %d pp %d dp %d micro-batch %d %s)",
-            r->estimate.step_s, 100 * (1 - r->lower_bound_s / r->estimate.step_s), d->tp,
-            d->pp, d->dp, r->config.micro_batch,
-            workload_schedule_name (r->config.schedule));
+            r->estimate.step_s, 100 * gap_of (r), d->tp, d->pp, d->dp,
+            r->config.micro_batch, workload_schedule_name (r->config.schedule));
 }
 
 /* How much longer the step is, of the old plan there. */
@@ -375,18 +381,21 @@ static bool try_problem (unsigned long seed, struct tally *t)
     fits = plan (&x, &before);
     for (int k = 0; k < CHANGES && fits; k++)
         t->worse[k][t->n] = worse_by (seed, &d, &changes[k], &x, &before);
-    if (fits)
+    if (fits) {
+        t->gap[t->n] = gap_of (&before);
         mapper_result_release (&before);
+    }
     topology_cluster_destroy (x.c);
     t->n += fits;
     return fits;
 }
 
-static void print_tally (const struct tally *t)
+static void print_tally (struct tally *t)
 {
     static const char *const header[] = {"<change", "problems", "worse by > .1 %",
                                          "worst %", "median %", NULL};
     struct table *table = table_create (header);
+    double sum = 0.0;
 
     for (int k = 0; k < CHANGES; k++) {
         int over = 0;
@@ -402,6 +411,12 @@ static void print_tally (const struct tally *t)
     }
     table_print (table, stdout);
     table_destroy (table);
+    for (int i = 0; i < t->n; i++)
+        sum += t->gap[i];
+    stats_sort (t->gap, t->n);
+    printf ("gaps before the changes: mean %.2f %%, median %.2f %%, worst %.2f %%\n",
+            100 * sum / t->n, 100 * stats_quantile (t->gap, t->n, .5),
+            100 * t->gap[t->n - 1]);
     printf ("%.2f processor seconds a plan\n",
             (double) clock () / CLOCKS_PER_SEC / (t->n * (CHANGES + 1)));
 }
@@ -417,10 +432,13 @@ int main (int argc, char **argv)
     for (int k = 0; k < CHANGES; k++)
         if (!(t.worse[k] = calloc ((size_t) problems, sizeof (double))))
             die (&(struct error){"out of memory"});
+    if (!(t.gap = calloc ((size_t) problems, sizeof (double))))
+        die (&(struct error){"out of memory"});
     for (; t.n < problems; seed++)
         try_problem (seed, &t);
     print_tally (&t);
     for (int k = 0; k < CHANGES; k++)
         free (t.worse[k]);
+    free (t.gap);
     return 0;
 }

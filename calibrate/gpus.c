@@ -179,14 +179,10 @@ static bool names_type (const char *part)
 /* What stands beside GPUs and is none. */
 static bool is_beside (const char *part)
 {
-    static const char *const words[] = {"nvlink", "nvswitch", "ib", "infiniband", "cpu"};
-    size_t n = strcspn (part, " ");
-    bool is = false;
+    char joined[CALIBRATE_JOINED];
 
-    for (size_t i = 0; i < COUNT_OF (words); i++)
-        is = is || (strlen (words[i]) == n && strncasecmp (part, words[i], n) == 0 &&
-                    part[n + strspn (part + n, " ")] == '\0');
-    return is;
+    calibrate_join (part, joined);
+    return text_has_word ("nvlink nvswitch ib infiniband cpu", joined);
 }
 
 /* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone with "+" or "&" between them,

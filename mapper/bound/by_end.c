@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/extremes.h"
 #include "costmodel/costmodel.h"
 #include "mapper/bound/played.h"
 
@@ -288,7 +289,7 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
 {
     struct pipeline_case pc, calm;
     struct bound_pipeline without;
-    double rows_s;
+    double rows_s, known_s;
 
     rows_init (&pc, x, first, work);
     if (!work)
@@ -301,8 +302,9 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    return level >= BOUND_PLAYED && x->v > 1 && rows_s > x->known_s && rows_s < x->most_s
-               ? bound_played_slow (&pc, rows_s)
+    known_s = larger (rows_s, x->known_s);
+    return level >= BOUND_PLAYED && x->v > 1 && known_s < x->most_s
+               ? bound_played_slow (&pc, known_s)
                : rows_s;
 }
 

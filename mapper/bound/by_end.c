@@ -302,10 +302,11 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    known_s = larger (rows_s, x->known_s);
-    return level >= BOUND_PLAYED && x->v > 1 && known_s < x->most_s
-               ? bound_played_slow (&pc, known_s)
-               : rows_s;
+    if (level < BOUND_PLAYED || x->v == 1 || (rows_s <= x->known_s && !x->work))
+        return rows_s;
+    /* At the closest level what is known was played out itself, and says more than rows. */
+    known_s = x->work ? larger (rows_s, x->known_s) : rows_s;
+    return known_s < x->most_s ? bound_played_slow (&pc, known_s) : rows_s;
 }
 
 /* The least over stage 0's ways; where every stage's own end counts, each has taken the

@@ -130,7 +130,8 @@ static const struct named {
     {"t 4", NULL, 16, "t4"},
 };
 
-/* Machines of clouds: Amazon's, of which some need their size behind them, Google's and Azure's. */
+/* Machines of clouds: Amazon's, of which some need their size behind them, Google's, Azure's and
+ * Oracle's. */
 static const struct {
     const char *words, *type;
     bool sized;
@@ -153,8 +154,13 @@ static const struct {
                 {"a 3 ultragpu", "h200-sxm-141g", false},
                 {"a 4 highgpu", "b200-192g", false},
                 {"nd 96 asr", "a100-sxm4-40g", false},
+                {"nd 96 isr v 5", "h100-sxm5-80g", false},
+                {"nd 40 rs", "v100-sxm2-32g", false},
                 {"ads a 100", "a100-pcie-80g", false},
-                {"ads h 100", "h100-nvl-94g", false}};
+                {"ads h 100", "h100-nvl-94g", false},
+                {"adis h 100", "h100-nvl-94g", false},
+                {"bm gpu 4 8", "a100-sxm4-40g", false},
+                {"dgx 2", "v100-sxm2-32g", false}};
 
 /* ---- words ---- */
 
@@ -244,34 +250,40 @@ static bool is_gb (const char *s, double *n)
            text_has_word ("g gb gib", unit);
 }
 
-/* The memory that words say; or a number behind the family that is one of its. */
+/* Words beside a family's that say nothing more of it. */
+static const char plain[] = "nvidia amd tesla quadro geforce rtx instinct radeon sxm "
+                            "pcie pci nvl hbm e dgx hgx "
+                            "oam generation blackwell hopper ada ampere server "
+                            "workstation edition max q tensor "
+                            "core gpu gpus g gb gib x d super ti";
+
+/* The memory that words say; or a number behind the family, with nothing between that is no part of
+ * its name, that is one of its: the 80 of "A100-SXM4-80", but not the 96 of "H100 (ND96isr_v5)". */
 static double said_gb (const struct named *f, const char *words, const char *after)
 {
     double bare = 0.0;
+    bool near = true;
 
     for (const char *s = words; *s; s += strcspn (s, " ")) {
+        char word[WORDS_MAX];
         double n;
 
         s += strspn (s, " ");
         if (is_gb (s, &n))
             return n;
-        if (!isdigit ((unsigned char) *s) || s < after)
+        snprintf (word, sizeof word, "%.*s", (int) strcspn (s, " "), s);
+        if (s < after)
             continue;
-        n = strtod (s, NULL);
-        for (const struct named *v = f; same_family (f, v); v++)
+        near = near && (isdigit ((unsigned char) *s) || text_has_word (plain, word));
+        n = near ? strtod (word, NULL) : 0.0;
+        for (const struct named *v = f; same_family (f, v) && n > 0; v++)
             bare = fabs (n - v->gb) < 0.5 ? n : bare;
     }
     return bare;
 }
 
-/* Words beside a family's that say nothing more of it. */
 static bool is_plain (const char *words)
 {
-    static const char plain[] = "nvidia amd tesla quadro geforce rtx instinct radeon sxm "
-                                "pcie pci nvl hbm e dgx hgx "
-                                "oam generation blackwell hopper ada ampere server "
-                                "workstation edition max q tensor "
-                                "core gpu gpus g gb gib x d super ti";
     char copy[WORDS_MAX], *word[WORDS_MAX / 2];
     int n;
 
@@ -350,7 +362,8 @@ static bool says_another (const struct named *f, char *words,
 
         s += strspn (s, " ");
         of = is_gb (s, &n) ? nearest (f, words, n)->type : NULL;
-        another = of && topology_gpu_type_builtin (of)->memory_bytes != type->memory_bytes;
+        another =
+            of && topology_gpu_type_builtin (of)->memory_bytes != type->memory_bytes;
     }
     return another;
 }
@@ -365,9 +378,9 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
     *out = (struct topology_gpu_reading){.type = machine_of (words)};
     f = take_family (words, &after);
     if (out->type) {
-        out->several = f && (!has_type (f, out->type->name) ||
-                             says_another (f, words, out->type) ||
-                             names_another (words, out->type->name));
+        out->several =
+            f && (!has_type (f, out->type->name) || says_another (f, words, out->type) ||
+                  names_another (words, out->type->name));
         return true;
     }
     if (!f)

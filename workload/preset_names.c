@@ -110,21 +110,23 @@ static double size_of (const char *word)
     return *end && end[1] == '\0' ? n : 0.0;
 }
 
-/* The next word of a name in lower case: letters, digits and points between digits.
+/* The next word of a name in lower case: letters, digits and points between digits.  What stands in
+ * brackets are remarks, but for a size, "GPT-3 (6.7B)".
  * @return what follows; NULL: there is none */
 static const char *next_word (const char *s, char word[PLAIN_MAX])
 {
+    bool remark = false;
     size_t n = 0;
 
-    while (*s && !isalnum ((unsigned char) *s) && *s != '(')
-        s++;
-    if (*s == '\0' || *s == '(') /* remarks */
+    for (; *s && !isalnum ((unsigned char) *s); s++)
+        remark = remark || *s == '(';
+    if (*s == '\0')
         return NULL;
     for (; isalnum ((unsigned char) *s) || (*s == '.' && n > 0); s++)
         if (n < PLAIN_MAX - 1)
             word[n++] = (char) tolower ((unsigned char) *s);
     word[n] = '\0';
-    return s;
+    return remark && size_of (word) <= 0.0 ? NULL : s;
 }
 
 /* A date, a context ("128k"), a version ("v0.1"), or the experts' size ("a3b") of a name. */

@@ -160,8 +160,7 @@ static void mix_or_remark (void **state)
         struct error err = {""};
         struct text t = {0};
 
-        text_add (&t,
-                  "model,gpu,gpus,seq,global_batch\nllama-2-7b,\"%s\",16,4096,16\n",
+        text_add (&t, "model,gpu,gpus,seq,global_batch\nllama-2-7b,\"%s\",16,4096,16\n",
                   bad[i]);
         if (runs_read (text_str (&t), &r, &err) == ST_OK)
             fail_msg ("\"%s\" is taken as %d of %s", bad[i], r.run[0].n_parts,
@@ -228,6 +227,12 @@ static void gpu_names (void **state)
                  {"H100", "64", "h100-sxm5-80g", 64},
                  {"RTX 5060 Ti 8GB", "", "rtx-5060-ti", 8},
                  {"RTX TITAN", "24", "titan-rtx", 0},
+                 {"H100 (ND96isr_v5)", "", "h100-sxm5-80g", 0},
+                 {"H100 (96 GB)", "", "h100-sxm5-96g", 0},
+                 {"H100-SXM5-96", "", "h100-sxm5-96g", 0},
+                 {"Standard_ND40rs_v2", "", "v100-sxm2-32g", 0},
+                 {"BM.GPU4.8", "", "a100-sxm4-40g", 0},
+                 {"DGX-2", "", "v100-sxm2-32g", 0},
                  {"ND96asr_v4", "", "a100-sxm4-40g", 0},
                  {"8x A100 (NVLink + IB)", "80", "a100-sxm4-80g", 0},
                  {"RTX A1000", "8", NULL, 0},
@@ -271,10 +276,10 @@ static void gpus_counted (void **state)
     static const struct {
         const char *gpu;
         int gpus;
-    } t[] = {{"8x H100", 8},        {"2x8 A100 80GB", 16},   {"2x 8 A100", 16},
-             {"2x4 GB200", 8},      {"2x8 GH200", 16},       {"8x80GB H100", 8},
-             {"8x80G H100", 8},     {"8x 80 GiB H100", 8},   {"4x32G V100", 4},
-             {"4x 16-GB V100", 4},  {"8x 40 gb A100", 8},    {"8x 4090", 8},
+    } t[] = {{"8x H100", 8},       {"2x8 A100 80GB", 16}, {"2x 8 A100", 16},
+             {"2x4 GB200", 8},     {"2x8 GH200", 16},     {"8x80GB H100", 8},
+             {"8x80G H100", 8},    {"8x 80 GiB H100", 8}, {"4x32G V100", 4},
+             {"4x 16-GB V100", 4}, {"8x 40 gb A100", 8},  {"8x 4090", 8},
              {"8x141GB H200", 8}};
     (void) state;
 

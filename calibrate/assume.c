@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define MICRO_BATCH_MOST 64 /* that nobody states */
-#define FILLED_MEMORY 0.9
+#define FILLED_MEMORY 0.9   /* what people fill by taking more sequences at once */
 #define TP_MOST 8
 #define EXPERT_RANKS_MOST 64
 #define SPREAD_DEGREES 0.2 /* of a step's time, in logarithms */
@@ -104,17 +104,11 @@ static void take_moments (struct calibrate_run *run, const struct workload_profi
         run->facts.half_gradients = CHOICE_NO;
 }
 
-static void set_way (struct calibrate_run *run, const struct calibrate_way *w)
+/* Does it fit this part of the memory? */
+static bool fits (const struct calibrate_run *run, const struct workload_profile *p,
+                  double part)
 {
-    run->config.deg.ep = w->ep;
-    run->job.precision = w->precision;
-    run->config.recompute = w->recompute;
-    run->config.micro_batch = w->micro_batch;
-}
-
-static bool fits (const struct calibrate_run *run, const struct workload_profile *p)
-{
-    return calibrate_need (run, p, MEMEST_LINKWISE) <= FILLED_MEMORY * run->gpu_bytes;
+    return calibrate_need (run, p, MEMEST_LINKWISE) <= part * run->gpu_bytes;
 }
 
 /* ---- degrees that nobody states ---- */
@@ -286,6 +280,35 @@ static void open_experts (struct calibrate_run *run, const struct workload_profi
         split (run, &other, 0.7, 1);
 }
 
+/* Chunks of two layers where that divides a stage, else of as few as do: NeMo's recipes interleave
+ * what they split into stages, which then have embedding and head for a layer each if need be. */
+static int usual_chunks (const struct calibrate_run *run)
+{
+    int pp = run->config.deg.pp, layers = run->model.layers, each = 2,
+        own = (layers % pp == 0 ? layers : layers + 2) / pp;
+
+    while (each < own && own % each != 0)
+        each++;
+    return own > 2 && each == own ? own : own / each;
+}
+
+static void open_chunks (struct calibrate_run *run, const struct workload_profile *p)
+{
+    struct calibrate_way other[CALIBRATE_WAYS_MAX];
+    struct calibrate_run one = *run;
+    int n = run->n_ways;
+
+    if (run->vpp_said || run->config.deg.pp == 1 || !p->one_sequence)
+        return;
+    for (int i = 0; i < n; i++) {
+        other[i] = run->way[i];
+        other[i].vpp = usual_chunks (run);
+    }
+    calibrate_set_way (&one, &other[0]);
+    if (workload_config_check (&one.model, &one.job, &one.config, NULL) == ST_OK)
+        split (run, other, 0.3, n);
+}
+
 /* As the framework does by default, or the other way: nothing where that is all and it fits, all
  * where it is not and does not.  Before fp8 came, memory was short, and people recomputed more.
  * Recipes that take one sequence say by module what they recompute, which is little. */
@@ -303,8 +326,8 @@ static void open_recompute (struct calibrate_run *run, const struct workload_pro
         other[i] = run->way[i];
         other[i].recompute = full ? RECOMPUTE_NONE : RECOMPUTE_FULL;
     }
-    set_way (&one, full ? &other[0] : &run->way[0]);
-    room = fits (&one, p);
+    calibrate_set_way (&one, full ? &other[0] : &run->way[0]);
+    room = fits (&one, p, 1.0);
     if (!full || room)
         split (run, other, full ? 0.6 : !room ? 0.1 : has_fp8 (run) ? 0.9 : 0.7, n);
 }
@@ -316,7 +339,7 @@ static int largest (const struct calibrate_run *run, const struct workload_profi
     int own = run->job.global_batch / run->config.deg.dp, *b = &one.config.micro_batch;
 
     for (*b = own < MICRO_BATCH_MOST ? own : MICRO_BATCH_MOST; *b > 1; --*b)
-        if (own % *b == 0 && fits (&one, p))
+        if (own % *b == 0 && fits (&one, p, FILLED_MEMORY))
             break;
     return *b;
 }
@@ -334,12 +357,12 @@ static void open_micro_batch (struct calibrate_run *run, const struct workload_p
     for (int i = 0; i < n; i++) {
         struct calibrate_run as = *run;
 
-        set_way (&as, &run->way[i]);
+        calibrate_set_way (&as, &run->way[i]);
         other[i] = run->way[i];
         other[i].micro_batch = one ? 2 : largest (&as, p);
         as.config.micro_batch = other[i].micro_batch;
         if (workload_config_check (&as.model, &as.job, &as.config, NULL) != ST_OK ||
-            !fits (&as, p))
+            !fits (&as, p, FILLED_MEMORY))
             other[i].micro_batch = run->way[i].micro_batch;
     }
     split (run, other, one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15, n);
@@ -354,11 +377,11 @@ static const struct calibrate_way *likeliest (const struct calibrate_run *run,
 
     one.recompute_said = true; /* else leaner ways would make it fit */
     for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
-        set_way (&one, w);
+        calibrate_set_way (&one, w);
         if (w->recompute == RECOMPUTE_SELECTIVE && p->selective == SELECTIVE_LAYERS)
             one.config.recompute = RECOMPUTE_NONE; /* of nobody knows how many layers */
         most = w->weight > most->weight ? w : most;
-        if (w->weight > (best ? best->weight : 0.0) && fits (&one, p))
+        if (w->weight > (best ? best->weight : 0.0) && fits (&one, p, 1.0))
             best = w;
     }
     return best ? best : most;
@@ -386,14 +409,16 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     }
     run->n_ways = 1;
     run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,
-                                         run->config.recompute, run->job.precision, 1.0};
+                                         run->config.deg.vpp,     run->config.recompute,
+                                         run->job.precision,      1.0};
     if (!named) {
         open_experts (run, p);
         open_precision (run);
+        open_chunks (run, p);
         open_recompute (run, p);
     }
     open_micro_batch (run, p);
-    set_way (run, likeliest (run, p));
+    calibrate_set_way (run, likeliest (run, p));
     if (run->n_ways == 1)
         run->n_ways = 0;
 }

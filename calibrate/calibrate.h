@@ -18,12 +18,12 @@
 #define CALIBRATE_TYPES_MAX 8
 #define CALIBRATE_REASONS_MAX 32
 
-#define CALIBRATE_WAYS_MAX 16
+#define CALIBRATE_WAYS_MAX 32        /* two for each cell that may be open */
 #define CALIBRATE_CAPACITY_MOST 64.0 /* of experts, over their mean of tokens */
 
 /** A way that a run may have been where its row leaves it open. */
 struct calibrate_way {
-    int micro_batch, ep;
+    int micro_batch, ep, vpp;
     enum workload_recompute recompute;
     enum workload_precision precision;
     double weight; /* of a run's ways, 1 in all */
@@ -70,7 +70,7 @@ struct calibrate_run {
     } states; /* what its precision's words say
                                                                 of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
-        sequence_parallel_said, tp_said, pp_said, ep_said;
+        sequence_parallel_said, tp_said, pp_said, ep_said, vpp_said;
     bool offload_open; /* it says that it offloads, and not what: as its stage has it */
     bool splits_sequences;             /* with tensor parallelism, as it states */
     struct calibrate_facts facts;      /* of its framework, as the row has them */

@@ -133,6 +133,9 @@ bool calibrate_spread_layers (struct calibrate_run *run);
  *  @param[in,out] run  read but for that; its way and n_ways are written */
 void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p);
 
+/** The run as it is in one of its ways. */
+void calibrate_set_way (struct calibrate_run *run, const struct calibrate_way *w);
+
 /** Is the profile of that source's framework? */
 bool calibrate_names_source (const struct workload_profile *p, const char *source);
 

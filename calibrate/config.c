@@ -188,7 +188,7 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     d->pp = degree_of (r, "pp", 1, &run->pp_said);
     d->cp = degree_of (r, "cp", sequence_ranks (r, d->tp), NULL);
     d->ep = degree_of (r, "ep", 1, &run->ep_said);
-    d->vpp = degree_of (r, "vpp", 1, NULL);
+    d->vpp = degree_of (r, "vpp", 1, &run->vpp_said);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
         return "a degree is not a whole number";
@@ -451,6 +451,7 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         return calibrate_refuse (r, "recompute", "none, selective, full or modules");
     if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
         return "schedule not understood";
+    run->vpp_said = run->vpp_said || strstr (calibrate_cell (r, "notes"), "schedule=");
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;
     return NULL;

@@ -36,7 +36,7 @@ static void between (void **state)
 
         for (int k = 0; k < 3; k++) {
             struct calibrate_runs r =
-                ONE (cell[i][0], framework, cell[i][k + 1], "sp=1", "zero=1");
+                ONE (cell[i][0], framework, cell[i][k + 1], "sp=1", "zero=1", "vpp=1");
 
             step_s[k] = seconds_of (&r, &open[k]);
             for (int w = 0; k == 0 && w < r.run[0].n_ways; w++)
@@ -98,6 +98,61 @@ static void does_not_fit (void **state)
     assert_int_equal (large.run[0].config.recompute, RECOMPUTE_FULL);
     calibrate_runs_release (&small);
     calibrate_runs_release (&large);
+}
+
+/* Layers are recomputed where they do not fit, not where they merely fill the memory. */
+static void fills (void **state)
+{
+    struct calibrate_runs r = ONE ("framework=x", "recompute=none");
+    struct workload_profile p;
+    struct error err = {""};
+    char gb[32];
+    (void) state;
+
+    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs as;
+
+        snprintf (gb, sizeof gb, "gpu_mem_gb=%.3f",
+                  calibrate_need (&r.run[0], &p, MEMEST_LINKWISE) / UNITS_GIB /
+                      (i == 0 ? 0.95 : 1.05));
+        as = ONE ("framework=x", "recompute=", gb);
+        assert_int_equal (as.run[0].config.recompute,
+                          i == 0 ? RECOMPUTE_SELECTIVE : RECOMPUTE_FULL);
+        calibrate_runs_release (&as);
+    }
+    calibrate_runs_release (&r);
+}
+
+/* NeMo's recipes interleave stages, by two layers a chunk or what divides them; who says 1, or the
+ * schedule, does not, nor do others. */
+static void chunks (void **state)
+{
+    static const struct {
+        const char *cell[6];
+        int vpp;
+    } row[] = {{{"framework=nemo", "vpp="}, 8},
+               {{"framework=nemo", "vpp=", "layers=30"}, 5},
+               {{"framework=nemo", "vpp=", "layers=62", "pp=4"}, 8},
+               {{"framework=nemo", "vpp=", "layers=28", "pp=4"}, 7},
+               {{"framework=nemo", "vpp=", "pp=1"}, 1},
+               {{"framework=nemo", "vpp=1"}, 1},
+               {{"framework=nemo", "vpp=", "notes=schedule=1f1b"}, 1},
+               {{"framework=megatron-lm", "vpp="}, 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *const *c = row[i].cell;
+        struct calibrate_runs r =
+            ONE ("gpu=H100-SXM5-80GB", "precision=bf16", c[0], c[1], c[2], c[3]);
+        const struct workload_config *is = &r.run[0].config;
+
+        assert_int_equal (is->deg.vpp, row[i].vpp);
+        assert_int_equal (is->schedule,
+                          row[i].vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B);
+        assert_int_equal (r.run[0].n_ways, row[i].vpp > 1 ? 2 : 0);
+        calibrate_runs_release (&r);
+    }
 }
 
 /* A batch follows from the step and its tokens a second. */
@@ -539,6 +594,8 @@ int main (void)
                                        cmocka_unit_test (launches),
                                        cmocka_unit_test (named),
                                        cmocka_unit_test (does_not_fit),
+                                       cmocka_unit_test (fills),
+                                       cmocka_unit_test (chunks),
                                        cmocka_unit_test (batch),
                                        cmocka_unit_test (degrees),
                                        cmocka_unit_test (too_large),

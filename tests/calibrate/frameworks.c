@@ -29,6 +29,8 @@ static void profiles (void **state)
                  {"source=lab", "framework=PyTorch DDP", "fsdp"},
                  {"source=lab", "framework=verl SFT", "fsdp"},
                  {"source=lab", "framework=modelscope/swift", "deepspeed"},
+                 {"source=lab", "framework=Megatron-SWIFT", "megatron-core-composed"},
+                 {"source=lab", "framework=PyTorch/XLA FSDP", "xla"},
                  {"source=lab", "framework=Stanford Alpaca", "fsdp"},
                  {"source=lab", "framework=LitGPT", "litgpt"},
                  {"source=lab", "framework=Megatron-LM (TP overlap)", "megatron-core"},
@@ -58,13 +60,14 @@ static void profiles (void **state)
 static void unknown (void **state)
 {
     static const char *const known[] = {"framework=something else",
-                                        "framework=Megatron-LM", "framework=MindSpeed"};
+                                        "framework=Megatron-LM", "framework=MindSpeed",
+                                        "framework=LiBai (OneFlow)"};
     struct workload_profile p, standard;
     struct error err = {""};
     (void) state;
 
     ok (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, &err), &err);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i]);
 
         ok (calibrate_profiles (&r, NULL, &p, &err), &err);
@@ -169,6 +172,28 @@ static void unnamed (void **state)
         ok (calibrate_profiles (&r, NULL, &p, &err), &err);
         assert_string_equal (p.name, known[i].profile);
         CLOSE (p.time.residual, known[i].residual, 1e-12);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* What splits no model is PyTorch's, unless its ranks have whole weights. */
+static void unsplit (void **state)
+{
+    static const char *const known[][3] = {{"zero=", "gpus=16", "fsdp"},
+                                           {"zero=3", "gpus=16", "fsdp"},
+                                           {"zero=1", "gpus=16", "megatron-core"},
+                                           {"zero=0", "gpus=16", "megatron-core"},
+                                           {"zero=0", "gpus=1", "fsdp"}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r =
+            ONE ("framework=mine", "tp=1", "pp=1", known[i][0], known[i][1]);
+        struct workload_profile p;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_string_equal (p.name, known[i][2]);
         calibrate_runs_release (&r);
     }
 }
@@ -388,7 +413,8 @@ int main (void)
         cmocka_unit_test (fits),           cmocka_unit_test (steps),
         cmocka_unit_test (unknown),        cmocka_unit_test (types_on_record),
         cmocka_unit_test (types_together), cmocka_unit_test (unnamed),
-        cmocka_unit_test (early),          cmocka_unit_test (releases),
+        cmocka_unit_test (unsplit),        cmocka_unit_test (early),
+        cmocka_unit_test (releases),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -95,6 +95,10 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
  *  it.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run);
 
+/** What a row has of the one before it, if it says so. */
+void calibrate_take_before (const struct row *r, const struct calibrate_run *before,
+                            struct calibrate_run *run);
+
 /** Degrees, micro-batch, ZeRO, recomputation and schedule of the row.
  *  @return NULL, or why the row must be skipped */
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run);

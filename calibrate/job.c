@@ -261,6 +261,22 @@ static void take_choice (enum workload_choice said, enum workload_choice *c)
         *c = said;
 }
 
+static void set_compiled (struct calibrate_run *run)
+{
+    run->compiled = true;
+    run->job.fused_norm = run->job.fused_mlp = CHOICE_YES;
+}
+
+/* "as before" among the notes: compiled, too, where the row before it was. */
+void calibrate_take_before (const struct row *r, const struct calibrate_run *before,
+                            struct calibrate_run *run)
+{
+    if (before->compiled && before->row == run->row - 1 &&
+        strcmp (before->source, run->source) == 0 &&
+        calibrate_contains (calibrate_cell (r, "notes"), "as before"))
+        set_compiled (run);
+}
+
 /* "compile", "torch.compile", "torch_compile=true": all of the item, as what follows may say when or
  * why not. */
 static bool says_compiled (const char *item)
@@ -279,10 +295,8 @@ static void read_fused_item (const char *item, struct calibrate_run *run)
 {
     run->fused_optimizer |=
         strcmp (item, "fused AdamW") == 0 || strcmp (item, "adamw_torch_fused") == 0;
-    if (says_compiled (item)) {
-        run->compiled = true;
-        run->job.fused_norm = run->job.fused_mlp = CHOICE_YES;
-    }
+    if (says_compiled (item))
+        set_compiled (run);
     for (size_t i = 0; i < COUNT_OF (fused_words); i++) {
         const struct fused_words *w = &fused_words[i];
         size_t n = strlen (w->begins);

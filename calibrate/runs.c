@@ -147,6 +147,8 @@ static enum status read_table (const char *path, struct csv_table *table,
         run->row = r.index;
         why = read_row (&r, run);
         if (!why) {
+            if (runs.n > 0)
+                calibrate_take_before (&r, run - 1, run);
             runs.n++;
             continue;
         }

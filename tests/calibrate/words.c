@@ -266,6 +266,30 @@ static void compiled (void **state)
     }
 }
 
+/* A row that is "as before" is compiled where the row above it is, of the same source. */
+static void as_before (void **state)
+{
+    static const char *const rows[][3] = {
+        {"notes=packed, torch.compile"}, {"notes=as before, offloaded"},
+        {"notes=As before; 8-bit AdamW"}, {"notes=packed"},
+        {"notes=torch.compile"}, {"notes=as before", "source=other"}};
+    static const bool is[] = {true, true, true, false, true, false};
+    struct calibrate_runs r;
+    struct error err = {""};
+    struct text t = {0};
+    (void) state;
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    for (int i = 0; i < 6; i++)
+        runs_row (&t, rows[i]);
+    ok (runs_read (text_str (&t), &r, &err), &err);
+    assert_int_equal (r.n, 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal (r.run[i].compiled, is[i]);
+    calibrate_runs_release (&r);
+    text_free (&t);
+}
+
 static void recomputation (void **state)
 {
     static const struct {
@@ -560,6 +584,7 @@ int main (void)
                                        cmocka_unit_test (fsdp),
                                        cmocka_unit_test (fsdp_refused),
                                        cmocka_unit_test (compiled),
+                                       cmocka_unit_test (as_before),
                                        cmocka_unit_test (accumulated),
                                        cmocka_unit_test (dropped),
                                        cmocka_unit_test (other_optimizers),

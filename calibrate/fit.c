@@ -22,9 +22,11 @@ struct fitting {
     bool memory; /* else times */
     const struct calibrate_runs *runs;
     struct topology_cluster **cluster; /* [runs->n], for times */
+    double *estimate;                  /* [runs->n] as the fit starts; NAN: not used */
+    int *first;     /* [runs->n] the first run of its configuration; -1: not used */
     double *weight; /* [runs->n] one over the runs of its configuration; 0: not used */
     struct workload_profile start;
-    struct calibrate_fit *fit;
+    struct calibrate_fit fit;
     int free_of[CALIBRATE_CONSTANTS_MAX]; /* variables: index into fit->constant */
     int n_free;
 };
@@ -81,7 +83,7 @@ static double data_part (const struct fitting *f, const struct workload_profile 
             sum += f->weight[i] * (f->memory
                                        ? memory_part (&f->runs->run[i], p)
                                        : time_part (&f->runs->run[i], f->cluster[i], p));
-    return sum / (1.0 + f->fit->configurations / RUNS_MOST);
+    return sum / (1.0 + f->fit.configurations / RUNS_MOST);
 }
 
 static double objective (unsigned n, const double *x, double *gradient, void *context)
@@ -92,7 +94,7 @@ static double objective (unsigned n, const double *x, double *gradient, void *co
 
     (void) gradient;
     for (unsigned i = 0; i < n; i++) {
-        const struct workload_constant *k = f->fit->constant[f->free_of[i]].constant;
+        const struct workload_constant *k = f->fit.constant[f->free_of[i]].constant;
 
         *workload_constant_of (&p, k) *= exp (x[i] * k->spread);
         prior += 0.5 * x[i] * x[i];
@@ -106,8 +108,8 @@ static void find_free (struct fitting *f)
 {
     double here = data_part (f, &f->start);
 
-    for (int i = 0; i < f->fit->n; i++) {
-        const struct workload_constant *k = f->fit->constant[i].constant;
+    for (int i = 0; i < f->fit.n; i++) {
+        const struct workload_constant *k = f->fit.constant[i].constant;
         double most = 0.0;
 
         for (int way = -1; way <= 1; way += 2) {
@@ -116,8 +118,8 @@ static void find_free (struct fitting *f)
             *workload_constant_of (&p, k) *= exp (way * k->spread);
             most = fmax (most, fabs (data_part (f, &p) - here));
         }
-        f->fit->constant[i].told = most >= 0.5;
-        if (f->fit->constant[i].told)
+        f->fit.constant[i].told = most >= 0.5;
+        if (f->fit.constant[i].told)
             f->free_of[f->n_free++] = i;
     }
 }
@@ -132,7 +134,7 @@ static void list_constants (struct fitting *f)
 
         if (all[i].memory != f->memory || all[i].spread <= 0 || value <= 0)
             continue;
-        f->fit->constant[f->fit->n++] =
+        f->fit.constant[f->fit.n++] =
             (struct calibrate_fitted){.constant = &all[i],
                                       .before = value / all[i].unit,
                                       .after = value / all[i].unit};
@@ -149,7 +151,7 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     if (!opt)
         return err_nomem (err);
     for (int i = 0; i < f->n_free; i++) {
-        const struct calibrate_fitted *c = &f->fit->constant[f->free_of[i]];
+        const struct calibrate_fitted *c = &f->fit.constant[f->free_of[i]];
 
         lower[i] = -BOUND_SPREADS;
         upper[i] = BOUND_SPREADS;
@@ -180,24 +182,24 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
     return ST_OK;
 }
 
-/* Every configuration counts once, however often it was run.
- * @param[in]  estimate  [runs->n] NAN: not used  @param[out] first  [runs->n] */
-static enum status weigh (struct fitting *f, const double *estimate, int *first,
-                          struct error *err)
+/* Every configuration counts once, however often it was run. */
+static enum status weigh (struct fitting *f, struct error *err)
 {
-    struct calibrate_fit *result = f->fit;
-
-    TRY (calibrate_configurations (f->runs, estimate, first, &result->configurations,
+    TRY (calibrate_configurations (f->runs, f->estimate, f->first, &f->fit.configurations,
                                    err));
     for (int i = 0; i < f->runs->n; i++)
-        if (first[i] >= 0) {
-            f->weight[first[i]]++;
-            result->used++;
+        if (f->first[i] >= 0) {
+            f->weight[f->first[i]]++;
+            f->fit.used++;
         }
     for (int i = f->runs->n - 1; i >= 0; i--)
-        if (first[i] >= 0)
-            f->weight[i] = 1.0 / f->weight[first[i]];
-    return ST_OK;
+        if (f->first[i] >= 0)
+            f->weight[i] = 1.0 / f->weight[f->first[i]];
+    return f->fit.used > 0
+               ? ST_OK
+               : err_set (err, ST_INVALID, "no run has %s",
+                          f->memory ? "a measured peak or an out-of-memory label"
+                                    : "a step time that can be estimated");
 }
 
 /* The residual that the profile gets.  As many configurations as constants were told say nothing of
@@ -228,11 +230,10 @@ static void take_residual (struct calibrate_fit *fit, int told, double own,
     }
 }
 
-static enum status fit (struct fitting *f, struct workload_profile *p,
-                        struct calibrate_fit *out, struct error *err)
+static enum status fit (struct fitting *f, struct workload_profile *p, struct error *err)
 {
     double x[CALIBRATE_CONSTANTS_MAX] = {0};
-    struct calibrate_fit *result = f->fit;
+    struct calibrate_fit *result = &f->fit;
     double own = f->memory ? p->memory.residual : p->time.residual;
 
     if (f->memory)
@@ -250,79 +251,23 @@ static enum status fit (struct fitting *f, struct workload_profile *p,
         *workload_constant_of (p, c->constant) = c->after * c->constant->unit;
     }
     take_residual (result, f->n_free, own, p);
-    *out = *result;
     return ST_OK;
-}
-
-/* Room for what a fit knows of each run. */
-struct fitting_room {
-    double *weight, *estimate;
-    int *first;
-};
-
-static enum status room_for (int n, struct fitting_room *r, struct error *err)
-{
-    size_t size = (size_t) n + 1;
-
-    *r = (struct fitting_room){calloc (size, sizeof *r->weight),
-                               calloc (size, sizeof *r->estimate),
-                               calloc (size, sizeof *r->first)};
-    return r->weight && r->estimate && r->first ? ST_OK : err_nomem (err);
-}
-
-static enum status weigh_room (struct fitting *f, const struct fitting_room *r,
-                               const char *none, struct error *err)
-{
-    TRY (weigh (f, r->estimate, r->first, err));
-    return f->fit->used > 0 ? ST_OK : err_set (err, ST_INVALID, "no run has %s", none);
-}
-
-static void room_release (struct fitting_room *r)
-{
-    free (r->weight);
-    free (r->estimate);
-    free (r->first);
-}
-
-enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
-                              struct workload_profile *p, struct calibrate_fit *out,
-                              struct error *err)
-{
-    struct calibrate_fit result = {0};
-    struct fitting_room room;
-    enum status st = room_for (runs->n, &room, err);
-    struct fitting f = {
-        .memory = true, .runs = runs, .weight = room.weight, .start = *p, .fit = &result};
-
-    for (int i = 0; i < runs->n && st == ST_OK; i++) {
-        const struct calibrate_run *run = &runs->run[i];
-        bool used = (!use || use[i]) && calibrate_has_figures (run, CALIBRATE_MEMORY);
-
-        room.estimate[i] = used ? calibrate_need (run, p, MEMEST_LINKWISE) : NAN;
-    }
-    if (st == ST_OK)
-        st = weigh_room (&f, &room, "a measured peak or an out-of-memory label", err);
-    if (st == ST_OK)
-        st = fit (&f, p, out, err);
-    room_release (&room);
-    return st;
 }
 
 /* What the runs of each configuration say together.
  * @param[out] few  with room for CALIBRATE_FEW_MOST */
-static void gather (const struct fitting *f, const struct fitting_room *room,
-                    struct calibrate_few *few)
+static void gather (const struct fitting *f, struct calibrate_few *few)
 {
     for (int i = 0; i < f->runs->n; i++) {
         double sum = 0.0, squares = 0.0;
 
-        if (room->first[i] != i)
+        if (f->first[i] != i)
             continue;
         for (int k = i; k < f->runs->n; k++) {
-            double error = log (f->runs->run[k].iter_time_s / room->estimate[k]);
+            double error = log (f->runs->run[k].iter_time_s / f->estimate[k]);
 
-            sum += room->first[k] == i ? room->weight[i] * error : 0.0;
-            squares += room->first[k] == i ? room->weight[i] * error * error : 0.0;
+            sum += f->first[k] == i ? f->weight[i] * error : 0.0;
+            squares += f->first[k] == i ? f->weight[i] * error * error : 0.0;
         }
         few->run[few->n] = &f->runs->run[i];
         few->cluster[few->n] = f->cluster[i];
@@ -332,17 +277,16 @@ static void gather (const struct fitting *f, const struct fitting_room *room,
 }
 
 /* As fit, where there are so few runs that most constants are not told. */
-static enum status fit_few (struct fitting *f, const struct fitting_room *room,
-                            struct workload_profile *p, struct calibrate_fit *out,
+static enum status fit_few (struct fitting *f, struct workload_profile *p,
                             struct error *err)
 {
     const struct calibrate_run *run[CALIBRATE_FEW_MOST];
     struct topology_cluster *cluster[CALIBRATE_FEW_MOST];
     double error[CALIBRATE_FEW_MOST], noise[CALIBRATE_FEW_MOST];
     struct calibrate_few few = {run, cluster, error, noise, 0};
-    struct calibrate_fit *result = f->fit;
+    struct calibrate_fit *result = &f->fit;
 
-    gather (f, room, &few);
+    gather (f, &few);
     list_constants (f);
     result->before = objective (0, NULL, NULL, f);
     TRY (calibrate_few (&few, p, err));
@@ -354,57 +298,83 @@ static enum status fit_few (struct fitting *f, const struct fitting_room *room,
         c->after = *workload_constant_of (p, c->constant) / c->constant->unit;
         c->told = c->after != c->before;
     }
-    *out = *result;
     return ST_OK;
 }
 
-/* The runs' machines and step times under p; NAN where there is none. */
-static enum status estimate_steps (struct fitting *f, const bool *use,
-                                   const struct workload_profile *p, double *step_s,
-                                   struct error *err)
+/* A run's machines and step time under p; NAN where there is none. */
+static enum status estimate_step (struct fitting *f, int i,
+                                  const struct workload_profile *p, struct error *err)
+{
+    const struct calibrate_run *run = &f->runs->run[i];
+    enum status st = calibrate_cluster (run, p, &f->cluster[i], err);
+
+    if (st == ST_OK)
+        st = calibrate_step (run, f->cluster[i], p, &f->estimate[i], NULL, err);
+    return st == ST_NOMEM ? st : ST_OK;
+}
+
+/* What the fit starts at, of the runs in use that have figures. */
+static enum status estimate_all (struct fitting *f, const bool *use,
+                                 const struct workload_profile *p, struct error *err)
 {
     for (int i = 0; i < f->runs->n; i++) {
         const struct calibrate_run *run = &f->runs->run[i];
-        enum status st;
 
-        step_s[i] = NAN;
-        if ((use && !use[i]) || isnan (run->iter_time_s))
+        f->estimate[i] = NAN;
+        if (use && !use[i])
             continue;
-        st = calibrate_cluster (run, p, &f->cluster[i], err);
-        if (st == ST_OK)
-            st = calibrate_step (run, f->cluster[i], p, &step_s[i], NULL, err);
-        if (st == ST_NOMEM)
-            return st;
+        if (!f->memory && !isnan (run->iter_time_s))
+            TRY (estimate_step (f, i, p, err));
+        else if (f->memory && calibrate_has_figures (run, CALIBRATE_MEMORY))
+            f->estimate[i] = calibrate_need (run, p, MEMEST_LINKWISE);
     }
     return ST_OK;
+}
+
+/* Fit the profile's constants of memory, or else of time. */
+static enum status fit_part (const struct calibrate_runs *runs, bool memory,
+                             const bool *use, struct workload_profile *p,
+                             struct calibrate_fit *out, struct error *err)
+{
+    size_t n = (size_t) runs->n + 1;
+    struct fitting f = {.memory = memory,
+                        .runs = runs,
+                        .cluster = calloc (n, sizeof (struct topology_cluster *)),
+                        .estimate = calloc (n, sizeof (double)),
+                        .first = calloc (n, sizeof (int)),
+                        .weight = calloc (n, sizeof (double)),
+                        .start = *p};
+    enum status st =
+        f.cluster && f.estimate && f.first && f.weight ? ST_OK : err_nomem (err);
+
+    if (st == ST_OK)
+        st = estimate_all (&f, use, p, err);
+    if (st == ST_OK)
+        st = weigh (&f, err);
+    if (st == ST_OK)
+        st = !memory && f.fit.configurations <= CALIBRATE_FEW_MOST ? fit_few (&f, p, err)
+                                                                   : fit (&f, p, err);
+    if (st == ST_OK)
+        *out = f.fit;
+    for (int i = 0; i < runs->n && f.cluster; i++)
+        topology_cluster_destroy (f.cluster[i]);
+    free (f.cluster);
+    free (f.estimate);
+    free (f.first);
+    free (f.weight);
+    return st;
+}
+
+enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
+                              struct workload_profile *p, struct calibrate_fit *out,
+                              struct error *err)
+{
+    return fit_part (runs, true, use, p, out, err);
 }
 
 enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
                             struct workload_profile *p, struct calibrate_fit *out,
                             struct error *err)
 {
-    struct calibrate_fit result = {0};
-    struct fitting_room room;
-    enum status st = room_for (runs->n, &room, err);
-    struct fitting f = {
-        .runs = runs,
-        .weight = room.weight,
-        .start = *p,
-        .fit = &result,
-        .cluster = calloc ((size_t) runs->n + 1, sizeof (struct topology_cluster *))};
-
-    if (st == ST_OK)
-        st =
-            f.cluster ? estimate_steps (&f, use, p, room.estimate, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = weigh_room (&f, &room, "a step time that can be estimated", err);
-    if (st == ST_OK && result.configurations <= CALIBRATE_FEW_MOST)
-        st = fit_few (&f, &room, p, out, err);
-    else if (st == ST_OK)
-        st = fit (&f, p, out, err);
-    for (int i = 0; i < runs->n && f.cluster; i++)
-        topology_cluster_destroy (f.cluster[i]);
-    free (f.cluster);
-    room_release (&room);
-    return st;
+    return fit_part (runs, false, use, p, out, err);
 }

@@ -19,8 +19,9 @@ static const struct calibrate_unit gib[] = {
     {"mib", 1.0 / 1024}, {"bytes", 0x1p-30}, {NULL, 0}};
 /* Whose case tells bits from bytes, in cells and in names of columns. */
 static const struct calibrate_unit gbits[] = {
-    {"Gbps", 1}, {"gbps", 1}, {"Gbit/s", 1}, {"Gbits/s", 1}, {"Tbps", 1000},
-    {"Gb/s", 1}, {"GB/s", 8}, {"GBps", 8},   {"G", 1},       {NULL, 0}};
+    {"Gbps", 1}, {"gbps", 1},      {"Gbit/s", 1}, {"Gbits/s", 1}, {"Tbps", 1000},
+    {"Gb/s", 1}, {"GB/s", 8},      {"GBps", 8},   {"G", 1},       {"GbE", 1},
+    {"T", 1000}, {"Tbit/s", 1000}, {NULL, 0}};
 static const struct calibrate_unit rates[] = {
     {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},  {"tokens/s", 1},
     {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {NULL, 0}};
@@ -31,9 +32,10 @@ static const struct calibrate_unit shares[] = {
     {"%", .01}, {"pct", .01}, {"percent", .01}, {NULL, 0}};
 static const struct calibrate_unit billions[] = {{"b", 1},    {"bn", 1},  {"billion", 1},
                                                  {"m", 1e-3}, {"t", 1e3}, {NULL, 0}};
-static const struct calibrate_unit powers[] = {
-    {"k", 1024}, {"m", 1048576}, {"tokens", 1}, {"t", 1}, {NULL, 0}};
-static const struct calibrate_unit batches[] = {{"k", 1024}, {NULL, 0}};
+static const struct calibrate_unit powers[] = {{"k", 1024}, {"m", 1048576}, {"tokens", 1},
+                                               {"t", 1},    {"packed", 1},  {NULL, 0}};
+static const struct calibrate_unit batches[] = {
+    {"k", 1024}, {"seqs", 1}, {"sequences", 1}, {"samples", 1}, {NULL, 0}};
 static const struct calibrate_unit thousands[] = {{"k", 1000}, {NULL, 0}};
 static const struct calibrate_unit millions[] = {
     {"k", 1024}, {"m", 1048576}, {"tokens", 1}, {NULL, 0}};

@@ -120,6 +120,14 @@ static int degree_of (const struct row *r, const char *name, int absent, bool *s
     return calibrate_whole (r, name, split > 0 ? split : absent);
 }
 
+/* As degree_of, of a way to split that is off at 0. */
+static int degree_or_off (const struct row *r, const char *name, bool *said)
+{
+    int degree = degree_of (r, name, 1, said);
+
+    return degree == 0 ? 1 : degree;
+}
+
 /* One is no default where the stated degrees leave room: what they do is pipeline stages; where
  * tensor parallelism is not stated either, that of a node first, but with experts, whose recipes
  * have little of it.
@@ -187,8 +195,8 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     d->tp = degree_of (r, "tp", 1, &run->tp_said);
     d->pp = degree_of (r, "pp", 1, &run->pp_said);
     d->cp = degree_of (r, "cp", sequence_ranks (r, d->tp), NULL);
-    d->ep = degree_of (r, "ep", 1, &run->ep_said);
-    d->vpp = degree_of (r, "vpp", 1, &run->vpp_said);
+    d->ep = degree_or_off (r, "ep", &run->ep_said);
+    d->vpp = degree_or_off (r, "vpp", &run->vpp_said);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
     if (d->tp < 1 || d->pp < 1 || d->cp < 1 || d->ep < 1 || d->vpp < 1 || d->etp < 1)
         return "a degree is not a whole number";

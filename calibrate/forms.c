@@ -28,6 +28,55 @@ static bool says_nothing (const char *cell, enum calibrate_kind kind)
     return number && strcasecmp (cell, "none") == 0;
 }
 
+/* Kinds of networks, which say nothing of their rate. */
+static const char networks[] =
+    "ib infiniband ndr hdr edr roce rocev2 efa ethernet nvlink "
+    "slingshot";
+
+/* Cut words for a network off both ends: "EFA 3200", "8x400G NDR". */
+static void cut_networks (const char *cell, char *out, size_t size)
+{
+    char *end, word[CALIBRATE_JOINED];
+    size_t n = 1;
+
+    while (n > 0) {
+        size_t len = strcspn (cell, " ");
+
+        snprintf (word, sizeof word, "%.*s", (int) len, cell);
+        calibrate_join (word, word);
+        n = word[0] && text_has_word (networks, word) ? len + strspn (cell + len, " ")
+                                                      : 0;
+        cell += n;
+    }
+    snprintf (out, size, "%s", cell);
+    while ((end = strrchr (out, ' '))) {
+        calibrate_join (end, word);
+        if (word[0] && !text_has_word (networks, word))
+            return;
+        *end = '\0';
+    }
+}
+
+/* A cell of another kind than text without a mark that it is uncertain, "8?", or of a network its
+ * name.  @return the cell itself where it has neither */
+static const char *bare_cell (const char *cell, const struct calibrate_column *c,
+                              char *out, size_t size)
+{
+    size_t n = strlen (cell);
+
+    if (c->kind == CELL_TEXT || n < 2 || n >= size)
+        return cell;
+    if (strcmp (c->name, "inter_node_gbps") == 0)
+        cut_networks (cell, out, size);
+    else if (cell[n - 1] == '?')
+        snprintf (out, size, "%s", cell);
+    else
+        return cell;
+    for (n = strlen (out); n > 1 && strchr ("? ", out[n - 1]);)
+        out[--n] = '\0';
+    return out;
+}
+
 /* Words of cells that are no numbers, joined, and what they say. */
 static const struct {
     enum calibrate_kind kind;
@@ -37,6 +86,7 @@ static const struct {
     {CELL_FLAG, "false no n off none ok fits ran", "0"},
     {CELL_STAGE, "none no off false ddp torchddp noshard zero0 stage0 zerostage0 z0",
      "0"},
+    {CELL_STAGE, "true yes on zero", ""}, /* whichever is usual */
     /* Megatron-FSDP's words beside those of ZeRO, and Paddle's of what is sharded. */
     {CELL_STAGE,
      "zero1 stage1 zerostage1 z1 distributedoptimizer distopt deepspeedzero1 "
@@ -48,7 +98,8 @@ static const struct {
      "2"},
     {CELL_STAGE,
      "zero3 stage3 zerostage3 z3 fullshard fsdpfullshard hybridshard fsdp fsdp1 fsdp2 "
-     "hsdp deepspeedzero3 zeropp shardingstage3 optimgradsparams pgos gemini mics",
+     "hsdp deepspeedzero3 zeropp shardingstage3 optimgradsparams pgos gemini mics "
+     "fsdpfull hybrid sharded",
      "3"},
     /* What stands in brackets is read again (calibrate/job.c). */
     {CELL_STAGE, "zero1offload zero1cpu z1offload", "1 (offload)"},
@@ -62,21 +113,32 @@ static const struct {
     {CELL_FSDP, "hybridshardzero2", "zero2 (hybrid)"},
     {CELL_FSDP, "shardgradop zero2", "zero2"},
     {CELL_FSDP, "zero1", "zero1"},
-    {CELL_ATTENTION, "true yes on enabled", "flash"},
+    {CELL_ATTENTION,
+     "true yes on enabled 1 2 3 v1 v2 v3 fa fmha te full dense slidingwindow windowed "
+     "striped usp",
+     "flash"},
+    {CELL_ATTENTION, "baddbmm maskedsoftmaxfusion scaleduppertriangmaskedsoftmax",
+     "fused"},
     {CELL_ATTENTION, "false no off none disabled", "unfused"},
-    {CELL_ATTENTION, "default autoselected mha gqa mqa mla", "auto"},
+    {CELL_ATTENTION, "default autoselected mha gqa mqa mla groupedquery multihead",
+     "auto"},
+    {CELL_PRECISION, "default auto", ""},
+    {CELL_PRECISION, "o1 o2 apex apexo1 apexo2", "fp16 amp"},
     {CELL_PRECISION, "true yes on", "amp"},
     {CELL_PRECISION, "false no off", "fp32"},
-    {CELL_RECOMPUTE, "false no off 0 disabled noac noactivationcheckpointing", "none"},
+    {CELL_RECOMPUTE, "default auto", ""},
+    {CELL_RECOMPUTE, "false no n off 0 disabled noac noactivationcheckpointing", "none"},
     {CELL_RECOMPUTE,
      "true yes on 1 all enabled fullac ac activationcheckpointing "
      "gradientcheckpointing fullactivationcheckpointing fullrecompute "
      "fullrecomputation checkpointing fac alllayers everylayer block uniform remat "
-     "fullremat recompute recomputation perlayer unsloth",
+     "fullremat recompute recomputation perlayer unsloth ckpt "
+     "gradientcheckpointingon checkpointingfull",
      "full"},
     {CELL_RECOMPUTE,
      "sac selectiveac selectiveactivationcheckpointing selectiverecompute "
-     "selectiverecomputation op perop selectiveop partial",
+     "selectiverecomputation op perop selectiveop partial attn attention "
+     "attentiononly",
      "selective"},
     /* JAX's policies: dots are kept, or next to nothing. */
     {CELL_RECOMPUTE, "everythingsaveable saveall", "none"},
@@ -105,7 +167,9 @@ bool calibrate_idle_brackets (const char *s)
 
     calibrate_join (s, joined);
     return strncmp (joined, "usereentrant", 12) == 0 ||
-           text_has_word ("full fits fit oom default", joined);
+           text_has_word ("full fits fit oom default assumed uncertain guessed inferred "
+                          "likely notstated",
+                          joined);
 }
 
 /* All of a cell, or what stands before brackets that say nothing else: "True (use_reentrant=False)";
@@ -373,7 +437,7 @@ static void read_header (const struct csv_table *t, struct meaning *m, bool *rea
 static enum status copy_cells (const struct csv_table *t, const struct meaning *m,
                                struct csv_table *out, struct error *err)
 {
-    char number[CALIBRATE_JOINED + 16];
+    char number[CALIBRATE_JOINED + 16], bare[CALIBRATE_JOINED];
 
     for (int i = 0; i < t->columns; i++)
         if (!(out->header[i] = strdup (m[i].column ? m[i].column->name : t->header[i])))
@@ -381,10 +445,12 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
     for (int i = 0; i < t->cells; i++) {
         const struct meaning *is = &m[i % t->columns];
 
-        if (!(out->cell[i] =
-                  strdup (is->column ? usual_cell (t->cell[i], is, t->separator == ';',
-                                                   number, sizeof number)
-                                     : t->cell[i])))
+        const char *cell = t->cell[i];
+
+        if (is->column)
+            cell = usual_cell (bare_cell (cell, is->column, bare, sizeof bare), is,
+                               t->separator == ';', number, sizeof number);
+        if (!(out->cell[i] = strdup (cell)))
             return err_nomem (err);
     }
     for (int i = 0; i < t->rows; i++)

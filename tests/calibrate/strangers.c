@@ -146,6 +146,39 @@ static void rates (void **state)
     }
 }
 
+/* Marks of doubt, kinds of networks beside rates, and words for what is usual. */
+static void loose_cells (void **state)
+{
+    static const struct {
+        const char *cell;
+        double gbps;
+    } networks[] = {{"inter_node_gbps=8x400G NDR", 3200}, {"inter_node_gbps=EFA 3200", 3200},
+                    {"inter_node_gbps=100GbE", 100},      {"inter_node_gbps=3.2T IB", 3200},
+                    {"inter_node_gbps=400?", 400},        {"inter_node_gbps=InfiniBand HDR", 0},
+                    {"inter_node_gbps=RoCE", 0}};
+    struct calibrate_runs r = ONE ("gpus_per_node=4?", "recompute=full (assumed)", "vpp=0",
+                                   "attention=FMHA?", "zero=yes", "global_batch=64 seqs",
+                                   "precision=O2", "seq=4096 packed");
+    const struct calibrate_run *run = r.run;
+    (void) state;
+
+    assert_int_equal (r.n, 1);
+    assert_int_equal (run->gpus_per_node, 4);
+    assert_int_equal (run->config.recompute, RECOMPUTE_FULL);
+    assert_int_equal (run->config.deg.vpp, 1);
+    assert_int_equal (run->job.attention, ATTENTION_FLASH);
+    assert_false (run->zero_said);
+    assert_int_equal (run->job.global_batch, 64);
+    assert_int_equal (run->job.precision, PREC_FP16);
+    assert_int_equal (run->job.seq, 4096);
+    calibrate_runs_release (&r);
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
+        r = ONE (networks[i].cell);
+        CLOSE (r.run[0].part[0].inter_bytes_per_s, networks[i].gbps * 1e9 / 8, 1e-12);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A batch that nobody states: of its tokens, of accumulated micro-batches, or of one of each
  * replica where no pipeline hides how many there are. */
 static void batches (void **state)
@@ -636,6 +669,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (loose_cells),
         cmocka_unit_test (rates),      cmocka_unit_test (batches),
         cmocka_unit_test (same),       cmocka_unit_test (networks),
         cmocka_unit_test (splits),     cmocka_unit_test (words),

@@ -27,12 +27,12 @@ static double usual_node (const char *type, int gpus)
 
 /* Boards without switches link GPUs to each other, so that a small group of tensor parallelism gets
  * a part of what all reach.  Where each has a link to every other, eight MI300X or four GPUs of a
- * board of Hopper or A100, a group has those to its members: on MI300X two reach 48 GB/s of
- * bus bandwidth and eight 313 (stas00/ml-engineering, network).  What is usual of GH200 is a pair's.
- * The two dies of an MI250X have four links to each other, to others three.  Eight V100 are a
- * hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share six rings, four have some of them, and a
- * pair one link, 20 of 130 GB/s.  What is usual of MI100 is a pair's of a hive of four; eight have
- * the 20 GB/s of PCIe 4 between two hives. */
+ * board of Hopper, A100 or V100 (of whose six links two go to each), a group has those to its
+ * members: on MI300X two reach 48 GB/s of bus bandwidth and eight 313 (stas00/ml-engineering,
+ * network).  What is usual of GH200 is a pair's.  The two dies of an MI250X have four links to each
+ * other, to others three.  Eight V100 are a hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share
+ * six rings, four have some of them, and a pair one link, 20 of 130 GB/s.  What is usual of MI100 is
+ * a pair's of a hive of four; eight have the 20 GB/s of PCIe 4 between two hives. */
 static double mesh_share (const struct calibrate_run *run,
                           const struct topology_gpu_type *type)
 {
@@ -41,8 +41,8 @@ static double mesh_share (const struct calibrate_run *run,
 
     if (run->gpus == 1)
         return 1.0;
-    if (strncmp (type->name, "v100-sxm", 8) == 0)
-        return node != 8 ? 1.0 : tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
+    if (node == 8 && strncmp (type->name, "v100-sxm", 8) == 0)
+        return tp == 2 ? 0.15 : tp == 4 ? 0.7 : 1.0;
     if (strncmp (type->name, "mi250", 5) == 0)
         return tp == 2 ? 4.0 / 3.0 : 1.0;
     members = members < node ? members : node;
@@ -52,7 +52,8 @@ static double mesh_share (const struct calibrate_run *run,
         return members - 1.0;
     if (strncmp (type->name, "mi3", 3) == 0 ||
         (node == 4 && (strncmp (type->name, "h100-sxm", 8) == 0 ||
-                       strncmp (type->name, "a100-sxm", 8) == 0)))
+                       strncmp (type->name, "a100-sxm", 8) == 0 ||
+                       strncmp (type->name, "v100-sxm", 8) == 0)))
         return (members - 1.0) / (node - 1.0);
     return 1.0;
 }

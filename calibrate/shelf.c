@@ -156,7 +156,8 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
     const char *serving = workload_profile_serving (standard, type->name);
     bool fp8 = type->fp8_flop_per_s > 0, splits = d->tp > 1 || d->pp > 1 || d->ep > 1,
-         whole = run->zero_said && run->config.zero <= 1 && d->dp > 1;
+         whole = run->zero_said && run->config.zero <= 1 && d->dp > 1 &&
+                 !calibrate_contains (run->framework, "torch");
 
     if (is_early (run))
         return "megatron-lm-composed";

@@ -535,7 +535,7 @@ static void mesh (void **state)
         const char *gpu, *node, *tp;
         double share; /* of all */
     } known[] = {{"gpu=V100-SXM2-32GB", "gpus_per_node=8", "tp=2", .15},
-                 {"gpu=V100-SXM2-32GB", "gpus_per_node=4", "tp=2", 1},
+                 {"gpu=V100-SXM2-32GB", "gpus_per_node=4", "tp=2", 1 / 3.0},
                  {"gpu=MI300X", "gpus_per_node=8", "tp=2", 1 / 7.0},
                  {"gpu=MI300X", "gpus_per_node=8", "tp=8", 1},
                  {"gpu=MI300X", "gpus_per_node=8", "tp=1", 1},

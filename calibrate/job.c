@@ -240,7 +240,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
  * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none;
  * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand.  The former's loss
  * works on fp32 copies of transformers' logits, FlashAttention's on the 16-bit logits
- * (flash_attn/losses/cross_entropy.py, inplace_backward). */
+ * (flash_attn/losses/cross_entropy.py, inplace_backward), as Unsloth's does
+ * (unsloth/kernels/cross_entropy_loss.py). */
 static const struct fused_words {
     const char *begins, *contains; /* "": anything */
     enum workload_choice norm, mlp, rotary;
@@ -253,6 +254,7 @@ static const struct fused_words {
     {"fused ", "MLP", CHOICE_PROFILE, CHOICE_YES, CHOICE_PROFILE, 0},
     {"fused ", "cross-entropy", CHOICE_PROFILE, CHOICE_PROFILE, CHOICE_PROFILE, 2},
     {"Liger kernel", "", CHOICE_YES, CHOICE_YES, CHOICE_YES, 0},
+    {"unsloth", "", CHOICE_YES, CHOICE_YES, CHOICE_YES, 2},
 };
 
 static void take_choice (enum workload_choice said, enum workload_choice *c)
@@ -328,6 +330,8 @@ static void read_fused (const struct row *r, struct calibrate_run *run)
 
     while (calibrate_next_item (&notes, item))
         read_fused_item (item, run);
+    if (calibrate_contains (run->framework, "unsloth"))
+        read_fused_item ("unsloth", run);
 }
 
 /* DeepSpeed's words of what gradients travel in, and of how much is there at once, by the names that

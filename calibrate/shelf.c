@@ -145,9 +145,9 @@ static bool is_early (const struct calibrate_run *run)
 
 /* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
  * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
- * GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it splits
- * models as Megatron-Core does, or keeps weights whole on every rank, which FSDP does not, or it is
- * PyTorch's. */
+ * NVIDIA's GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it
+ * splits models as Megatron-Core does, or keeps weights whole on every rank, which FSDP does not, or
+ * it is PyTorch's. */
 static const char *usual_profile (const struct calibrate_shelf *shelf,
                                   const struct calibrate_run *run)
 {
@@ -155,7 +155,8 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     const struct topology_gpu_type *type = slowest_type (run);
     const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
     const char *serving = workload_profile_serving (standard, type->name);
-    bool fp8 = type->fp8_flop_per_s > 0, splits = d->tp > 1 || d->pp > 1 || d->ep > 1,
+    bool recipes = type->fp8_flop_per_s > 0 && strncmp (type->name, "mi", 2) != 0,
+         splits = d->tp > 1 || d->pp > 1 || d->ep > 1,
          whole = run->zero_said && run->config.zero <= 1 && d->dp > 1 &&
                  !calibrate_contains (run->framework, "torch");
 
@@ -170,9 +171,9 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
         return "fsdp";
     if (run->framework[0] != '\0')
         return splits || whole ? serving : "fsdp";
-    if (run->model.experts > 0 && fp8)
+    if (run->model.experts > 0 && recipes)
         return "megatron-bridge";
-    return fp8 ? "nemo" : serving;
+    return recipes ? "nemo" : serving;
 }
 
 /* The facts of the run's release, of a profile on the shelf. */

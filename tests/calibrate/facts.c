@@ -50,7 +50,8 @@ static void fused (void **state)
                  {"notes=a; fused kernels (foak); b", Y, P, Y},
                  {"notes=fused MLP/bias/LayerNorm/cross-entropy kernels", Y, Y, P},
                  {"notes=no fused kernels", P, P, P},
-                 {"notes=Liger kernels", Y, Y, Y}};
+                 {"notes=Liger kernels", Y, Y, Y},
+                 {"framework=unsloth (trl)", Y, Y, Y}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

@@ -146,6 +146,7 @@ static void unnamed (void **state)
         {"framework=", "gpu=H100-SXM5-80GB", "zero=3", "notes=", "fsdp", .2},
         {"framework=mine", "gpu=H100-SXM5-80GB", "zero=1",
          "notes=", "megatron-core-composed", .2},
+        {"framework=", "gpu=MI300X", "zero=1", "notes=", "megatron-core-composed", .2},
         {"framework=AMD Primus", "gpu=MI300X", "zero=1",
          "notes=", "megatron-core-composed", .2},
         {"framework=mine", "gpu=A100-80GB", "zero=3", "notes=", "fsdp", .2},

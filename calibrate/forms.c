@@ -58,16 +58,20 @@ static void cut_networks (const char *cell, char *out, size_t size)
 }
 
 /* A cell of another kind than text without a mark that it is uncertain, "8?", or of a network its
- * name.  @return the cell itself where it has neither */
+ * name, or of parameters those that are active.  @return the cell itself where it has neither */
 static const char *bare_cell (const char *cell, const struct calibrate_column *c,
                               char *out, size_t size)
 {
+    const char *active =
+        strcmp (c->name, "params_b") == 0 ? strcasestr (cell, "-a") : NULL;
     size_t n = strlen (cell);
 
     if (c->kind == CELL_TEXT || n < 2 || n >= size)
         return cell;
     if (strcmp (c->name, "inter_node_gbps") == 0)
         cut_networks (cell, out, size);
+    else if (active) /* "235B-A22B" */
+        snprintf (out, size, "%.*s", (int) (active - cell), cell);
     else if (cell[n - 1] == '?')
         snprintf (out, size, "%s", cell);
     else

@@ -8,10 +8,9 @@
 #include "base/units.h"
 
 /* Columns that a run which ran out may say so in. */
-static const char *const results[] = {"iter_time_s",    "tokens_per_s_per_gpu",
-                                      "tokens_per_s",   "samples_per_s",
-                                      "steps_per_s",    "tflops_per_gpu",
-                                      "mfu",            "peak_mem_gb"};
+static const char *const results[] = {
+    "iter_time_s", "tokens_per_s_per_gpu", "tokens_per_s", "samples_per_s",
+    "steps_per_s", "tflops_per_gpu",       "mfu",          "peak_mem_gb"};
 
 /* ---- a step's time, from what is said instead ---- */
 
@@ -122,12 +121,13 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
 {
     const char *oom = calibrate_cell (r, "oom");
     char value[64];
-    double mfu, rate;
+    double mfu, rate, ran_out = -1.0;
 
     run->static_bytes = NAN;
-    run->oom = oom[0] == '\0' ? -1 : oom[0] == '1';
-    if (oom[0] != '\0' && strcmp (oom, "0") != 0 && strcmp (oom, "1") != 0)
+    if (oom[0] != '\0' &&
+        !(calibrate_number (oom, &ran_out) && (ran_out == 0.0 || ran_out == 1.0)))
         return "oom is neither 0 nor 1";
+    run->oom = (int) ran_out;
     for (size_t i = 0; i < COUNT_OF (results); i++)
         if (calibrate_is_oom (calibrate_cell (r, results[i])))
             run->oom = 1;

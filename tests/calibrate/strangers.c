@@ -158,7 +158,8 @@ static void loose_cells (void **state)
                     {"inter_node_gbps=RoCE", 0}};
     struct calibrate_runs r = ONE ("gpus_per_node=4?", "recompute=full (assumed)", "vpp=0",
                                    "attention=FMHA?", "zero=yes", "global_batch=64 seqs",
-                                   "precision=O2", "seq=4096 packed");
+                                   "precision=O2", "seq=4096 packed", "oom=0 (ran)",
+                                   "params_b=7B-A2B");
     const struct calibrate_run *run = r.run;
     (void) state;
 
@@ -171,6 +172,7 @@ static void loose_cells (void **state)
     assert_int_equal (run->job.global_batch, 64);
     assert_int_equal (run->job.precision, PREC_FP16);
     assert_int_equal (run->job.seq, 4096);
+    assert_int_equal (run->oom, 0);
     calibrate_runs_release (&r);
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
         r = ONE (networks[i].cell);

@@ -62,9 +62,6 @@ enum status coordinator_create (const struct coordinator_settings *set, int size
     if (st == ST_OK)
         st = roster_create (place, token, size, silence_s (set), c->wake[0], &c->roster,
                             err);
-    c->results = results_create ();
-    if (st == ST_OK && !c->results)
-        st = err_nomem (err);
     if (st != ST_OK) {
         coordinator_destroy (c);
         return st;
@@ -78,7 +75,7 @@ void coordinator_destroy (struct coordinator *c)
     if (!c)
         return;
     roster_destroy (c->roster);
-    results_destroy (c->results);
+    results_release (&c->results);
     journal_close (c->journal, false);
     preflight_destroy (c->preflight);
     for (int k = 0; k < 2; k++)
@@ -142,8 +139,8 @@ static bool anything_failed (const struct coordinator *c)
 {
     if (c->n_faults > 0)
         return true;
-    for (size_t i = 0; i < results_count (c->results); i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n; i++) {
+        const struct results_pair *p = &c->results.pair[i];
 
         if (p->failures > 0 && p->n[RESULTS_ALONE] == 0)
             return true;
@@ -165,8 +162,7 @@ static void say_goodbye (struct coordinator *c, const struct coordinator_outcome
     for (int i = 0; i < size; i++) {
         struct member *m = roster_member (c->roster, i);
 
-        messages_bye (roster_begin (c->roster, MSG_BYE), &bye);
-        roster_send (c->roster, m);
+        ROSTER_TELL (c->roster, m, MSG_BYE, messages_bye, &bye);
         here += m->state == MEMBER_HERE;
     }
     /* Rank 0's process is the last to go: its launcher may end the job with it. */
@@ -179,18 +175,6 @@ static void say_goodbye (struct coordinator *c, const struct coordinator_outcome
         if (e.what == ROSTER_WAKE)
             coordinator_unexpected (c, &e);
     }
-}
-
-/* An mpirun that lost a daemon stays until it is killed. */
-static void warn_of_mpirun (struct coordinator *c)
-{
-    for (int i = 0; i < roster_size (c->roster) && c->set.mpi_outlives; i++)
-        if (roster_member (c->roster, i)->state == MEMBER_GONE) {
-            coordinator_say (c,
-                             "the remaining ranks end now; if mpirun keeps waiting for a "
-                             "lost host, end it with kill -9");
-            return;
-        }
 }
 
 static struct coordinator_outcome write_down (struct coordinator *c)
@@ -232,53 +216,45 @@ static struct coordinator_outcome write_down (struct coordinator *c)
     return (struct coordinator_outcome){.exit_code = !complete, .faults = !complete};
 }
 
-/* What falls short is told where all of it was measured, and where a rank was lost. */
-static struct coordinator_outcome measure_plan (struct coordinator *c)
-{
-    struct error err = {""};
-    struct coordinator_outcome out;
-
-    if (preflight_run (c, &err) != ST_OK) {
-        coordinator_fault (c, "%s", err.text);
-        return (struct coordinator_outcome){1, true};
-    }
-    out = write_down (c);
-    if (!c->interrupted && c->preflight->below > 0)
-        out.exit_code = PREFLIGHT_SHORT;
-    return out;
-}
-
 static struct coordinator_outcome measure (struct coordinator *c)
 {
     struct error err = {""};
+    struct coordinator_outcome out;
+    bool pairs = !c->preflight && c->shape.n > 1;
+    enum status st = begin_journal (c, &err);
 
-    if (begin_journal (c, &err) != ST_OK) {
+    if (st == ST_OK && coordinator_computes (&c->set) && !c->interrupted)
+        gather_compute (c);
+    if (st == ST_OK && c->preflight)
+        st = preflight_run (c, &err);
+    if (st != ST_OK) {
         coordinator_fault (c, "%s", err.text);
         return (struct coordinator_outcome){1, true};
     }
-    if (coordinator_computes (&c->set) && !c->interrupted)
-        gather_compute (c);
-    if (c->preflight)
-        return measure_plan (c);
     if (c->shape.n == 1 && !c->interrupted && !c->end[0].has_computed) {
         coordinator_fault (c, "nothing was measured, and no file is written");
         journal_close (c->journal, true);
         c->journal = NULL;
         return (struct coordinator_outcome){status_exit_code (ST_NOFIT), true};
     }
-    if (c->shape.n > 1) {
+    if (pairs) {
         passes_prepare (c);
         passes_run (c);
     }
-    if (c->shape.n > 1 && !c->interrupted)
+    if (pairs && !c->interrupted)
         suspects_run (c);
-    return write_down (c);
+    out = write_down (c);
+    /* What falls short is told where all of it was measured, and where a rank was lost. */
+    if (c->preflight && !c->interrupted && c->preflight->below > 0)
+        out.exit_code = PREFLIGHT_SHORT;
+    return out;
 }
 
 struct coordinator_outcome coordinator_run (struct coordinator *c)
 {
     struct coordinator_outcome out = {0, false};
     struct error err = {""};
+    bool lost = false;
     enum status st;
 
     progress_start (&c->progress);
@@ -304,8 +280,11 @@ struct coordinator_outcome coordinator_run (struct coordinator *c)
         }
     }
     progress_end (&c->progress);
-    if (out.faults)
-        warn_of_mpirun (c);
+    for (int i = 0; i < roster_size (c->roster); i++)
+        lost |= roster_member (c->roster, i)->state == MEMBER_GONE;
+    if (out.faults && lost && c->set.mpi_outlives)
+        coordinator_say (c, "the remaining ranks end now; if mpirun keeps waiting for a "
+                            "lost host, end it with kill -9");
     fflush (stdout);
     say_goodbye (c, &out);
     return out;

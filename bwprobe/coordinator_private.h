@@ -55,7 +55,7 @@ struct coordinator {
 
     struct preflight *preflight; /* of --plan (preflight.h); NULL: none */
 
-    struct results *results;
+    struct results results;
     struct journal *journal; /* NULL: none is kept */
     bool journal_told;       /* its fault was reported */
     struct rng rng;
@@ -171,7 +171,7 @@ enum { MODEL_MEDIAN, MODEL_ENDS, MODEL_NODES, MODEL_TOGETHER, ESTIMATE_MODELS };
 /** Tier of a directed pair. */
 int estimate_tier_of (const struct coordinator *c, int src, int dst);
 /** The medians of one quantity of the tier's pairs that have it.
- *  @param[out] v  [results_count ()]
+ *  @param[out] v  [results.n]
  *  @return how many */
 int estimate_values (const struct coordinator *c, int tier, enum results_what what,
                      double *v);

@@ -1,7 +1,6 @@
 /* What the coordinator tells: its progress, faults, and what nobody was waiting for. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -46,28 +45,20 @@ void coordinator_fault (struct coordinator *c, const char *fmt, ...)
     va_end (ap);
 }
 
-/* "0:35 left", "" while nobody can know. */
-static void time_left (const struct coordinator *c, char *out, size_t size)
-{
-    double left;
-
-    out[0] = '\0';
-    if (c->rounds_all == 0 || c->rounds_done >= c->rounds_all)
-        return;
-    left = c->plan.seconds * (double) (c->rounds_all - c->rounds_done) /
-           (double) c->rounds_all;
-    snprintf (out, size, ", %ld of %ld rounds, %d:%02d left", c->rounds_done,
-              c->rounds_all, (int) left / 60, (int) left % 60);
-}
-
 void coordinator_show (struct coordinator *c)
 {
     double now = clock_s ();
-    char left[96];
+    long rounds = c->rounds_all - c->rounds_done;
+    char left[96] = ""; /* while nobody can know */
 
     if (c->progress.on ? now - c->progress.last_s < 0.1 : now - c->said_s < SAY_S)
         return;
-    time_left (c, left, sizeof left);
+    if (rounds > 0) {
+        int s = (int) (c->plan.seconds * (double) rounds / (double) c->rounds_all);
+
+        snprintf (left, sizeof left, ", %ld of %ld rounds, %d:%02d left", c->rounds_done,
+                  c->rounds_all, s / 60, s % 60);
+    }
     if (c->progress.on) {
         progress_show (&c->progress, "bwprobe: %s%s", c->doing, left);
     } else {

@@ -142,12 +142,12 @@ LOADER (blas, CUDA_BLAS (SYMBOL), "libcublas.so.13", "libcublas.so.12", "libcubl
 LOADER (blaslt, CUDA_BLASLT (SYMBOL), "libcublasLt.so.13", "libcublasLt.so.12",
         "libcublasLt.so")
 
-enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,
-                        const char *what, struct error *err)
+enum status cuda_check (cudaError_t result, const char *what, struct error *err)
 {
-    return result == cudaSuccess
-               ? ST_OK
-               : err_set (err, ST_IO, "%s: %s", what, rt->cudaGetErrorString (result));
+    if (result == cudaSuccess)
+        return ST_OK;
+    return err_set (err, ST_IO, "%s: %s", what,
+                    cuda_load_runtime (NULL)->cudaGetErrorString (result));
 }
 
 /* ---- GPUs ---- */

@@ -56,6 +56,105 @@ enum {
 
 _Static_assert(PRECISIONS *SHAPES <= MESSAGES_PRODUCTS, "all products fit a message");
 
+/* ---- fp8 ---- */
+
+/* A product in fp8, which cuBLASLt alone has, as frameworks run it: E4M3 in, fast accumulation, bf16
+ * out; the first matrix is transposed, the only way that all GPUs with fp8 take. */
+struct fp8 {
+    const struct cuda_blaslt *f;
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t layout[3]; /* of a, b and c */
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t kernel;
+};
+
+static bool good (cublasStatus_t st)
+{
+    return st == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool describe_fp8 (struct fp8 *x, int m, int n, int k)
+{
+    const cublasOperation_t transposed = CUBLAS_OP_T;
+    const int8_t fast = 1;
+    const struct {
+        cudaDataType_t type;
+        int rows, columns;
+    } matrix[] = {{CUDA_R_8F_E4M3, k, m}, {CUDA_R_8F_E4M3, k, n}, {CUDA_R_16BF, m, n}};
+    bool ok =
+        good (x->f->cublasLtMatmulDescCreate (&x->product, CUBLAS_COMPUTE_32F,
+                                              CUDA_R_32F)) &&
+        good (x->f->cublasLtMatmulDescSetAttribute (
+            x->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed)) &&
+        good (x->f->cublasLtMatmulDescSetAttribute (
+            x->product, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof fast));
+
+    for (int i = 0; i < 3 && ok; i++)
+        ok = good (x->f->cublasLtMatrixLayoutCreate (
+            &x->layout[i], matrix[i].type, (uint64_t) matrix[i].rows,
+            (uint64_t) matrix[i].columns, matrix[i].rows));
+    return ok;
+}
+
+/* Without a workspace, so that there is nothing to allocate. */
+static bool choose_fp8 (struct fp8 *x)
+{
+    const size_t none = 0;
+    int found = 0;
+
+    return good (x->f->cublasLtMatmulPreferenceCreate (&x->preference)) &&
+           good (x->f->cublasLtMatmulPreferenceSetAttribute (
+               x->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &none,
+               sizeof none)) &&
+           good (x->f->cublasLtMatmulAlgoGetHeuristic (
+               x->handle, x->product, x->layout[0], x->layout[1], x->layout[2],
+               x->layout[2], x->preference, 1, &x->kernel, &found)) &&
+           found > 0;
+}
+
+/* Choose the kernel of a product of m x k by k x n; end it with end_fp8, also after a failure.
+ * @return ST_OK, or ST_IO where the library or the GPU has none */
+static enum status begin_fp8 (struct fp8 *x, int m, int n, int k, struct error *err)
+{
+    *x = (struct fp8){.f = cuda_load_blaslt (err)};
+    if (!x->f)
+        return ST_IO;
+    return good (x->f->cublasLtCreate (&x->handle)) && describe_fp8 (x, m, n, k) &&
+                   choose_fp8 (x)
+               ? ST_OK
+               : err_set (err, ST_IO, "cuBLASLt has no fp8 product for this GPU");
+}
+
+static enum status multiply_fp8 (const struct fp8 *x, const void *a, const void *b,
+                                 void *c, cudaStream_t stream, struct error *err)
+{
+    const float one = 1, zero = 0;
+    cublasStatus_t st = x->f->cublasLtMatmul (
+        x->handle, x->product, &one, a, x->layout[0], b, x->layout[1], &zero, c,
+        x->layout[2], c, x->layout[2], &x->kernel.algo, NULL, 0, stream);
+
+    return good (st)
+               ? ST_OK
+               : err_set (err, ST_IO, "cuBLASLt: the product failed (%d)", (int) st);
+}
+
+static void end_fp8 (struct fp8 *x)
+{
+    if (x->preference)
+        x->f->cublasLtMatmulPreferenceDestroy (x->preference);
+    for (int i = 0; i < 3; i++)
+        if (x->layout[i])
+            x->f->cublasLtMatrixLayoutDestroy (x->layout[i]);
+    if (x->product)
+        x->f->cublasLtMatmulDescDestroy (x->product);
+    if (x->handle)
+        x->f->cublasLtDestroy (x->handle);
+    *x = (struct fp8){0};
+}
+
+/* ---- one execution ---- */
+
 struct gpu_work {
     const struct cuda_runtime *rt;
     const struct cuda_blas *blas;
@@ -69,7 +168,7 @@ struct gpu_work {
     uint32_t *random; /* [RANDOM] bits */
     const struct precision *precision;
     struct shape shape;
-    struct cuda_fp8 fp8;
+    struct fp8 fp8;
     double enqueued_s; /* the host's time for the last launches */
 };
 
@@ -81,7 +180,7 @@ static enum status multiply (struct gpu_work *w, struct error *err)
     cublasStatus_t st;
 
     if (p->bytes == 1)
-        return cuda_fp8_multiply (&w->fp8, w->a, w->b, w->c, w->stream, err);
+        return multiply_fp8 (&w->fp8, w->a, w->b, w->c, w->stream, err);
     st = w->blas->cublasGemmEx (w->handle, CUBLAS_OP_N, CUBLAS_OP_N, s->m, s->n, s->k,
                                 &one, w->a, p->type, s->m, w->b, p->type, s->k, &zero,
                                 w->c, p->type, s->m, p->compute, CUBLAS_GEMM_DEFAULT);
@@ -92,8 +191,7 @@ static enum status multiply (struct gpu_work *w, struct error *err)
 
 static enum status copy (struct gpu_work *w, struct error *err)
 {
-    return cuda_check (w->rt,
-                       w->rt->cudaMemcpyAsync (w->c, w->a, w->bytes,
+    return cuda_check (w->rt->cudaMemcpyAsync (w->c, w->a, w->bytes,
                                                cudaMemcpyDeviceToDevice, w->stream),
                        "copy on the GPU", err);
 }
@@ -104,8 +202,8 @@ static enum status launch (struct gpu_work *w, struct error *err)
     double begun = clock_s ();
 
     for (int i = 0; i < LAUNCHES; i++)
-        TRY (cuda_check (w->rt, w->rt->cudaMemsetAsync (w->c, 0, 4, w->stream),
-                         "a tiny kernel", err));
+        TRY (cuda_check (w->rt->cudaMemsetAsync (w->c, 0, 4, w->stream), "a tiny kernel",
+                         err));
     w->enqueued_s = clock_s () - begun;
     return ST_OK;
 }
@@ -119,17 +217,16 @@ static enum status timed (struct gpu_work *w,
     cudaError_t result;
     float ms = 0;
 
-    TRY (cuda_check (w->rt, w->rt->cudaEventRecord (w->begin, w->stream), "event", err));
+    TRY (cuda_check (w->rt->cudaEventRecord (w->begin, w->stream), "event", err));
     TRY (work (w, err));
-    TRY (cuda_check (w->rt, w->rt->cudaEventRecord (w->end, w->stream), "event", err));
+    TRY (cuda_check (w->rt->cudaEventRecord (w->end, w->stream), "event", err));
     while ((result = w->rt->cudaEventQuery (w->end)) == cudaErrorNotReady) {
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "the GPU did not finish within %g s", GIVE_UP_S);
         usleep (50);
     }
-    TRY (cuda_check (w->rt, result, "the GPU", err));
-    TRY (cuda_check (w->rt, w->rt->cudaEventElapsedTime (&ms, w->begin, w->end), "event",
-                     err));
+    TRY (cuda_check (result, "the GPU", err));
+    TRY (cuda_check (w->rt->cudaEventElapsedTime (&ms, w->begin, w->end), "event", err));
     *seconds = (double) ms * 1e-3;
     return ST_OK;
 }
@@ -169,8 +266,7 @@ static enum status fill (struct gpu_work *w, void *matrix, const struct precisio
     for (size_t at = 0; at < w->bytes && st == ST_OK; at += chunk) {
         size_t n = w->bytes - at < chunk ? w->bytes - at : chunk;
 
-        st = cuda_check (w->rt,
-                         w->rt->cudaMemcpy ((char *) matrix + at, w->random, n,
+        st = cuda_check (w->rt->cudaMemcpy ((char *) matrix + at, w->random, n,
                                             cudaMemcpyHostToDevice),
                          "copy to the GPU", err);
     }
@@ -184,13 +280,11 @@ static enum status allocate (struct gpu_work *w, bool all, struct error *err)
            largest = (size_t) N_LARGE * N_LARGE * (all ? 4 : 2);
     void **matrix[] = {&w->a, &w->b, &w->c};
 
-    TRY (cuda_check (w->rt, w->rt->cudaMemGetInfo (&free_bytes, &total), "cudaMemGetInfo",
-                     err));
+    TRY (cuda_check (w->rt->cudaMemGetInfo (&free_bytes, &total), "cudaMemGetInfo", err));
     w->divide = free_bytes > 4 * largest ? 1 : SMALLER;
     w->bytes = largest / (size_t) (w->divide * w->divide);
     for (int i = 0; i < 3; i++)
-        TRY (cuda_check (w->rt, w->rt->cudaMalloc (matrix[i], w->bytes), "cudaMalloc",
-                         err));
+        TRY (cuda_check (w->rt->cudaMalloc (matrix[i], w->bytes), "cudaMalloc", err));
     return (w->random = malloc (RANDOM * sizeof *w->random)) ? ST_OK : err_nomem (err);
 }
 
@@ -199,22 +293,19 @@ static enum status prepare (struct gpu_work *w, int device, bool all, struct err
     const struct cuda_runtime *rt = w->rt;
     int major = 0, minor = 0;
 
-    TRY (cuda_check (rt, rt->cudaSetDevice (device), "cudaSetDevice", err));
+    TRY (cuda_check (rt->cudaSetDevice (device), "cudaSetDevice", err));
     TRY (cuda_check (
-        rt,
         rt->cudaDeviceGetAttribute (&major, cudaDevAttrComputeCapabilityMajor, device),
         "cudaDeviceGetAttribute", err));
     TRY (cuda_check (
-        rt,
         rt->cudaDeviceGetAttribute (&minor, cudaDevAttrComputeCapabilityMinor, device),
         "cudaDeviceGetAttribute", err));
     w->capability = 10 * major + minor;
     TRY (allocate (w, all, err));
-    TRY (cuda_check (rt,
-                     rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
+    TRY (cuda_check (rt->cudaStreamCreateWithFlags (&w->stream, cudaStreamNonBlocking),
                      "stream", err));
-    TRY (cuda_check (rt, rt->cudaEventCreate (&w->begin), "event", err));
-    TRY (cuda_check (rt, rt->cudaEventCreate (&w->end), "event", err));
+    TRY (cuda_check (rt->cudaEventCreate (&w->begin), "event", err));
+    TRY (cuda_check (rt->cudaEventCreate (&w->end), "event", err));
     return w->blas->cublasCreate (&w->handle) == CUBLAS_STATUS_SUCCESS &&
                    w->blas->cublasSetStream (w->handle, w->stream) ==
                        CUBLAS_STATUS_SUCCESS
@@ -272,11 +363,11 @@ static enum status products_in (struct gpu_work *w, const struct precision *p, i
                                   shapes[i].k / w->divide};
         /* A driver or library of before fp8 is no failure. */
         if (p->bytes == 1 &&
-            cuda_fp8_begin (&w->fp8, w->shape.m, w->shape.n, w->shape.k, NULL) != ST_OK)
+            begin_fp8 (&w->fp8, w->shape.m, w->shape.n, w->shape.k, NULL) != ST_OK)
             n = 0;
         else
             st = one_product (w, out, err);
-        cuda_fp8_end (&w->fp8);
+        end_fp8 (&w->fp8);
         TRY (st);
     }
     return ST_OK;

@@ -32,26 +32,7 @@ const struct cuda_nccl *cuda_load_nccl (struct error *err);
 const struct cuda_blas *cuda_load_blas (struct error *err);
 const struct cuda_blaslt *cuda_load_blaslt (struct error *err);
 
-/** Turn a runtime call's result into a status; `what` is what was tried. */
-enum status cuda_check (const struct cuda_runtime *rt, cudaError_t result,
-                        const char *what, struct error *err);
-
-/** A product in fp8 (E4M3, bf16 out), which cuBLASLt alone has.  Zero-initialise. */
-struct cuda_fp8 {
-    const struct cuda_blaslt *f;
-    cublasLtHandle_t handle;
-    cublasLtMatmulDesc_t product;
-    cublasLtMatrixLayout_t layout[3]; /* of a, b and c */
-    cublasLtMatmulPreference_t preference;
-    cublasLtMatmulHeuristicResult_t kernel;
-};
-
-/** Choose the kernel of a product of m x k by k x n; end it with cuda_fp8_end, also after a
- *  failure.
- *  @return ST_OK, or ST_IO where the library or the GPU has none */
-enum status cuda_fp8_begin (struct cuda_fp8 *x, int m, int n, int k, struct error *err);
-enum status cuda_fp8_multiply (const struct cuda_fp8 *x, const void *a, const void *b,
-                               void *c, cudaStream_t stream, struct error *err);
-void cuda_fp8_end (struct cuda_fp8 *x);
+/** Turn a result of the runtime, which is loaded, into a status; `what` is what was tried. */
+enum status cuda_check (cudaError_t result, const char *what, struct error *err);
 
 #endif

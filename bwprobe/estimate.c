@@ -43,9 +43,9 @@ static double basis (const struct coordinator *c, int model, int src, int dst)
     case MODEL_NODES:
         return a == b || (a == src && b == dst)
                    ? NAN
-                   : results_median (results_find (c->results, a, b), RESULTS_ALONE);
+                   : results_median (results_find (&c->results, a, b), RESULTS_ALONE);
     case MODEL_TOGETHER:
-        return results_median (results_find (c->results, src, dst), RESULTS_TOGETHER);
+        return results_median (results_find (&c->results, src, dst), RESULTS_TOGETHER);
     default:
         return NAN;
     }
@@ -57,8 +57,8 @@ static int gather_links (const struct coordinator *c, int tier, int model,
 {
     int n = 0;
 
-    for (size_t i = 0; i < results_count (c->results); i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n; i++) {
+        const struct results_pair *p = &c->results.pair[i];
         double value = results_median (p, RESULTS_ALONE), from;
 
         if (!(value > 0) || estimate_tier_of (c, p->src, p->dst) != tier)
@@ -75,8 +75,8 @@ int estimate_values (const struct coordinator *c, int tier, enum results_what wh
 {
     int n = 0;
 
-    for (size_t i = 0; i < results_count (c->results); i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n; i++) {
+        const struct results_pair *p = &c->results.pair[i];
         double x = results_median (p, what);
 
         if (x > 0 && estimate_tier_of (c, p->src, p->dst) == tier)
@@ -92,16 +92,8 @@ double estimate_part (const struct coordinator *c, const struct estimate_tier *t
            tier[estimate_tier_of (c, p->src, p->dst)].median_bytes_per_s;
 }
 
-#define HIGH_QUANTILE 0.99
-
 /* The latency of an estimated link: as with its rate, what it has at worst. */
-static double high_latency (const struct coordinator *c, int tier, double *work)
-{
-    int n = estimate_values (c, tier, RESULTS_LATENCY, work);
-
-    stats_sort (work, n);
-    return stats_quantile (work, n, HIGH_QUANTILE);
-}
+#define HIGH_QUANTILE 0.99
 
 /* Directed pairs of each tier, counted without walking over all pairs. */
 static void count_pairs (const struct coordinator *c, long all[ESTIMATE_TIERS])
@@ -125,17 +117,21 @@ static void count_pairs (const struct coordinator *c, long all[ESTIMATE_TIERS])
 enum status estimate_try (const struct coordinator *c,
                           struct estimate_tier tier[ESTIMATE_TIERS], struct error *err)
 {
-    struct models_link *link = malloc ((results_count (c->results) + 1) * sizeof *link);
-    double *work = malloc ((results_count (c->results) + 1) * sizeof *work);
+    struct models_link *link = malloc ((c->results.n + 1) * sizeof *link);
+    double *work = malloc ((c->results.n + 1) * sizeof *work);
     long all[ESTIMATE_TIERS];
     enum status st = link && work ? ST_OK : err_nomem (err);
 
     count_pairs (c, all);
-    for (int t = 0; t < ESTIMATE_TIERS; t++)
+    for (int t = 0; t < ESTIMATE_TIERS; t++) {
+        int n = work ? estimate_values (c, t, RESULTS_LATENCY, work) : 0;
+
+        stats_sort (work, n);
         tier[t] = (struct estimate_tier){.name = tier_name[t],
                                          .unmeasured = all[t],
                                          .high_latency_s =
-                                             work ? high_latency (c, t, work) : NAN};
+                                             stats_quantile (work, n, HIGH_QUANTILE)};
+    }
     for (int t = 0; t < ESTIMATE_TIERS && st == ST_OK; t++)
         for (int m = 0; m < ESTIMATE_MODELS && st == ST_OK; m++) {
             struct estimate_model *e = &tier[t].model[m];
@@ -169,7 +165,7 @@ double estimate_value (const struct coordinator *c, const struct estimate_tier *
                        int src, int dst, double *error)
 {
     const struct estimate_tier *t = &tier[estimate_tier_of (c, src, dst)];
-    const struct results_pair *p = results_find (c->results, src, dst);
+    const struct results_pair *p = results_find (&c->results, src, dst);
     double best = NAN, low = 0;
 
     /* A link that failed is not estimated away. */

@@ -11,15 +11,6 @@
 
 #define COMPUTE_S 180.0 /* for --gemm and --compute */
 
-static int count_here (const struct coordinator *c)
-{
-    int n = 0;
-
-    for (int i = 0; i < roster_size (c->roster); i++)
-        n += roster_member (c->roster, i)->state == MEMBER_HERE;
-    return n;
-}
-
 static void wait_for_hellos (struct coordinator *c)
 {
     int size = roster_size (c->roster), come = 0;
@@ -55,7 +46,9 @@ static void wait_for_hellos (struct coordinator *c)
 
 static enum status choose_transport (struct coordinator *c, struct error *err)
 {
-    const char *name = c->set.transport;
+    const struct coordinator_settings *set = &c->set;
+    const struct transport_defaults *usual;
+    const char *name = set->transport;
     const struct member *cannot = NULL;
     int can = 0;
 
@@ -81,33 +74,14 @@ static enum status choose_transport (struct coordinator *c, struct error *err)
                         cannot->hello.node, cannot->rank, cannot->hello.no_nccl);
     }
     c->transport = transport_find (name);
+    usual = &c->transport->defaults;
     c->how = (struct msg_welcome){
-        .alone_s =
-            c->set.measure_s > 0 ? c->set.measure_s : c->transport->defaults.alone_s,
-        .together_s = c->set.measure_s > 0 ? 1.5 * c->set.measure_s
-                                           : c->transport->defaults.together_s,
-        .timeout_s =
-            c->set.timeout_s > 0 ? c->set.timeout_s : c->transport->defaults.timeout_s,
-        .max_bytes =
-            c->set.max_bytes > 0 ? c->set.max_bytes : c->transport->defaults.max_bytes};
+        .alone_s = set->measure_s > 0 ? set->measure_s : usual->alone_s,
+        .together_s = set->measure_s > 0 ? 1.5 * set->measure_s : usual->together_s,
+        .timeout_s = set->timeout_s > 0 ? set->timeout_s : usual->timeout_s,
+        .max_bytes = set->max_bytes > 0 ? set->max_bytes : usual->max_bytes};
     snprintf (c->how.transport, sizeof c->how.transport, "%s", name);
     return ST_OK;
-}
-
-static void send_welcome (struct coordinator *c, struct member *m)
-{
-    struct msg_welcome how = c->how;
-
-    /* Launchers do not agree on a local rank, so it is counted here. */
-    how.local = 0;
-    for (uint32_t i = 0; i < m->rank; i++) {
-        const struct msg_hello *other = &roster_member (c->roster, (int) i)->hello;
-
-        how.local += strcmp (other->node, m->hello.node) == 0 &&
-                     strcmp (other->door.address, m->hello.door.address) == 0;
-    }
-    messages_welcome (roster_begin (c->roster, MSG_WELCOME), &how);
-    roster_send (c->roster, m);
 }
 
 /* Wait for one message of a type from each member that is there. */
@@ -116,10 +90,12 @@ static void collect (struct coordinator *c, enum message type, double seconds,
                      void (*take) (struct coordinator *, struct member *, struct wire *))
 {
     double deadline = clock_s () + seconds;
-    int size = roster_size (c->roster), left = count_here (c);
+    int size = roster_size (c->roster), left = 0;
 
-    for (int i = 0; i < size; i++)
+    for (int i = 0; i < size; i++) {
         roster_member (c->roster, i)->work = 0;
+        left += roster_member (c->roster, i)->state == MEMBER_HERE;
+    }
     while (left > 0 && !c->interrupted) {
         struct roster_event e =
             roster_next (c->roster, fmin (deadline, clock_s () + 0.5));
@@ -170,25 +146,22 @@ static void node_key (const struct member *m, bool by_address, char *out, size_t
     snprintf (out, size, "%s", name);
 }
 
-/* True if some host name came from several addresses: from that of its first rank, and from
- * another. */
+/* True if some host name came from several addresses. */
 static bool names_repeat (struct coordinator *c)
 {
     for (int i = 0; i < roster_size (c->roster); i++) {
-        const struct member *m = roster_member (c->roster, i), *first = m;
+        const struct member *m = roster_member (c->roster, i);
 
-        for (int k = 0; k < i && first == m; k++) {
+        for (int k = 0; k < i && m->opened.ok; k++) {
             const struct member *other = roster_member (c->roster, k);
 
-            if (other->opened.ok && strcmp (other->hello.node, m->hello.node) == 0)
-                first = other;
-        }
-        if (m->opened.ok &&
-            strcmp (first->hello.door.address, m->hello.door.address) != 0) {
+            if (!other->opened.ok || strcmp (other->hello.node, m->hello.node) != 0 ||
+                strcmp (other->hello.door.address, m->hello.door.address) == 0)
+                continue;
             coordinator_say (c,
                              "the host name %s is that of %s and of %s: names of nodes "
                              "get the address too",
-                             m->hello.node, first->hello.door.address,
+                             m->hello.node, other->hello.door.address,
                              m->hello.door.address);
             return true;
         }
@@ -304,8 +277,19 @@ enum status gather_ranks (struct coordinator *c, struct error *err)
     if (c->interrupted)
         return err_set (err, ST_IO, "ended before all ranks had connected");
     TRY (choose_transport (c, err));
-    for (int i = 0; i < roster_size (c->roster); i++)
-        send_welcome (c, roster_member (c->roster, i));
+    for (int i = 0; i < roster_size (c->roster); i++) {
+        struct member *m = roster_member (c->roster, i);
+        struct msg_welcome how = c->how;
+
+        /* Launchers do not agree on a local rank, so it is counted here. */
+        for (int k = 0; k < i; k++) {
+            const struct msg_hello *other = &roster_member (c->roster, k)->hello;
+
+            how.local += strcmp (other->node, m->hello.node) == 0 &&
+                         strcmp (other->door.address, m->hello.door.address) == 0;
+        }
+        ROSTER_TELL (c->roster, m, MSG_WELCOME, messages_welcome, &how);
+    }
     collect (c, MSG_OPENED, c->set.start_s, "open the transport", take_opened);
     return number_endpoints (c, err);
 }
@@ -325,31 +309,23 @@ static void take_computed (struct coordinator *c, struct member *m, struct wire 
                            e->computed.reason);
 }
 
-/* Why attention is missing, by the first rank without it. */
-static void say_attention (struct coordinator *c)
-{
-    const struct endpoint *first = NULL;
-    int n = 0;
-
-    for (int i = 0; i < c->shape.n; i++)
-        if (c->end[i].has_computed && c->end[i].computed.n_attention == 0) {
-            first = first ? first : &c->end[i];
-            n++;
-        }
-    if (first)
-        coordinator_say (c, "attention was not measured on %d GPU%s: %s: %s", n,
-                         TEXT_S (n), first->name, first->computed.reason);
-}
-
 void gather_compute (struct coordinator *c)
 {
     struct msg_compute order = {.all = c->set.compute};
+    const struct endpoint *without = NULL; /* attention, the first */
+    int n = 0;
 
     for (int i = 0; i < roster_size (c->roster); i++) {
-        messages_compute (roster_begin (c->roster, MSG_COMPUTE), &order);
-        roster_send (c->roster, roster_member (c->roster, i));
+        ROSTER_TELL (c->roster, roster_member (c->roster, i), MSG_COMPUTE,
+                     messages_compute, &order);
     }
     collect (c, MSG_COMPUTED, COMPUTE_S, "measure their GPU", take_computed);
-    if (c->set.compute)
-        say_attention (c);
+    for (int i = 0; i < c->shape.n; i++)
+        if (c->end[i].has_computed && c->end[i].computed.n_attention == 0) {
+            without = without ? without : &c->end[i];
+            n++;
+        }
+    if (c->set.compute && without)
+        coordinator_say (c, "attention was not measured on %d GPU%s: %s: %s", n,
+                         TEXT_S (n), without->name, without->computed.reason);
 }

@@ -116,19 +116,6 @@ static enum status read_ranks (struct groups *g, const struct json_at *plan,
     return st;
 }
 
-static enum status read_cluster (struct groups *g, const struct json_at *plan,
-                                 const char *path, struct error *err)
-{
-    struct json_at at = json_key (plan, "cluster");
-
-    TRY (json_want_object (&at, err));
-    if (!json_has (&at, "nodes"))
-        return json_fail_text (&at, err,
-                               "it only refers to its file: take the plan.json that "
-                               "linkwise emit writes, which holds it");
-    return topology_cluster_from_json (at.v, path, NULL, &g->cluster, NULL, err);
-}
-
 /* What one message of the plan holds: activations of a micro-batch (2 bytes each) between two
  * stages, and a rank's part of its stage's gradients around a ring.  They set how much is sent at
  * a time, no more. */
@@ -155,14 +142,19 @@ static void size_messages (struct groups *g, const struct json_at *plan,
 static enum status read_plan (struct groups *g, json_t *doc, const char *path,
                               struct error *err)
 {
-    struct json_at plan = json_root (doc, path);
+    struct json_at plan = json_root (doc, path), cluster = json_key (&plan, "cluster");
     struct degrees d;
     const char *schedule;
 
     TRY (json_want_object (&plan, err));
     TRY (read_degrees (&plan, &d, err));
     TRY (json_get_string (&plan, "schedule", &schedule, err));
-    TRY (read_cluster (g, &plan, path, err));
+    TRY (json_want_object (&cluster, err));
+    if (!json_has (&cluster, "nodes"))
+        return json_fail_text (&cluster, err,
+                               "it only refers to its file: take the plan.json that "
+                               "linkwise emit writes, which holds it");
+    TRY (topology_cluster_from_json (cluster.v, path, NULL, &g->cluster, NULL, err));
     size_groups (g, &d);
     size_messages (g, &plan, &d);
     g->closed = d.vpp > 1 && strcmp (schedule, "interleaved") == 0;

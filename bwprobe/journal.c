@@ -168,13 +168,6 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
 
 /* ---- writing ---- */
 
-/* Take from the front of what is pending. */
-static void forget (struct text *t, size_t n)
-{
-    memmove (t->s, t->s + n, t->len - n + 1);
-    t->len -= n;
-}
-
 /* Write what is pending; of what a full disk took only in part the whole lines stay. */
 void journal_flush (struct journal *j)
 {
@@ -200,7 +193,8 @@ void journal_flush (struct journal *j)
             at--;
     }
     j->good += (off_t) at;
-    forget (&j->pending, at);
+    memmove (j->pending.s, j->pending.s + at, all - at + 1);
+    j->pending.len -= at;
     /* Reading ends at a line that is not whole, so a rest that stays does no harm. */
     if (at < all && ftruncate (j->fd, j->good) != 0)
         snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));

@@ -7,7 +7,6 @@
 #ifndef BWPROBE_JOURNAL_H
 #define BWPROBE_JOURNAL_H
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "base/error.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "bwprobe/links_private.h"
@@ -84,19 +85,6 @@ static void add_gpus (const struct coordinator *c, int node, json_t *o)
     json_decref (speed);
 }
 
-static void add_nodes (const struct links_writer *w)
-{
-    const struct coordinator *c = w->c;
-
-    for (int k = 0; k < c->shape.nodes; k++) {
-        json_t *node = topology_links_doc_node (w->doc, c->node[k].name, c->node[k].gpus,
-                                                gpu_type_of (c, k));
-
-        if (node)
-            add_gpus (c, k, node);
-    }
-}
-
 /* ---- measured ---- */
 
 /* What --gemm and --compute measured of a GPU. */
@@ -125,22 +113,16 @@ static void add_computed (const struct msg_computed *m, json_t *o)
                              topology_links_number (p->flop_per_s / 1e12)));
     }
     json_decref (list);
-}
-
-static json_t *attention_json (const struct msg_computed *m)
-{
-    json_t *list = json_array ();
-
     for (uint32_t i = 0; i < m->n_attention; i++) {
         const struct msg_attention *a = &m->attention[i];
 
-        json_array_append_new (
-            list, json_pack ("{s:s, s:i, s:i, s:i, s:o}", "kernels", a->kernels, "tokens",
-                             (int) a->tokens, "heads", (int) a->heads, "head_dim",
-                             (int) a->width, "tflop_per_s",
-                             topology_links_number (a->flop_per_s / 1e12)));
+        json_array_append_new (json_array_in (o, "attention"),
+                               json_pack ("{s:s, s:i, s:i, s:i, s:o}", "kernels",
+                                          a->kernels, "tokens", (int) a->tokens, "heads",
+                                          (int) a->heads, "head_dim", (int) a->width,
+                                          "tflop_per_s",
+                                          topology_links_number (a->flop_per_s / 1e12)));
     }
-    return list;
 }
 
 static json_t *endpoints_json (const struct coordinator *c)
@@ -155,23 +137,9 @@ static json_t *endpoints_json (const struct coordinator *c)
 
         if (e->has_computed)
             add_computed (&e->computed, o);
-        if (e->has_computed && e->computed.n_attention > 0)
-            json_object_set_new (o, "attention", attention_json (&e->computed));
         json_array_append_new (ends, o);
     }
     return ends;
-}
-
-/* The isolated samples, a pass each, then those of the second look. */
-static json_t *samples_json (const struct results_pair *p)
-{
-    json_t *list = json_array ();
-
-    for (int i = 0; i < p->n[RESULTS_ALONE]; i++)
-        json_array_append_new (
-            list,
-            topology_links_number ((double) p->sample[RESULTS_ALONE][i] / UNITS_GB));
-    return list;
 }
 
 static json_t *pair_json (const struct results_pair *p)
@@ -193,8 +161,11 @@ static json_t *pair_json (const struct results_pair *p)
             json_object_set_new (o, part[k].key,
                                  topology_links_spread (&s, part[k].unit));
     }
-    if (p->n[RESULTS_ALONE] > 1)
-        json_object_set_new (o, "isolated_samples_gb_per_s", samples_json (p));
+    /* A pass each, then those of the second look. */
+    for (int i = 0; p->n[RESULTS_ALONE] > 1 && i < p->n[RESULTS_ALONE]; i++)
+        json_array_append_new (
+            json_array_in (o, "isolated_samples_gb_per_s"),
+            topology_links_number ((double) p->sample[RESULTS_ALONE][i] / UNITS_GB));
     if (p->n[RESULTS_ALONE] + p->n[RESULTS_TOGETHER] > 0)
         json_object_set_new (o, "fit_residual",
                              topology_links_number ((double) p->residual));
@@ -219,8 +190,8 @@ static enum status write_pairs_csv (struct links_writer *w, json_t *measured)
 
     text_add (&t, "src,dst,samples,isolated_gb_per_s,mad,low,high,concurrent_gb_per_s,"
                   "latency_us,failures\n");
-    for (size_t i = 0; i < results_count (c->results); i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n; i++) {
+        const struct results_pair *p = &c->results.pair[i];
         struct stats_spread s = results_spread (p, RESULTS_ALONE);
         const double v[6] = {s.median / UNITS_GB,
                              s.mad / UNITS_GB,
@@ -246,11 +217,10 @@ static enum status add_pairs (struct links_writer *w, json_t *measured)
 {
     const struct coordinator *c = w->c;
     json_t *pairs = json_array ();
-    bool all =
-        results_count (c->results) <= PAIRS_MAX || strcmp (c->set.output, "-") == 0;
+    bool all = c->results.n <= PAIRS_MAX || strcmp (c->set.output, "-") == 0;
 
-    for (size_t i = 0; i < results_count (c->results); i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n; i++) {
+        const struct results_pair *p = &c->results.pair[i];
 
         if (all || p->failures > 0 || p->verdict != VERDICT_NONE)
             json_array_append_new (pairs, pair_json (p));
@@ -374,7 +344,13 @@ enum status links_write (struct coordinator *c, const char *status,
     w.doc = topology_links_doc_create ("bwprobe");
     if (!w.doc)
         return err_nomem (err);
-    add_nodes (&w);
+    for (int k = 0; k < c->shape.nodes; k++) {
+        json_t *node = topology_links_doc_node (w.doc, c->node[k].name, c->node[k].gpus,
+                                                gpu_type_of (c, k));
+
+        if (node)
+            add_gpus (c, k, node);
+    }
     st = links_add (&w);
     if (st == ST_OK)
         st = add_measured (&w, status);

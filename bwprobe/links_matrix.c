@@ -66,7 +66,7 @@ static const struct {
 /* Bandwidth alone and latency: measured, or estimated where a model was accepted. */
 static void link_of (struct links_writer *w, int src, int dst, double value[PLANES])
 {
-    const struct results_pair *p = results_find (w->c->results, src, dst);
+    const struct results_pair *p = results_find (&w->c->results, src, dst);
     struct estimate_tier *tier = &w->tier[estimate_tier_of (w->c, src, dst)];
 
     value[PLANE_BANDWIDTH] = results_median (p, RESULTS_ALONE);
@@ -141,7 +141,7 @@ static double pair_total (const struct coordinator *c, int node, int other)
     if (node == other || c->shape.first[other + 1] - to < g)
         return NAN;
     for (int i = 0; i < g; i++)
-        sum += results_median (results_find (c->results, from + i, to + i),
+        sum += results_median (results_find (&c->results, from + i, to + i),
                                RESULTS_TOGETHER);
     return sum;
 }

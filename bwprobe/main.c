@@ -1,6 +1,5 @@
 /* The program: options, the rank, and on rank 0 the coordinator beside it. */
 #include <argp.h>
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +15,6 @@
 #include "base/version.h"
 #include "bwprobe/coordinator.h"
 #include "bwprobe/cuda.h"
-#include "bwprobe/interface.h"
 #include "bwprobe/orders.h"
 #include "bwprobe/start.h"
 
@@ -257,26 +255,19 @@ static void *run_coordinator (void *arg)
     return NULL;
 }
 
-/* Where rank 0 listens: without MPI, where the others will look for it. */
-static enum status rank0_place (const struct options *o, const struct start *s,
-                                struct net_place *place, struct error *err)
-{
-    *place = s->meet;
-    if (o->no_interface != ST_OK) {
-        *err = o->why;
-        return o->no_interface;
-    }
-    return s->mpi ? net_own_address (o->own[0] ? o->own : NULL, place->address, err)
-                  : ST_OK;
-}
-
 static enum status begin_rank0 (const struct options *o, const struct start *s,
                                 struct start_meeting *m, struct second_half *h,
                                 struct error *err)
 {
     struct coordinator_settings set = o->set;
-    enum status st = rank0_place (o, s, &m->place, err);
+    enum status st = o->no_interface;
 
+    /* Without MPI rank 0 listens where the others will look for it. */
+    m->place = s->meet;
+    if (st != ST_OK)
+        *err = o->why;
+    else if (s->mpi)
+        st = net_own_address (o->own[0] ? o->own : NULL, m->place.address, NULL, err);
     m->token = s->token;
     set.started_by = s->by;
     set.mpi_outlives = s->outlives;
@@ -309,33 +300,24 @@ static void describe (const struct station *s, const struct start_meeting *m,
               why.text);
 }
 
-/* Where this rank's sockets are bound. */
-static enum status own_address (const struct options *o, const struct start *start,
-                                const struct start_meeting *m, char own[NET_ADDRESS],
-                                struct error *err)
-{
-    if (o->no_interface != ST_OK) {
-        *err = o->why;
-        return o->no_interface;
-    }
-    if (!o->own[0] && start->rank > 0)
-        return net_address_towards (&m->place, own, err);
-    memcpy (own, o->own[0] ? o->own : m->place.address, NET_ADDRESS);
-    return ST_OK;
-}
-
 static enum status be_a_rank (const struct options *o, const struct start *start,
                               const struct start_meeting *m, struct station *s,
                               struct error *err)
 {
-    char own[NET_ADDRESS];
+    char own[NET_ADDRESS]; /* where this rank's sockets are bound */
     double deadline = clock_s () + o->set.start_s;
     struct msg_hello hello;
 
     s->rank = start->rank;
     s->size = start->size;
     s->patience_s = o->set.start_s;
-    TRY (own_address (o, start, m, own, err));
+    if (o->no_interface != ST_OK) {
+        *err = o->why;
+        return o->no_interface;
+    }
+    memcpy (own, o->own[0] ? o->own : m->place.address, NET_ADDRESS);
+    if (!o->own[0] && start->rank > 0)
+        TRY (net_address_towards (&m->place, own, err));
     TRY (station_open_door (s, own, &m->token, err));
     /* Looking for GPUs may take seconds, and rank 0 hears only who speaks at once. */
     describe (s, m, &hello);
@@ -397,7 +379,7 @@ int main (int argc, char **argv)
         free (station);
         return complain (&start, st, &err);
     }
-    o.no_interface = interface_settle (o.interface, o.own, &o.why);
+    o.no_interface = net_settle (o.interface, o.own, &o.why);
     station->control = station->door.fd = -1;
     meeting.place = start.meet;
     meeting.token = start.token;

@@ -180,18 +180,6 @@ static void summarize (double *part, int n, struct models_trial *t)
     t->accepted = stats_quantile (part, n, 0.75) <= ERROR_MAX;
 }
 
-/* A part of the pairs, the same every time.  @return how many links */
-static int thin (const struct models_link *link, int n, struct models_link *out)
-{
-    uint32_t one_of = (uint32_t) (n / LINKS_MAX + 1);
-    int k = 0;
-
-    for (int i = 0; i < n; i++)
-        if (one_of == 1 || hash (link[i].src, link[i].dst) / FOLDS % one_of == 0)
-            out[k++] = link[i];
-    return k;
-}
-
 enum status models_try (const struct models_link *link, int n, int n_ends,
                         struct models_trial *trial, struct error *err)
 {
@@ -199,12 +187,16 @@ enum status models_try (const struct models_link *link, int n, int n_ends,
     struct models_link *some = malloc (room * sizeof *some),
                        *rest = malloc (room * sizeof *rest);
     double *part = malloc (room * sizeof *part);
-    int tried = 0;
+    uint32_t one_of = (uint32_t) (n / LINKS_MAX + 1);
+    int tried = 0, k = 0;
     enum status st = some && rest && part ? ST_OK : err_nomem (err);
 
-    n = st == ST_OK ? thin (link, n, some) : 0;
+    /* A part of the pairs, the same every time. */
+    for (int i = 0; i < n && st == ST_OK; i++)
+        if (one_of == 1 || hash (link[i].src, link[i].dst) / FOLDS % one_of == 0)
+            some[k++] = link[i];
     for (int fold = 0; fold < FOLDS && st == ST_OK; fold++)
-        st = try_fold (some, n, n_ends, fold, rest, part, &tried, err);
+        st = try_fold (some, k, n_ends, fold, rest, part, &tried, err);
     if (st == ST_OK)
         summarize (part, tried, trial);
     free (some);

@@ -86,7 +86,7 @@ static enum status reach (struct station *s, cudaEvent_t event, int side,
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "no progress within the time-out");
     }
-    return cuda_check (t->rt, result, "the GPU", err);
+    return cuda_check (result, "the GPU", err);
 }
 
 static void drop (struct transport_state *t, ncclComm_t *comm)
@@ -132,17 +132,13 @@ static void nccl_close (struct station *s)
 static enum status open_device (struct transport_state *t, int device, size_t bytes,
                                 struct error *err)
 {
-    TRY (cuda_check (t->rt, t->rt->cudaSetDevice (device), "cudaSetDevice", err));
-    TRY (cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->out, bytes), "cudaMalloc",
-                     err));
-    TRY (cuda_check (t->rt, t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc",
-                     err));
-    TRY (cuda_check (t->rt,
-                     t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
+    TRY (cuda_check (t->rt->cudaSetDevice (device), "cudaSetDevice", err));
+    TRY (cuda_check (t->rt->cudaMalloc ((void **) &t->out, bytes), "cudaMalloc", err));
+    TRY (cuda_check (t->rt->cudaMalloc ((void **) &t->in, bytes), "cudaMalloc", err));
+    TRY (cuda_check (t->rt->cudaStreamCreateWithFlags (&t->stream, cudaStreamNonBlocking),
                      "stream", err));
     for (; t->events <= QUEUE; t->events++)
-        TRY (cuda_check (t->rt, t->rt->cudaEventCreate (&t->event[t->events]), "event",
-                         err));
+        TRY (cuda_check (t->rt->cudaEventCreate (&t->event[t->events]), "event", err));
     return ST_OK;
 }
 
@@ -250,10 +246,8 @@ static enum status split (struct station *s, int color, int key, int side,
     return st;
 }
 
-static enum status nccl_sit_out (struct station *s, const struct msg_run *run,
-                                 struct error *err)
+static enum status nccl_sit_out (struct station *s, struct error *err)
 {
-    (void) run;
     return split (s, NCCL_SPLIT_NOCOLOR, 0, -1, err);
 }
 
@@ -333,19 +327,17 @@ static enum status run_queue (struct station *s, const struct pair *p, bool send
 {
     struct transport_state *t = s->state;
 
-    TRY (cuda_check (t->rt, t->rt->cudaEventRecord (t->event[0], t->stream), "event",
-                     err));
+    TRY (cuda_check (t->rt->cudaEventRecord (t->event[0], t->stream), "event", err));
     for (int i = 0; i < count; i++) {
         TRY (queue_one (s, p, send, bytes, err));
-        TRY (cuda_check (t->rt, t->rt->cudaEventRecord (t->event[i + 1], t->stream),
-                         "event", err));
+        TRY (cuda_check (t->rt->cudaEventRecord (t->event[i + 1], t->stream), "event",
+                         err));
     }
     TRY (reach (s, t->event[count], p->side, err));
     for (int i = 0; i < count && seconds; i++) {
         float ms = 0;
 
-        TRY (cuda_check (t->rt,
-                         t->rt->cudaEventElapsedTime (&ms, t->event[i], t->event[i + 1]),
+        TRY (cuda_check (t->rt->cudaEventElapsedTime (&ms, t->event[i], t->event[i + 1]),
                          "event", err));
         seconds[i] = (double) ms * 1e-3;
     }
@@ -375,8 +367,7 @@ static enum status nccl_load (struct station *s, const void *data, size_t bytes,
 {
     const struct transport_state *t = s->state;
 
-    return cuda_check (t->rt,
-                       t->rt->cudaMemcpy (t->out, data, bytes, cudaMemcpyHostToDevice),
+    return cuda_check (t->rt->cudaMemcpy (t->out, data, bytes, cudaMemcpyHostToDevice),
                        "copy to the GPU", err);
 }
 
@@ -385,8 +376,7 @@ static enum status nccl_unload (struct station *s, void *data, size_t bytes,
 {
     const struct transport_state *t = s->state;
 
-    return cuda_check (t->rt,
-                       t->rt->cudaMemcpy (data, t->in, bytes, cudaMemcpyDeviceToHost),
+    return cuda_check (t->rt->cudaMemcpy (data, t->in, bytes, cudaMemcpyDeviceToHost),
                        "copy from the GPU", err);
 }
 

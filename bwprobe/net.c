@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <math.h>
 #include <net/if.h>
@@ -142,7 +141,8 @@ static int fitness (const struct ifaddrs *i, const char *interface)
     return 1 + !v6 + 2 * !local;
 }
 
-enum status net_own_address (const char *interface, char *address, struct error *err)
+enum status net_own_address (const char *interface, char *address, char *name,
+                             struct error *err)
 {
     struct ifaddrs *all;
     const struct ifaddrs *best = NULL;
@@ -157,27 +157,63 @@ enum status net_own_address (const char *interface, char *address, struct error 
     if (!best || !address_text (best->ifa_addr, address))
         st = err_set (err, ST_USAGE, "interface %s: this machine has no such address",
                       interface ? interface : "(any)");
+    else if (name)
+        snprintf (name, IF_NAMESIZE, "%s", best->ifa_name);
     freeifaddrs (all);
     return st;
 }
 
-bool net_interface_of (const char *address, char *name)
+#define VARIABLE "NCCL_SOCKET_IFNAME"
+
+bool net_nccl_takes (const char *nccl_list, const char *name)
 {
-    struct ifaddrs *all;
+    bool unwanted = *nccl_list == '^', whole, found = false;
+
+    nccl_list += unwanted;
+    whole = *nccl_list == '=';
+    nccl_list += whole;
+    while (*nccl_list) {
+        size_t n = strcspn (nccl_list, ",");
+
+        if (n > 0 && strncmp (nccl_list, name, n) == 0 && (!whole || name[n] == '\0'))
+            found = true;
+        nccl_list += n + (nccl_list[n] == ',');
+    }
+    return found != unwanted;
+}
+
+/* The user's interface for NCCL, as an address of this machine. */
+static bool from_nccl (const char *list, char *address)
+{
+    struct if_nameindex *all = if_nameindex ();
+    struct error err;
     bool found = false;
 
-    if (getifaddrs (&all) != 0)
-        return false;
-    for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-        char text[NET_ADDRESS];
-
-        found = fitness (i, NULL) > 0 && address_text (i->ifa_addr, text) &&
-                strcmp (text, address) == 0;
-        if (found)
-            snprintf (name, IF_NAMESIZE, "%s", i->ifa_name);
-    }
-    freeifaddrs (all);
+    for (const struct if_nameindex *i = all; i && i->if_name && !found; i++)
+        found = net_nccl_takes (list, i->if_name) &&
+                net_own_address (i->if_name, address, NULL, &err) == ST_OK;
+    if (all)
+        if_freenameindex (all);
     return found;
+}
+
+enum status net_settle (const char *asked, char *address, struct error *err)
+{
+    const char *list = getenv (VARIABLE);
+    char name[IF_NAMESIZE], exactly[IF_NAMESIZE + 1];
+
+    address[0] = '\0';
+    if (!asked) {
+        if (list && list[0] && !from_nccl (list, address))
+            address[0] = '\0';
+        return ST_OK;
+    }
+    TRY (net_own_address (asked, address, name, err));
+    if (!(list && list[0])) {
+        snprintf (exactly, sizeof exactly, "=%s", name);
+        setenv (VARIABLE, exactly, 1);
+    }
+    return ST_OK;
 }
 
 enum status net_address_towards (const struct net_place *other, char *address,

@@ -4,7 +4,6 @@
 #define BWPROBE_NET_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -33,14 +32,27 @@ void net_token_of_text (const char *text, struct net_token *t);
  *                         "10.0.0.0/8", or NULL: the first interface that is up and no
  *                         loopback, and the loopback where there is no other
  *  @param[out] address    [NET_ADDRESS]
+ *  @param[out] name       [IF_NAMESIZE] of the interface that has it; may be NULL
  *  @return ST_OK, or ST_USAGE when the machine has no such address
  */
-enum status net_own_address (const char *interface, char *address, struct error *err);
+enum status net_own_address (const char *interface, char *address, char *name,
+                             struct error *err);
 
-/** The interface that has an address.
- *  @param[out] name  [IF_NAMESIZE]
- *  @return false when there is none */
-bool net_interface_of (const char *address, char *name);
+/** True if NCCL would take an interface: NCCL_SOCKET_IFNAME is a list of beginnings of names,
+ *  "ib,eth"; "=eth0,eth1" are whole names, "^docker,lo" (and "^=") those not to be taken. */
+bool net_nccl_takes (const char *nccl_list, const char *name);
+
+/** Agree with NCCL on an interface, before any thread is started.
+ *
+ *  What --interface says holds for NCCL's own sockets too: NCCL_SOCKET_IFNAME is set where the user
+ *  did not.  Without --interface the user's NCCL_SOCKET_IFNAME holds for the job's connections,
+ *  where this machine has such an interface.
+ *
+ *  @param[in]  asked    --interface, or NULL
+ *  @param[out] address  [NET_ADDRESS] what to bind to; "" where nobody said anything
+ *  @return ST_OK, or as net_own_address
+ */
+enum status net_settle (const char *asked, char *address, struct error *err);
 
 /** The own address from which another machine is reached.
  *  @param[out] address  [NET_ADDRESS] */

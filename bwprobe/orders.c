@@ -6,7 +6,6 @@
 
 #include "bwprobe/attention.h"
 #include "bwprobe/cuda.h"
-#include "bwprobe/probe.h"
 #include "bwprobe/transport.h"
 
 /* No message is larger (--max-size), nor smaller than what a size is rounded to. */
@@ -37,9 +36,7 @@ static enum status do_welcome (struct station *s, struct error *err)
         cuda_describe ((int) s->how.local % gpus, &opened.gpu);
     opened.ok = s->transport->open (s, &opened, &why) == ST_OK;
     snprintf (opened.reason, sizeof opened.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_OPENED);
-    messages_opened (&s->out, &opened);
-    return station_send (s, err);
+    return STATION_TELL (s, MSG_OPENED, messages_opened, &opened, err);
 }
 
 static enum status do_parent (struct station *s, struct error *err)
@@ -62,9 +59,7 @@ static enum status do_parent (struct station *s, struct error *err)
     done.ok = st == ST_OK;
     s->seq = 0;
     snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_PARENT_DONE);
-    messages_parent_done (&s->out, &done);
-    return station_send (s, err);
+    return STATION_TELL (s, MSG_PARENT_DONE, messages_parent_done, &done, err);
 }
 
 static enum status do_run (struct station *s, struct error *err)
@@ -86,9 +81,7 @@ static enum status do_run (struct station *s, struct error *err)
     s->door.refused = 0;
     s->seq = 0;
     s->aborted = false;
-    station_begin (s, MSG_RESULT);
-    messages_result (&s->out, &result);
-    return station_send (s, err);
+    return STATION_TELL (s, MSG_RESULT, messages_result, &result, err);
 }
 
 static enum status do_compute (struct station *s, struct error *err)
@@ -108,9 +101,7 @@ static enum status do_compute (struct station *s, struct error *err)
         attention_measure ((int) s->how.local % gpus, &done, &why) == ST_OK)
         why.text[0] = '\0';
     snprintf (done.reason, sizeof done.reason, "%.*s", MESSAGES_REASON - 1, why.text);
-    station_begin (s, MSG_COMPUTED);
-    messages_computed (&s->out, &done);
-    return station_send (s, err);
+    return STATION_TELL (s, MSG_COMPUTED, messages_computed, &done, err);
 }
 
 enum status orders_work (struct station *s, struct error *err)

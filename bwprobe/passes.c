@@ -58,14 +58,6 @@ static int choose_sample (struct coordinator *c, struct schedule_pair *pair)
     return n;
 }
 
-static void swap_pairs (struct schedule_pair *a, struct schedule_pair *b)
-{
-    struct schedule_pair x = *a;
-
-    *a = *b;
-    *b = x;
-}
-
 /* The sample amid others: all endpoints, or `at_once` node pairs, the sample's first. */
 static int fill_round (struct coordinator *c, const struct schedule_pair *sample, int n,
                        int at_once, bool all, struct schedule_pair *pair)
@@ -171,7 +163,7 @@ static void choose_level (struct coordinator *c, int *at_once, bool *levelled)
         seconds += round_run (c, &r, &alone[kept]);
         /* A pair that fails tells nothing here. */
         if (alone[kept].bytes_per_s[0] > 0 && alone[kept].bytes_per_s[1] > 0)
-            swap_pairs (&sample[kept++], &sample[i]);
+            sample[kept++] = sample[i];
     }
     *at_once = 1;
     *levelled = false;
@@ -208,14 +200,11 @@ void passes_prepare (struct coordinator *c)
     bool levelled = false;
 
     c->timing = passes_timing (c);
-    if (c->set.dry_run)
-        at_once =
-            schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes, c->set.budget_s)
-                ? 1
-                : 0;
-    else if (!schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes,
-                                      c->set.budget_s))
-        choose_level (c, &at_once, &levelled);
+    if (!schedule_one_at_a_time (&c->shape, &c->timing, c->set.passes, c->set.budget_s)) {
+        at_once = 0;
+        if (!c->set.dry_run)
+            choose_level (c, &at_once, &levelled);
+    }
     c->plan = schedule_plan_make (&c->shape, &c->timing, at_once, levelled, c->set.passes,
                                   c->set.budget_s - coordinator_elapsed (c));
     for (int k = 0; k < SCHEDULE_KINDS; k++)
@@ -252,7 +241,7 @@ static int by_key (const void *a, const void *b)
 void passes_take (void *coordinator, const struct journal_item *item)
 {
     struct coordinator *c = coordinator;
-    struct results_pair *p = results_get (c->results, item->src, item->dst);
+    struct results_pair *p = results_get (&c->results, item->src, item->dst);
 
     /* What failed is measured again. */
     if (!p || item->failed || !(item->bytes_per_s > 0))
@@ -278,8 +267,8 @@ static bool is_done (const struct coordinator *c, int kind, int pass,
 
 static bool failed_before (const struct coordinator *c, const struct schedule_pair *p)
 {
-    const struct results_pair *there = results_find (c->results, p->a, p->b),
-                              *back = results_find (c->results, p->b, p->a);
+    const struct results_pair *there = results_find (&c->results, p->a, p->b),
+                              *back = results_find (&c->results, p->b, p->a);
 
     return (there && there->failures > 0) || (back && back->failures > 0);
 }
@@ -314,44 +303,28 @@ static bool counts_as_alone (const struct coordinator *c, int kind)
            kind == (single ? SCHEDULE_RAILS_TOGETHER : SCHEDULE_TOGETHER);
 }
 
-/* The rounds of a kind that are taken, in random order: those of greatest value between nodes,
- * a random choice otherwise.  @return NULL when out of memory */
-static long *choose_rounds (struct coordinator *c, const struct schedule_part *part,
-                            bool strided)
-{
-    long *order = malloc (((size_t) part->rounds + 1) * sizeof *order);
-
-    for (long i = 0; i < part->rounds && order; i++)
-        order[i] = i;
-    if (order)
-        shuffle (&c->rng, order, strided ? part->taken : part->rounds);
-    return order;
-}
-
-/* The shape by whose rounds a kind is measured. */
-static struct schedule_shape shape_for (const struct coordinator *c, int kind)
-{
-    const struct schedule_part *part = &c->plan.part[kind];
-    struct schedule_shape s = c->shape;
-
-    if (part->taken < part->rounds && schedule_is_strided (kind) && c->n_strides > 0) {
-        s.stride = c->stride;
-        s.n_strides = c->n_strides;
-    }
-    return s;
-}
-
-/* One kind's rounds of one pass.  @return false when the time is over */
+/* One kind's rounds of one pass, in random order: those of greatest value between nodes, a random
+ * choice otherwise.  @return false when the time is over */
 static bool run_part (struct coordinator *c, int kind, int pass,
                       struct schedule_pair *pair)
 {
     const struct schedule_part *part = &c->plan.part[kind];
-    struct schedule_shape shape = shape_for (c, kind);
-    bool together = schedule_is_together (kind);
+    struct schedule_shape shape = c->shape;
+    bool together = schedule_is_together (kind), strided = part->taken < part->rounds &&
+                                                           schedule_is_strided (kind) &&
+                                                           c->n_strides > 0;
     double *typical = together ? &c->timing.together_s : &c->timing.alone_s;
     double until = (1 - 0.5 * SCHEDULE_RESERVE) * c->set.budget_s;
-    long *order = choose_rounds (c, part, shape.stride != NULL);
+    long *order = malloc (((size_t) part->rounds + 1) * sizeof *order);
 
+    if (strided) {
+        shape.stride = c->stride;
+        shape.n_strides = c->n_strides;
+    }
+    for (long i = 0; i < part->rounds && order; i++)
+        order[i] = i;
+    if (order)
+        shuffle (&c->rng, order, strided ? part->taken : part->rounds);
     for (long i = 0; i < part->taken && order && !c->interrupted; i++, c->rounds_done++) {
         struct round r = {.kind = kind,
                           .pass = pass,

@@ -165,22 +165,6 @@ static bool is_there (const struct coordinator *c, int rank)
     return end >= 0 && coordinator_alive (c, end);
 }
 
-/* Take what a round's pairs reached.  value: of the pairs that could measure. */
-static void take_values (struct coordinator *c, int kind, int from, int n,
-                         const struct round_value *value)
-{
-    struct preflight_hop *hop = c->preflight->of[kind] + 2 * from;
-
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < 2; d++) {
-            double x = value[i].bytes_per_s[d];
-
-            hop[2 * i + d].tried = true;
-            if (x > hop[2 * i + d].got)
-                hop[2 * i + d].got = x;
-        }
-}
-
 static enum status expect_round (struct preflight *p, int kind, int from, int n,
                                  struct error *err)
 {
@@ -197,8 +181,7 @@ static enum status expect_round (struct preflight *p, int kind, int from, int n,
     return st;
 }
 
-/* Pairs whose ranks are not there are left to round_run, which leaves them out: their values
- * are NaN. */
+/* Pairs whose ranks are not there are tried too, and reach nothing. */
 static enum status measure_round (struct coordinator *c, int kind, int round,
                                   struct error *err)
 {
@@ -206,7 +189,7 @@ static enum status measure_round (struct coordinator *c, int kind, int round,
     const struct groups_part *part = &p->groups->part[kind];
     int from = part->first[round], n = part->first[round + 1] - from, k = 0;
     struct schedule_pair *pair = malloc (((size_t) n + 1) * sizeof *pair);
-    struct round_value *value = malloc (2 * ((size_t) n + 1) * sizeof *value);
+    struct round_value *value = malloc (((size_t) n + 1) * sizeof *value);
     struct round r = {.kind = SCHEDULE_TOGETHER,
                       .together = true,
                       .pair = pair,
@@ -220,20 +203,22 @@ static enum status measure_round (struct coordinator *c, int kind, int round,
         if (is_there (c, a) && is_there (c, b))
             pair[k++] = (struct schedule_pair){p->end[a], p->end[b]};
     }
-    if (st == ST_OK) {
-        struct round_value *all = value + n + 1;
-
-        r.n = k;
+    r.n = k;
+    if (st == ST_OK)
         c->timing.together_s =
             fmax (0.5 * c->timing.together_s, round_run (c, &r, value));
-        k = 0;
-        for (int i = 0; i < n; i++) {
-            const struct schedule_pair *x = &part->pair[from + i];
-            bool ran = k < r.n && p->end[x->a] == pair[k].a && p->end[x->b] == pair[k].b;
+    k = 0;
+    for (int i = 0; i < n && st == ST_OK; i++) {
+        const struct schedule_pair *x = &part->pair[from + i];
+        bool ran = k < r.n && p->end[x->a] == pair[k].a && p->end[x->b] == pair[k].b;
 
-            all[i] = ran ? value[k++] : (struct round_value){{NAN, NAN}};
+        for (int d = 0; d < 2; d++) {
+            struct preflight_hop *hop = &p->of[kind][2 * (from + i) + d];
+
+            hop->tried = true;
+            hop->got = fmax (hop->got, ran ? value[k].bytes_per_s[d] : NAN);
         }
-        take_values (c, kind, from, n, all);
+        k += ran;
     }
     free (pair);
     free (value);
@@ -274,18 +259,8 @@ static enum status run_pass (struct coordinator *c, int pass, double until,
 
 /* ---- a second look ---- */
 
-/* A rank's hops that fall short. */
-static void count_short (const struct preflight *p, int *at)
-{
-    memset (at, 0, (size_t) p->groups->ranks * sizeof *at);
-    for (long i = 0; i < p->hops; i++)
-        if (preflight_falls_short (&p->hop[i])) {
-            at[p->hop[i].src]++;
-            at[p->hop[i].dst]++;
-        }
-}
-
-/* A rank on a third node, with the fewest hops that fall short; -1: there is none. */
+/* A rank on a third node, with the fewest hops that fall short; -1: there is none.
+ * @param[in] short_at  [ranks] how many do */
 static int other_rank (const struct coordinator *c, const struct preflight_hop *h,
                        const int *short_at)
 {
@@ -300,19 +275,14 @@ static int other_rank (const struct coordinator *c, const struct preflight_hop *
     return best;
 }
 
-/* @return bytes/s of src -> dst alone, over a new connection; NaN */
-static double look (struct coordinator *c, int src, int dst)
+/* @param[out] rate  bytes/s of src -> dst alone, over a new connection; NaN */
+static bool does_well (struct coordinator *c, int src, int dst, double *rate)
 {
     const int *end = c->preflight->end;
 
-    return is_there (c, src) && is_there (c, dst) ? round_again (c, end[src], end[dst])
-                                                  : NAN;
-}
-
-static bool does_well (struct coordinator *c, int src, int dst)
-{
-    return look (c, src, dst) >=
-           PREFLIGHT_PART * groups_expect_alone (c->preflight->groups, src, dst);
+    *rate = is_there (c, src) && is_there (c, dst) ? round_again (c, end[src], end[dst])
+                                                   : NAN;
+    return *rate >= PREFLIGHT_PART * groups_expect_alone (c->preflight->groups, src, dst);
 }
 
 static void look_again (struct coordinator *c, struct preflight_hop *h,
@@ -320,18 +290,17 @@ static void look_again (struct coordinator *c, struct preflight_hop *h,
 {
     int other = other_rank (c, h, short_at);
     bool source_fine, destination_fine;
+    double rate;
 
-    h->alone = look (c, h->src, h->dst);
     h->looked = true;
     h->verdict = VERDICT_MOMENT;
-    if (h->alone >=
-        PREFLIGHT_PART * groups_expect_alone (c->preflight->groups, h->src, h->dst))
+    if (does_well (c, h->src, h->dst, &h->alone))
         return;
     h->verdict = VERDICT_LINK;
     if (other < 0)
         return;
-    source_fine = does_well (c, h->src, other);
-    destination_fine = does_well (c, other, h->dst);
+    source_fine = does_well (c, h->src, other, &rate);
+    destination_fine = does_well (c, other, h->dst, &rate);
     h->verdict = results_verdict_of (source_fine, destination_fine);
 }
 
@@ -353,13 +322,17 @@ static struct preflight_hop *next_to_look (const struct coordinator *c)
 static enum status second_looks (struct coordinator *c, struct error *err)
 {
     struct preflight *p = c->preflight;
-    int *short_at = malloc ((size_t) p->groups->ranks * sizeof *short_at);
+    int *short_at = calloc ((size_t) p->groups->ranks, sizeof *short_at);
     struct preflight_hop *h;
 
     if (!short_at)
         return err_nomem (err);
     snprintf (c->doing, sizeof c->doing, "looking again at what falls short");
-    count_short (p, short_at);
+    for (h = p->hop; h < p->hop + p->hops; h++)
+        if (preflight_falls_short (h)) {
+            short_at[h->src]++;
+            short_at[h->dst]++;
+        }
     for (int i = 0; i < LOOKS_MAX && (h = next_to_look (c)) && !c->interrupted &&
                     coordinator_elapsed (c) + 3 * c->timing.alone_s < c->set.budget_s;
          i++) {
@@ -499,24 +472,12 @@ static enum status find_faults (struct coordinator *c, struct error *err)
     return ST_OK;
 }
 
-/* More than half of the hops between most nodes: the expectation is wrong, not the nodes. */
-static void doubt (struct preflight *p)
-{
-    int used = 0;
-
-    for (int n = 0; n < p->groups->cluster->n_nodes; n++)
-        for (int r = 0; r < p->groups->ranks; r++)
-            if (groups_node (p->groups, r) == n) {
-                used++;
-                break;
-            }
-    p->mostly = 2 * p->n_faults >= used && 10 * p->below >= 9 * p->tried && used > 2;
-    if (p->mostly)
-        p->n_faults = 0;
-}
-
 enum status preflight_run (struct coordinator *c, struct error *err)
 {
+    struct preflight *p = c->preflight;
+    const struct groups *g = p->groups;
+    int used = topology_nodes_under (g->cluster, g->gpu, g->ranks);
+
     for (int pass = 0; pass < c->set.passes && !c->interrupted; pass++) {
         TRY (run_pass (c, pass, (1 - LOOKS_SHARE) * c->set.budget_s, err));
         c->passes_done++;
@@ -524,6 +485,9 @@ enum status preflight_run (struct coordinator *c, struct error *err)
     if (!c->interrupted)
         TRY (second_looks (c, err));
     TRY (find_faults (c, err));
-    doubt (c->preflight);
+    /* Nearly all hops, of most nodes: the expectation is wrong, not the nodes. */
+    p->mostly = 2 * p->n_faults >= used && 10 * p->below >= 9 * p->tried && used > 2;
+    if (p->mostly)
+        p->n_faults = 0;
     return ST_OK;
 }

@@ -9,7 +9,7 @@
  * limiter or a buffer lets through at once, it takes from the message after, so that only
  * messages after their like take the time that their bytes take.
  */
-#include "bwprobe/probe.h"
+#include "bwprobe/orders.h"
 
 #include <math.h>
 #include <poll.h>
@@ -247,9 +247,7 @@ static enum status wait_for_go (struct station *s, const struct msg_run *run,
     struct msg_seq ready = {.seq = run->seq, .direction = (uint8_t) direction};
     double deadline = clock_s () + 4 * s->how.timeout_s;
 
-    station_begin (s, MSG_READY);
-    messages_seq (&s->out, &ready);
-    TRY (station_send (s, err));
+    TRY (STATION_TELL (s, MSG_READY, messages_seq, &ready, err));
     while (s->gone <= direction) {
         if (clock_s () > deadline)
             return err_set (err, ST_IO, "rank 0 never said go");
@@ -385,7 +383,7 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
 
     *result = (struct msg_result){.seq = run->seq};
     if (run->kind == RUN_SIT_OUT) {
-        st = s->transport->sit_out ? s->transport->sit_out (s, run, &why) : ST_OK;
+        st = s->transport->sit_out ? s->transport->sit_out (s, &why) : ST_OK;
         result->ok[0] = result->ok[1] = st == ST_OK;
         for (int k = 0; k < 2 && st != ST_OK; k++)
             failed (result, k, &why);

@@ -55,8 +55,8 @@ static struct cell *fill_cells (const struct coordinator *c,
 
     for (int i = 0; i < rows * rows && cell; i++)
         cell[i] = (struct cell){NAN, false};
-    for (size_t i = 0; i < results_count (c->results) && cell; i++) {
-        const struct results_pair *p = results_at (c->results, i);
+    for (size_t i = 0; i < c->results.n && cell; i++) {
+        const struct results_pair *p = &c->results.pair[i];
         struct cell *x = &cell[group[p->src] * rows + group[p->dst]];
         double part = estimate_part (c, tier, p);
 
@@ -120,12 +120,12 @@ static void print_map (const struct coordinator *c, const struct estimate_tier *
 
 static double lowest (const struct coordinator *c, int tier, double *amid_part)
 {
-    size_t n = results_count (c->results);
+    size_t n = c->results.n;
     double *ratio = malloc ((n + 1) * sizeof *ratio), low = NAN;
     int k = 0;
 
     for (size_t i = 0; i < n && ratio; i++) {
-        const struct results_pair *p = results_at (c->results, i);
+        const struct results_pair *p = &c->results.pair[i];
         double x = results_median (p, RESULTS_ALONE),
                amid = results_median (p, RESULTS_TOGETHER);
 
@@ -235,12 +235,12 @@ static void print_bad (const struct coordinator *c, const struct bad *bad, int n
 
 static void print_worst (const struct coordinator *c, const struct estimate_tier *tier)
 {
-    size_t n = results_count (c->results);
+    size_t n = c->results.n;
     struct bad *bad = malloc ((n + 1) * sizeof *bad);
     int k = 0;
 
     for (size_t i = 0; i < n && bad; i++) {
-        const struct results_pair *p = results_at (c->results, i);
+        const struct results_pair *p = &c->results.pair[i];
         double part = estimate_part (c, tier, p);
 
         if (p->failures > 0 && !isfinite (part))

@@ -5,28 +5,13 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/pairs.h"
 
-struct results {
-    struct results_pair *pair;
-    size_t n;
-    struct pairs *place; /* of each pair in the list */
-};
-
-struct results *results_create (void)
+void results_release (struct results *r)
 {
-    return calloc (1, sizeof (struct results));
-}
-
-void results_destroy (struct results *r)
-{
-    if (!r)
-        return;
     for (size_t i = 0; i < r->n; i++)
         free (r->pair[i].reason);
     free (r->pair);
     pairs_free (r->place);
-    free (r);
 }
 
 struct results_pair *results_get (struct results *r, int src, int dst)
@@ -47,16 +32,6 @@ const struct results_pair *results_find (const struct results *r, int src, int d
     double at;
 
     return pairs_get (r->place, src, dst, &at) ? &r->pair[(size_t) at] : NULL;
-}
-
-size_t results_count (const struct results *r)
-{
-    return r->n;
-}
-
-struct results_pair *results_at (struct results *r, size_t i)
-{
-    return &r->pair[i];
 }
 
 void results_add (struct results_pair *p, enum results_what what, double value)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "base/pairs.h"
 #include "base/stats.h"
 
 enum { RESULTS_SAMPLES = 8 };
@@ -34,21 +34,19 @@ struct results_pair {
     char *reason;   /* of the last failure, or NULL */
 };
 
-struct results;
+/** Zero-initialise; a pair stays where it is until the next is added. */
+struct results {
+    struct results_pair *pair; /* [n] in the order in which they were added */
+    size_t n;
+    struct pairs *place; /* of each pair in the list */
+};
 
-/** @return NULL when out of memory */
-struct results *results_create (void);
-void results_destroy (struct results *r);
+void results_release (struct results *r);
 
-/** Find a directed pair, or add it.  The pointer holds until the next call.
- *  @return NULL when out of memory */
+/** Find a directed pair, or add it.  @return NULL when out of memory */
 struct results_pair *results_get (struct results *r, int src, int dst);
 /** Find it; NULL when nothing is known of it. */
 const struct results_pair *results_find (const struct results *r, int src, int dst);
-
-/** All pairs in the order in which they were added: 0 .. results_count () - 1. */
-size_t results_count (const struct results *r);
-struct results_pair *results_at (struct results *r, size_t i);
 
 /** Add a sample; beyond RESULTS_SAMPLES it replaces the oldest. */
 void results_add (struct results_pair *p, enum results_what what, double value);

@@ -139,12 +139,14 @@ long roster_refused (const struct roster *r)
 
 /* ---- strangers ---- */
 
-static void refuse (struct roster *r, struct stranger *s)
+/* @return NULL: no member */
+static struct member *refuse (struct roster *r, struct stranger *s)
 {
     r->refused++;
     close (s->fd);
     s->fd = -1;
     r->strangers--;
+    return NULL;
 }
 
 /* A free place; where all are taken, that of the stranger who has said nothing for longest.
@@ -194,27 +196,20 @@ static struct member *greet (struct roster *r, struct stranger *s)
         return NULL;
     s->n_in += n > 0 ? (size_t) n : 0;
     if (n <= 0 || !wire_take (&r->in, s->in, s->n_in, &used) ||
-        (used == 0 && s->n_in == sizeof s->in)) {
-        refuse (r, s);
-        return NULL;
-    }
+        (used == 0 && s->n_in == sizeof s->in))
+        return refuse (r, s);
     if (used == 0)
         return NULL;
     messages_hello (&r->in, &hello);
     if (r->in.type != MSG_HELLO || !wire_good (&r->in) ||
         !net_token_equal (&hello.token, &r->token) || used != s->n_in ||
         hello.version != MESSAGES_VERSION || hello.size != (uint32_t) r->size ||
-        hello.rank >= (uint32_t) r->size ||
-        r->member[hello.rank].state != MEMBER_ABSENT) {
-        refuse (r, s);
-        return NULL;
-    }
+        hello.rank >= (uint32_t) r->size || r->member[hello.rank].state != MEMBER_ABSENT)
+        return refuse (r, s);
     m = &r->member[hello.rank];
     m->in = malloc (ROSTER_IN);
-    if (!m->in) {
-        refuse (r, s);
-        return NULL;
-    }
+    if (!m->in)
+        return refuse (r, s);
     m->hello = hello;
     m->fd = s->fd;
     m->state = MEMBER_HERE;

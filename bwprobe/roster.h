@@ -2,7 +2,6 @@
 #ifndef BWPROBE_ROSTER_H
 #define BWPROBE_ROSTER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -64,6 +63,10 @@ struct roster_event roster_next (struct roster *r, double deadline);
 struct wire *roster_begin (struct roster *r, enum message type);
 /** Send it; a member that cannot take it is noticed as gone by roster_next. */
 void roster_send (struct roster *r, struct member *m);
+
+/** Both, with a message's fields: FIELDS is its function of messages.h. */
+#define ROSTER_TELL(r, member, type, FIELDS, m) \
+    (FIELDS (roster_begin (r, type), m), roster_send (r, member))
 
 /** Ask a member whether it is there, unless that is asked already. */
 void roster_ping (struct roster *r, struct member *m);

@@ -89,22 +89,20 @@ static void build_parent (struct coordinator *c)
     if (first < 0)
         return;
     parent.size = (uint32_t) alive;
-    messages_parent (roster_begin (c->roster, MSG_PARENT), &parent);
-    roster_send (c->roster, c->end[first].member);
+    ROSTER_TELL (c->roster, c->end[first].member, MSG_PARENT, messages_parent, &parent);
     c->parent_ok = parents_done (c, 1, parent.id);
     parent.make_id = 0;
     for (int i = 0; i < c->shape.n && c->parent_ok; i++)
         if (coordinator_alive (c, i)) {
-            messages_parent (roster_begin (c->roster, MSG_PARENT), &parent);
-            roster_send (c->roster, c->end[i].member);
+            ROSTER_TELL (c->roster, c->end[i].member, MSG_PARENT, messages_parent,
+                         &parent);
             parent.rank++;
         }
     c->parent_ok = c->parent_ok && parents_done (c, alive, parent.id);
     if (c->parent_ok)
         return;
     for (int i = 0; i < c->shape.n; i++) {
-        messages_abort (roster_begin (c->roster, MSG_ABORT), &stop);
-        roster_send (c->roster, c->end[i].member);
+        ROSTER_TELL (c->roster, c->end[i].member, MSG_ABORT, messages_abort, &stop);
     }
     c->parent_given_up = true;
     coordinator_say (c, "pairs get communicators of their own");
@@ -138,8 +136,7 @@ static void send_run (struct work *w, int index, int role)
                           .door = other->hello.door};
 
     memcpy (run.partner_node, other->hello.node, sizeof run.partner_node);
-    messages_run (roster_begin (w->c->roster, MSG_RUN), &run);
-    roster_send (w->c->roster, m);
+    ROSTER_TELL (w->c->roster, m, MSG_RUN, messages_run, &run);
     m->work = index;
     w->left++;
 }
@@ -165,8 +162,7 @@ static void give_orders (struct work *w)
 
         if (m->state != MEMBER_HERE || m->work >= 0)
             continue;
-        messages_run (roster_begin (c->roster, MSG_RUN), &out);
-        roster_send (c->roster, m);
+        ROSTER_TELL (c->roster, m, MSG_RUN, messages_run, &out);
         m->work = w->r->n; /* no task of its own */
         w->left++;
     }
@@ -256,8 +252,8 @@ static void maybe_go (struct work *w)
 
             if (!t->here || !t->ready[w->gone])
                 continue;
-            messages_seq (roster_begin (w->c->roster, MSG_GO), &go);
-            roster_send (w->c->roster, member_of (w, t, w->gone));
+            ROSTER_TELL (w->c->roster, member_of (w, t, w->gone), MSG_GO, messages_seq,
+                         &go);
         }
         w->gone++;
     }
@@ -281,8 +277,7 @@ static void press (struct work *w, double limit)
             continue;
         t = m->work < w->r->n ? &w->task[m->work] : NULL;
         if (late && m->pinged == 0) {
-            messages_abort (roster_begin (w->c->roster, MSG_ABORT), &stop);
-            roster_send (w->c->roster, m);
+            ROSTER_TELL (w->c->roster, m, MSG_ABORT, messages_abort, &stop);
         }
         if (late || (t && t->first_s > 0 && now - t->first_s > partner_s))
             roster_ping (w->c->roster, m);
@@ -368,7 +363,7 @@ static void record (struct work *w, const struct task *t, int direction,
     /* value[] is by the pair as the caller gave it. */
     if (value && ok)
         value->bytes_per_s[src == r->pair[t - w->task].a ? 0 : 1] = sent->bytes_per_s;
-    if (r->trial || !(p = results_get (c->results, src, dst)))
+    if (r->trial || !(p = results_get (&c->results, src, dst)))
         return;
     if (ok) {
         journal_item_take (&item, p);
@@ -384,24 +379,26 @@ static void record (struct work *w, const struct task *t, int direction,
         journal_add (c->journal, &item);
 }
 
-/* A parent that failed says nothing about the pairs: they get another try without it. */
-static bool try_again (struct work *w, struct round *again, struct schedule_pair *pair)
+static bool was_measured (const struct task *t)
+{
+    return t->result[0].ok[1] && t->result[1].ok[1];
+}
+
+/* A parent that failed says nothing about the pairs: those that were not measured all the same get
+ * another try without it. */
+static void try_again (struct work *w, struct round *again, struct schedule_pair *pair)
 {
     again->n = 0;
     if (!w->collective)
-        return false;
+        return;
     w->c->parent_ok = false;
     w->c->parent_given_up = true;
     coordinator_say (w->c, "the communicator over all ranks was lost: pairs get "
                            "communicators of their own");
-    for (int i = 0; i < w->r->n; i++) {
-        const struct task *t = &w->task[i];
-
-        if (t->here && !(t->result[0].ok[1] && t->result[1].ok[1]))
+    for (int i = 0; i < w->r->n; i++)
+        if (w->task[i].here && !was_measured (&w->task[i]))
             pair[again->n++] = w->r->pair[i];
-    }
     again->pair = pair;
-    return again->n > 0;
 }
 
 double round_run (struct coordinator *c, const struct round *r, struct round_value *value)
@@ -425,19 +422,14 @@ double round_run (struct coordinator *c, const struct round *r, struct round_val
     for (int i = 0; i < c->shape.n; i++)
         c->end[i].member->work = -1;
     again.fresh = true;
-    if (try_again (&w, &again, pair)) {
-        /* Those that were measured all the same are recorded; the others start anew.  The
-         * caller's values, by place, are not known for them. */
-        for (int i = 0; i < r->n; i++)
-            if (w.task[i].here && w.task[i].result[0].ok[1] && w.task[i].result[1].ok[1])
-                for (int k = 0; k < 2; k++)
-                    record (&w, &w.task[i], k, value ? &value[i] : NULL);
-        round_run (c, &again, NULL);
-    } else {
-        for (int i = 0; i < r->n; i++)
-            for (int k = 0; k < 2 && w.task[i].here; k++)
+    try_again (&w, &again, pair);
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < 2 && (again.n == 0 || was_measured (&w.task[i])); k++)
+            if (w.task[i].here)
                 record (&w, &w.task[i], k, value ? &value[i] : NULL);
-    }
+    /* The caller's values, by place, are not known for those that start anew. */
+    if (again.n > 0)
+        round_run (c, &again, NULL);
     free (w.task);
     free (pair);
     return clock_s () - start;

@@ -3,8 +3,6 @@
  * data of the other. */
 #include "bwprobe/transport.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/progress.h"
-#include "bwprobe/probe.h"
 
 struct transport_state {
     unsigned char *out, *in; /* [max_bytes] */

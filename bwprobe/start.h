@@ -59,14 +59,6 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
 enum status start_share (const struct start *s, struct start_meeting *m,
                          struct error *err);
 
-/* ---- start_mpi.c ---- */
-
-/** Load the MPI of the launcher that started this process, by its variables.
- *  @param[out] here  it is loaded; false also where no such launcher did
- *  @return ST_OK, or ST_USAGE with the library that is missing and what to do about it */
-enum status start_mpi_find (bool *here, struct error *err);
-enum status start_mpi_begin (int *argc, char ***argv, struct start *s, struct error *err);
-enum status start_mpi_share (struct start_meeting *m, struct error *err);
 /** Leave MPI; not after a fault, since the others may never come. */
 void start_mpi_finish (void);
 

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -238,15 +237,6 @@ enum status station_send (struct station *s, struct error *err)
 
 /* ---- waiting ---- */
 
-static enum status given_up (struct station *s, struct error *err)
-{
-    if (s->bye)
-        return err_set (err, ST_IO, "the run was ended");
-    if (s->aborted)
-        return err_set (err, ST_IO, "%s", s->abort_reason);
-    return ST_OK;
-}
-
 /* One look at everything, for at most `seconds`.  @param[out] ready  fd is */
 static enum status look (struct station *s, int fd, short events, double seconds,
                          bool *ready, struct error *err)
@@ -271,7 +261,9 @@ static enum status look (struct station *s, int fd, short events, double seconds
     if (visitors > 0 || p[1].revents)
         look_after_door (&s->door);
     *ready = p[2].revents != 0;
-    return st == ST_OK ? given_up (s, err) : st;
+    if (st == ST_OK && (s->bye || s->aborted))
+        st = err_set (err, ST_IO, "%s", s->bye ? "the run was ended" : s->abort_reason);
+    return st;
 }
 
 enum status station_wait (struct station *s, int fd, short events, double deadline,
@@ -422,9 +414,7 @@ static enum status say_hello (struct station *s, const struct net_place *rank0,
 {
     TRY (net_connect_until (rank0, from, deadline, &s->control, err));
     net_keepalive (s->control, 60);
-    station_begin (s, MSG_HELLO);
-    messages_hello (&s->out, hello);
-    TRY (station_send (s, err));
+    TRY (STATION_TELL (s, MSG_HELLO, messages_hello, hello, err));
     return station_await_order (s, err);
 }
 

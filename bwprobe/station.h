@@ -113,6 +113,10 @@ void station_begin (struct station *s, enum message type);
 /** Send it. */
 enum status station_send (struct station *s, struct error *err);
 
+/** Both, with a message's fields: FIELDS is its function of messages.h. */
+#define STATION_TELL(s, type, FIELDS, m, err) \
+    (station_begin (s, type), FIELDS (&(s)->out, m), station_send (s, err))
+
 /** Wait for rank 0's next order (has_order) or its goodbye (bye).
  *  @return ST_OK, or ST_IO, also when it says nothing for 2 * patience_s */
 enum status station_await_order (struct station *s, struct error *err);

@@ -24,17 +24,7 @@ struct suspect {
 
 static double alone (const struct coordinator *c, int src, int dst)
 {
-    return results_median (results_find (c->results, src, dst), RESULTS_ALONE);
-}
-
-/* How the rates of each tier lie. */
-static void tier_spreads (const struct coordinator *c, struct stats_spread *tier)
-{
-    double *v = malloc ((results_count (c->results) + 1) * sizeof *v);
-
-    for (int t = 0; t < ESTIMATE_TIERS; t++)
-        tier[t] = stats_spread_of (v, v ? estimate_values (c, t, RESULTS_ALONE, v) : 0);
-    free (v);
+    return results_median (results_find (&c->results, src, dst), RESULTS_ALONE);
 }
 
 static double badness_of (const struct results_pair *p, const struct stats_spread *tier)
@@ -67,12 +57,12 @@ static int worst_first (const void *a, const void *b)
 static int find_suspects (const struct coordinator *c, const struct stats_spread *tier,
                           struct suspect **out)
 {
-    size_t n = results_count (c->results);
+    size_t n = c->results.n;
     struct suspect *s = malloc ((n + 1) * sizeof *s);
     int k = 0;
 
     for (size_t i = 0; i < n && s; i++) {
-        const struct results_pair *p = results_at (c->results, i);
+        const struct results_pair *p = &c->results.pair[i];
         double bad;
 
         if (!coordinator_alive (c, p->src) || !coordinator_alive (c, p->dst))
@@ -138,7 +128,7 @@ static enum results_verdict judge (struct coordinator *c, const struct suspect *
 static enum results_verdict from_way_back (const struct coordinator *c,
                                            const struct suspect *s)
 {
-    const struct results_pair *back = results_find (c->results, s->dst, s->src);
+    const struct results_pair *back = results_find (&c->results, s->dst, s->src);
 
     if (s->badness < 0.99 || !back || back->failures == 0)
         return VERDICT_NONE;
@@ -152,29 +142,24 @@ static enum results_verdict from_way_back (const struct coordinator *c,
     }
 }
 
-static void record (struct coordinator *c, const struct suspect *s,
-                    enum results_verdict verdict)
-{
-    struct results_pair *p = results_get (c->results, s->src, s->dst);
-
-    if (p)
-        p->verdict = (uint8_t) verdict;
-}
-
 void suspects_run (struct coordinator *c)
 {
-    struct stats_spread tier[ESTIMATE_TIERS];
+    struct stats_spread tier[ESTIMATE_TIERS]; /* how its rates lie */
+    double *v = malloc ((c->results.n + 1) * sizeof *v);
     struct suspect *s;
     /* Links that failed are looked at in any case: a time-out each is soon over. */
     double until = fmax (c->set.budget_s, coordinator_elapsed (c) + 10);
     int n;
 
-    tier_spreads (c, tier);
+    for (int t = 0; t < ESTIMATE_TIERS; t++)
+        tier[t] = stats_spread_of (v, v ? estimate_values (c, t, RESULTS_ALONE, v) : 0);
+    free (v);
     n = find_suspects (c, tier, &s);
     for (int i = 0; i < n && i < SUSPECTS_MAX && !c->interrupted; i++) {
         double median = tier[estimate_tier_of (c, s[i].src, s[i].dst)].median,
                fine = FINE_PART * median, again;
         enum results_verdict verdict;
+        struct results_pair *p;
 
         if (coordinator_elapsed (c) > until)
             break;
@@ -191,7 +176,8 @@ void suspects_run (struct coordinator *c)
                 fine = 0.5 * alone (c, s[i].src, s[i].dst);
             verdict = judge (c, &s[i], again, fine);
         }
-        record (c, &s[i], verdict);
+        if ((p = results_get (&c->results, s[i].src, s[i].dst)))
+            p->verdict = (uint8_t) verdict;
     }
     free (s);
 }

@@ -40,8 +40,7 @@ struct transport {
     enum status (*parent) (struct station *s, const struct msg_parent *p,
                            struct error *err);
     /** Take part in a split without a partner. */
-    enum status (*sit_out) (struct station *s, const struct msg_run *run,
-                            struct error *err);
+    enum status (*sit_out) (struct station *s, struct error *err);
 
     enum status (*connect) (struct station *s, const struct pair *p, struct error *err);
     /** Send count messages, one after the other's answer.

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "bwprobe/interface.h"
 #include "bwprobe/journal.h"
 #include "bwprobe/messages.h"
 #include "bwprobe/start.h"
@@ -408,28 +407,27 @@ static void interfaces_are_chosen (void **state)
 
     (void) state;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++)
-        assert_int_equal (interface_matches (c[i].list, c[i].name), c[i].taken);
-    ok (net_own_address ("127.0.0.0/8", address, &err), &err);
+        assert_int_equal (net_nccl_takes (c[i].list, c[i].name), c[i].taken);
+    ok (net_own_address ("127.0.0.0/8", address, name, &err), &err);
     assert_string_equal (address, "127.0.0.1");
-    assert_true (net_interface_of (address, name));
     assert_string_equal (name, "lo");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal (net_own_address (bad[i], address, &err), ST_USAGE);
+        assert_int_equal (net_own_address (bad[i], address, NULL, &err), ST_USAGE);
 
     /* The user's choice for NCCL holds, --interface goes first and is handed on. */
     setenv ("NCCL_SOCKET_IFNAME", "=lo", 1);
-    ok (interface_settle (NULL, address, &err), &err);
+    ok (net_settle (NULL, address, &err), &err);
     assert_string_equal (address, "127.0.0.1");
     setenv ("NCCL_SOCKET_IFNAME", "=nosuch0", 1);
-    ok (interface_settle (NULL, address, &err), &err);
+    ok (net_settle (NULL, address, &err), &err);
     assert_string_equal (address, "");
-    ok (interface_settle ("lo", address, &err), &err);
+    ok (net_settle ("lo", address, &err), &err);
     assert_string_equal (getenv ("NCCL_SOCKET_IFNAME"), "=nosuch0");
     unsetenv ("NCCL_SOCKET_IFNAME");
-    ok (interface_settle ("127.0.0.1", address, &err), &err);
+    ok (net_settle ("127.0.0.1", address, &err), &err);
     assert_string_equal (getenv ("NCCL_SOCKET_IFNAME"), "=lo");
     unsetenv ("NCCL_SOCKET_IFNAME");
-    assert_int_equal (interface_settle ("nosuch0", address, &err), ST_USAGE);
+    assert_int_equal (net_settle ("nosuch0", address, &err), ST_USAGE);
     assert_null (getenv ("NCCL_SOCKET_IFNAME"));
 }
 

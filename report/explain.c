@@ -4,16 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void loosen (struct mapper_problem *p, const struct workload_config *c)
-{
-    p->axes = mapper_axes_resumed (c);
-    p->axes.tp = c->deg.tp;
-    p->axes.pp = c->deg.pp;
-    p->axes.cp = c->deg.cp;
-    p->axes.ep = c->deg.ep;
-    p->axes.etp = c->deg.etp;
-}
-
 enum status report_explain (const struct mapper_problem *p,
                             const struct workload_plan *plan, const int *gpu,
                             void (*show) (void *context, double share, const char *what),
@@ -31,9 +21,16 @@ enum status report_explain (const struct mapper_problem *p,
                                   .err = err};
     struct costmodel_problem priced =
         mapper_priced (p, &plan->config, plan->layers_per_stage);
+    const struct workload_degrees *d = &plan->config.deg;
+    struct mapper_axes *axes = &e.problem.axes;
     enum status st;
 
-    loosen (&e.problem, &plan->config);
+    *axes = mapper_axes_resumed (&plan->config);
+    axes->tp = d->tp;
+    axes->pp = d->pp;
+    axes->cp = d->cp;
+    axes->ep = d->ep;
+    axes->etp = d->etp;
     e.plan = (struct report_whatif_plan){.p = &e.problem,
                                          .nodes = &all,
                                          .settings = &e.settings,

@@ -55,7 +55,7 @@ struct report_explained {
  *  @param[in]  plan  with its document: the rivals are those that its `search.top` lists
  *  @param[in]  gpu   [world]
  *  @param      show  called before each change with what it is and which share of the searches,
- *                    which take longest, is done; or NULL
+ *                    which take longest, is done
  *  @param[out] out   release with report_explained_release
  *  @return as costmodel_estimate */
 enum status report_explain (const struct mapper_problem *p,

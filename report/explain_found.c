@@ -10,8 +10,7 @@
 
 void report_explain_tell (const struct report_explaining *e, const char *what)
 {
-    if (e->show)
-        e->show (e->context, (double) e->searched / REPORT_SEARCHES, what);
+    e->show (e->context, (double) e->searched / REPORT_SEARCHES, what);
 }
 
 struct report_gain *report_explain_add (struct report_explaining *e,

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/json.h"

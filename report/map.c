@@ -91,9 +91,9 @@ void report_map_release (struct report_map *m)
     *m = (struct report_map){0};
 }
 
-static void add_letters (int replica, char *at)
+const char *report_replica_text (int replica, char *buf)
 {
-    char letters[8];
+    char letters[8], *at = buf;
     int n = 0;
 
     for (int k = replica; k >= 0; k = k / 26 - 1)
@@ -101,17 +101,13 @@ static void add_letters (int replica, char *at)
     while (n > 0)
         *at++ = letters[--n];
     *at = '\0';
-}
-
-const char *report_replica_text (int replica, char buf[REPORT_PLACE_TEXT])
-{
-    add_letters (replica, buf);
     return buf;
 }
 
 const char *report_place_text (int stage, int replica, char buf[REPORT_PLACE_TEXT])
 {
-    add_letters (replica, buf + snprintf (buf, REPORT_PLACE_TEXT - 8, "%d", stage));
+    report_replica_text (replica,
+                         buf + snprintf (buf, REPORT_PLACE_TEXT - 8, "%d", stage));
     return buf;
 }
 

@@ -36,8 +36,8 @@ void report_map_release (struct report_map *m);
 /** A GPU's label: "3B": stage 3, the second replica. */
 #define REPORT_PLACE_TEXT 24
 const char *report_place_text (int stage, int replica, char buf[REPORT_PLACE_TEXT]);
-/** A replica's letters alone: "A", ..., "Z", "AA", ... */
-const char *report_replica_text (int replica, char buf[REPORT_PLACE_TEXT]);
+/** A replica's letters alone: "A", ..., "Z", "AA", ...  buf of 8 bytes. */
+const char *report_replica_text (int replica, char *buf);
 
 /** A stage's place on topology_heat_shade's scale from 0 to 1: stages after each other differ. */
 double report_stage_share (int stage, int pp);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "report/map.h"
 #include "report/report_private.h"
 #include "topology/export/picture.h"
@@ -247,12 +246,6 @@ static int add_row_name (const struct drawing *d, int k, int x, int y)
     return k;
 }
 
-static void add_row_names (const struct drawing *d)
-{
-    for (int k = 0; k < d->boxes;)
-        k = add_row_name (d, k, LEFT, row_top (d, d->box[k].row) + d->box_high / 2 + 4);
-}
-
 /* ---- lines ---- */
 
 static void add_figure (const struct drawing *d, int x, int y, const struct box *a,
@@ -456,7 +449,8 @@ static void draw (struct drawing *d, const int *rank_at, int *cell, const char *
         "Where each pipeline stage and replica is, the rates of the links that "
         "the plan uses, and those of all pairs of nodes in the same order.");
     add_heading (d, title, estimate);
-    add_row_names (d);
+    for (int k = 0; k < d->boxes;)
+        k = add_row_name (d, k, LEFT, row_top (d, d->box[k].row) + d->box_high / 2 + 4);
     add_lines (d);
     add_boxes (d, rank_at);
     if (has_map)

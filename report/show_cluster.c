@@ -1,6 +1,5 @@
 /* A cluster's links as the page draws them: all pairs of nodes while there is room, then
  * neighbouring nodes share a cell, which holds their mean. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -8,16 +7,6 @@
 
 #define NUMBERS_MAX 128 /* nodes whose pairs are written as numbers */
 #define WORST 10        /* links that are marked */
-
-/* Cells on a side so that a matrix takes at most so many characters. */
-static int cells_for (int nodes, double most)
-{
-    int cells = nodes;
-
-    while ((double) cells * cells > most)
-        cells = (cells + 1) / 2;
-    return cells;
-}
 
 /* A map as rates, with as many digits as there is room for; null where there is none. */
 static json_t *rates_json (struct topology_heat *heat, int nodes, double most)
@@ -40,9 +29,11 @@ static enum status maps_json (const struct topology_cluster *c, double median_by
                               double most, const struct topology_watch *watch,
                               json_t **links, json_t **pairs, struct error *err)
 {
-    int cells = cells_for (c->n_nodes, most);
+    int cells = c->n_nodes; /* on a side */
     struct topology_heat heat;
 
+    while ((double) cells * cells > most)
+        cells = (cells + 1) / 2;
     TRY (topology_heat_collect (c, cells, median_bytes_per_s, watch, &heat, err));
     *links = rates_json (&heat, c->n_nodes, most);
     topology_heat_release (&heat);

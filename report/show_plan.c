@@ -7,21 +7,8 @@
 
 #define NUMBERS_MAX 1024 /* ranks whose links are written as numbers */
 
-/* The rate from every rank to the next one of its group.
- * @param[out] gb_per_s  [world] */
-static void group_links (const struct topology_cluster *c, struct workload_group g,
-                         int world, const int *gpu, double *gb_per_s)
-{
-    for (int r = 0; r < world; r++) {
-        int at = r / g.stride % g.size;
-        int next = r + ((at + 1) % g.size - at) * g.stride;
-        struct topology_link link = topology_link (c, gpu[r], gpu[next]);
-
-        gb_per_s[r] = link.measured ? link.bytes_per_s / UNITS_GB : NAN;
-    }
-}
-
-/* The same for every kind of group that has two ranks or more.  NULL: out of memory. */
+/* The rate from every rank to the next one of its group, for every kind of group that has two ranks
+ * or more.  NULL: out of memory. */
 static json_t *links_json (const struct topology_cluster *c,
                            const struct workload_degrees *d, const int *gpu)
 {
@@ -42,7 +29,13 @@ static json_t *links_json (const struct topology_cluster *c,
 
         if (g.size < 2)
             continue;
-        group_links (c, g, world, gpu, gb_per_s);
+        for (int r = 0; r < world; r++) {
+            int at = r / g.stride % g.size,
+                next = r + ((at + 1) % g.size - at) * g.stride;
+            struct topology_link link = topology_link (c, gpu[r], gpu[next]);
+
+            gb_per_s[r] = link.measured ? link.bytes_per_s / UNITS_GB : NAN;
+        }
         json_object_set_new (
             doc, kinds[k].name,
             report_rates (gb_per_s, (size_t) world, world <= NUMBERS_MAX ? 0 : 2));
@@ -88,17 +81,6 @@ static json_t *memory_json (const struct mapper_problem *p,
     return list;
 }
 
-/* Keys and words of a step's parts. */
-static json_t *parts_json (void)
-{
-    json_t *list = json_array ();
-
-    for (int k = 0; k < COSTMODEL_PARTS; k++)
-        json_array_append_new (
-            list, json_pack ("[s, s]", costmodel_parts[k].key, costmodel_parts[k].words));
-    return list;
-}
-
 enum status report_placement (const struct mapper_problem *p,
                               const struct workload_plan *plan, const int *gpu,
                               json_t **out, struct error *err)
@@ -107,7 +89,7 @@ enum status report_placement (const struct mapper_problem *p,
         mapper_priced (p, &plan->config, plan->layers_per_stage);
     struct costmodel_estimate e;
     struct costmodel_binding binding;
-    json_t *schedule = NULL, *estimate;
+    json_t *schedule = NULL, *estimate, *parts;
     bool found = false;
     enum status st;
 
@@ -117,13 +99,17 @@ enum status report_placement (const struct mapper_problem *p,
     if (st == ST_OK)
         st = report_schedule (&priced, gpu, &e, &schedule, err);
     if (st == ST_OK) {
+        parts = json_array ();
+        for (int k = 0; k < COSTMODEL_PARTS; k++)
+            json_array_append_new (parts, json_pack ("[s, s]", costmodel_parts[k].key,
+                                                     costmodel_parts[k].words));
         estimate = costmodel_estimate_to_json (&e);
         json_object_set_new (estimate, "binding_link",
                              costmodel_binding_to_json (p->cluster, &binding, found));
-        *out = json_pack ("{s:o, s:o, s:o, s:o, s:o}", "step_parts", parts_json (),
-                          "ranks", ranks_json (p->cluster, &plan->config.deg, gpu),
-                          "estimate", estimate, "memory", memory_json (p, plan, gpu),
-                          "schedule", schedule);
+        *out = json_pack ("{s:o, s:o, s:o, s:o, s:o}", "step_parts", parts, "ranks",
+                          ranks_json (p->cluster, &plan->config.deg, gpu), "estimate",
+                          estimate, "memory", memory_json (p, plan, gpu), "schedule",
+                          schedule);
         st = *out ? ST_OK : err_nomem (err);
     }
     free (e.unmeasured);

@@ -147,15 +147,6 @@ static enum status put_in_place (const struct report_whatif_plan *plan,
 
 /* ---- planned anew ---- */
 
-/* The plan in hand is what the search found: it is not searched again. */
-static void take_plan (const struct report_whatif_plan *plan, struct report_best *best,
-                       struct mapper_result *in_place)
-{
-    in_place->lower_bound_s = plan->lower_bound_s;
-    best->fits = true;
-    best->plan = *in_place;
-}
-
 /* Where the search found less than the placement in place, this is the plan. */
 static void take_in_place (struct report_best *best, struct mapper_result *in_place)
 {
@@ -196,7 +187,10 @@ enum status report_what_run (const struct report_whatif_plan *plan,
     } else if (st == ST_OK) {
         st = put_in_place (plan, &there, &what->in_place_s, &in_place, what->why, err);
         if (st == ST_OK && !what->change && in_place.gpu && plan->lower_bound_s > 0) {
-            take_plan (plan, &what->replanned, &in_place);
+            /* The plan in hand is what the search found: it is not searched again. */
+            in_place.lower_bound_s = plan->lower_bound_s;
+            what->replanned.fits = true;
+            what->replanned.plan = in_place;
             free (marks);
             return ST_OK;
         }
@@ -217,8 +211,7 @@ enum status report_whatif_run (const struct report_whatif_plan *plan,
                                void *context, struct error *err)
 {
     for (int k = 0; k < w->n; k++) {
-        if (show)
-            show (context, k ? w->what[k].change : "the cluster as it is");
+        show (context, k ? w->what[k].change : "the cluster as it is");
         TRY (report_what_run (plan, &w->what[k], err));
     }
     return ST_OK;

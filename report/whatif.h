@@ -52,7 +52,7 @@ enum status report_what_run (const struct report_whatif_plan *plan,
 void report_what_release (struct report_what *one);
 
 /** Price and search.
- *  @param show   called before each search with what it is about; or NULL
+ *  @param show   called before each search with what it is about
  *  @return ST_OK, also where some changes leave no plan; ST_NOMEM, ST_USAGE as
  *          mapper_choose_nodes */
 enum status report_whatif_run (const struct report_whatif_plan *plan,

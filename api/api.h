@@ -139,24 +139,24 @@ enum linkwise_status api_text (json_t *doc, char **json, struct linkwise_error *
 
 /* ---- arguments ---- */
 
-/** "linkwise_search: cluster: expected an object, found NULL". */
-enum linkwise_status api_null (struct linkwise_error *err, const char *function,
-                               const char *argument);
-enum linkwise_status api_size (struct linkwise_error *err, const char *function,
-                               const char *argument, size_t found, size_t expected);
+/** Return with ST_USAGE: "linkwise_search: cluster: expected an object, found NULL". */
+#define API_REFUSE(FORMAT, ...)                                                      \
+    return (enum linkwise_status) err_set (api_error (err), ST_USAGE, "%s: " FORMAT, \
+                                           __func__, __VA_ARGS__)
 
 /** Return unless the argument is there; unless the struct that it points to has its size. */
-#define API_NEED(ARGUMENT)                              \
-    do {                                                \
-        if (!(ARGUMENT))                                \
-            return api_null (err, __func__, #ARGUMENT); \
+#define API_NEED(ARGUMENT)                                                \
+    do {                                                                  \
+        if (!(ARGUMENT))                                                  \
+            API_REFUSE ("%s: expected an object, found NULL", #ARGUMENT); \
     } while (0)
-#define API_SIZED(ARGUMENT)                                              \
-    do {                                                                 \
-        API_NEED (ARGUMENT);                                             \
-        if ((ARGUMENT)->size != sizeof *(ARGUMENT))                      \
-            return api_size (err, __func__, #ARGUMENT, (ARGUMENT)->size, \
-                             sizeof *(ARGUMENT));                        \
+#define API_SIZED(ARGUMENT)                                               \
+    do {                                                                  \
+        API_NEED (ARGUMENT);                                              \
+        if ((ARGUMENT)->size != sizeof *(ARGUMENT))                       \
+            API_REFUSE ("%s: expected size %zu, found %zu: start from "   \
+                        "linkwise_...() and set members",                 \
+                        #ARGUMENT, sizeof *(ARGUMENT), (ARGUMENT)->size); \
     } while (0)
 
 _Static_assert(sizeof (struct linkwise_error) == sizeof (struct error),

@@ -18,23 +18,6 @@ void linkwise_free (char *text)
     free (text);
 }
 
-enum linkwise_status api_null (struct linkwise_error *err, const char *function,
-                               const char *argument)
-{
-    return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
-                                           "%s: %s: expected an object, found NULL",
-                                           function, argument);
-}
-
-enum linkwise_status api_size (struct linkwise_error *err, const char *function,
-                               const char *argument, size_t found, size_t expected)
-{
-    return (enum linkwise_status) err_set (
-        api_error (err), ST_USAGE,
-        "%s: %s: expected size %zu, found %zu: start from linkwise_...() and set members",
-        function, argument, expected, found);
-}
-
 /* ---- warnings ---- */
 
 struct linkwise_notes *linkwise_notes_create (void)
@@ -175,9 +158,7 @@ enum linkwise_status linkwise_cluster_node (const struct linkwise_cluster *clust
     API_NEED (cluster);
     API_SIZED (out);
     if (i < 0 || i >= cluster->c->n_nodes)
-        return (enum linkwise_status) err_set (
-            api_error (err), ST_USAGE, "%s: expected a node from 0 to %d, found %d",
-            __func__, cluster->c->n_nodes - 1, i);
+        API_REFUSE ("expected a node from 0 to %d, found %d", cluster->c->n_nodes - 1, i);
     n = &cluster->c->node[i];
     *out = (struct linkwise_node){.size = sizeof *out,
                                   .name = n->name,
@@ -199,10 +180,7 @@ enum linkwise_status linkwise_cluster_link (const struct linkwise_cluster *clust
     API_SIZED (out);
     most = cluster->c->n_gpus - 1;
     if (from < 0 || from > most || to < 0 || to > most || from == to)
-        return (enum linkwise_status) err_set (
-            api_error (err), ST_USAGE,
-            "%s: expected two GPUs from 0 to %d, found %d and %d", __func__, most, from,
-            to);
+        API_REFUSE ("expected two GPUs from 0 to %d, found %d and %d", most, from, to);
     l = topology_link (cluster->c, from, to);
     *out = (struct linkwise_link){sizeof *out, l.bytes_per_s, l.latency_s, l.measured};
     return LINKWISE_OK;
@@ -217,9 +195,8 @@ enum linkwise_status linkwise_cluster_links (const struct linkwise_cluster *clus
     API_NEED (gpu);
     for (int i = 0; i < n; i++)
         if (gpu[i] < 0 || gpu[i] >= cluster->c->n_gpus)
-            return (enum linkwise_status) err_set (
-                api_error (err), ST_USAGE, "%s: expected GPUs from 0 to %d, found %d",
-                __func__, cluster->c->n_gpus - 1, gpu[i]);
+            API_REFUSE ("expected GPUs from 0 to %d, found %d", cluster->c->n_gpus - 1,
+                        gpu[i]);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             size_t at = (size_t) i * (size_t) n + (size_t) j;
@@ -248,9 +225,7 @@ enum linkwise_status linkwise_cluster_compare (const struct linkwise_cluster *be
     API_NEED (after);
     API_SIZED (out);
     if (!(share > 0))
-        return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
-                                               "%s: share: expected above 0, found %g",
-                                               __func__, share);
+        API_REFUSE ("share: expected above 0, found %g", share);
     if (!topology_same_cluster (before->c, after->c)) {
         *out = (struct linkwise_difference){.size = sizeof *out};
         return LINKWISE_OK;

@@ -233,26 +233,6 @@ enum status api_split_layers (struct linkwise_plan *x, struct error *err)
     return ST_OK;
 }
 
-/* Layers of the stages as given, or NULL: as the profile splits them. */
-static enum status take_layers (const int *given, struct linkwise_plan *x,
-                                struct error *err)
-{
-    int all = x->plan.model.layers;
-    long long sum = 0;
-
-    TRY (api_split_layers (x, err));
-    if (!given)
-        return ST_OK;
-    for (int i = 0; i < x->plan.config.deg.pp; i++) {
-        x->plan.layers_per_stage[i] = given[i];
-        sum = given[i] < 1 ? all + 1LL : sum + given[i];
-    }
-    if (sum == all)
-        return ST_OK;
-    return err_set (err, ST_INVALID,
-                    "layers: expected one or more on each stage and %d in all", all);
-}
-
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.
  * pace: the GPU type that a profile is chosen for.  dp is what the cluster's GPUs leave where it is
  * not given; no cluster: 1, and the batch is what fills the pipeline. */
@@ -265,6 +245,8 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
     struct workload_plan *p = &x->plan;
     struct linkwise_job asked = *job;
     struct mapper_axes axes;
+    int all = model->m.layers;
+    long long sum = 0;
 
     p->model = model->m;
     TRY (api_profile (profile, pace, &x->profile, err));
@@ -278,7 +260,17 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
     TRY (api_job (&asked, &p->model, &p->job, notes, err));
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
     TRY (workload_config_offered (&p->model, &p->config, &x->profile, err));
-    return take_layers (config ? config->layers : NULL, x, err);
+    TRY (api_split_layers (x, err));
+    if (!config || !config->layers)
+        return ST_OK;
+    for (int i = 0; i < p->config.deg.pp; i++) {
+        p->layers_per_stage[i] = config->layers[i];
+        sum = config->layers[i] < 1 ? all + 1LL : sum + config->layers[i];
+    }
+    if (sum == all)
+        return ST_OK;
+    return err_set (err, ST_INVALID,
+                    "layers: expected one or more on each stage and %d in all", all);
 }
 
 /* ---- one configuration ---- */

@@ -74,20 +74,6 @@ static enum status own_profile (const struct workload_plan *plan, const char *pl
     return st;
 }
 
-/* Put a profile that is not shipped into the plan's document: its file may be gone when the plan
- * is read. */
-static enum status carry_profile (const struct workload_profile *p, json_t *doc,
-                                  struct error *err)
-{
-    for (int i = 0; workload_profile_shipped (i); i++)
-        if (strcmp (workload_profile_shipped (i), p->from) == 0)
-            return ST_OK;
-    return json_object_set_new (doc, "profile",
-                                workload_profile_to_json (p, p->origin)) == 0
-               ? ST_OK
-               : err_nomem (err);
-}
-
 enum status api_plan_from_json (json_t *doc, const char *name, const char *cluster,
                                 struct linkwise_plan *p, struct notes *notes,
                                 struct error *err)
@@ -217,9 +203,8 @@ enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int r
     API_NEED (plan);
     API_SIZED (out);
     if (rank < 0 || rank >= plan->plan.n_ranks)
-        return (enum linkwise_status) err_set (
-            api_error (err), ST_USAGE, "%s: expected a rank from 0 to %d, found %d",
-            __func__, plan->plan.n_ranks - 1, rank);
+        API_REFUSE ("expected a rank from 0 to %d, found %d", plan->plan.n_ranks - 1,
+                    rank);
     at = workload_coords_of (&plan->plan.config.deg, rank);
     *out = (struct linkwise_rank){.size = sizeof *out,
                                   .node = plan->plan.place[rank].node,
@@ -234,26 +219,12 @@ enum linkwise_status linkwise_plan_rank (const struct linkwise_plan *plan, int r
 
 /* ---- what it costs ---- */
 
-static void note_drained (const struct workload_plan *p, const struct topology_cluster *c,
-                          const int *gpu, struct notes *notes)
-{
-    int said = -1; /* ranks of one node mostly follow each other */
-
-    for (int r = 0; r < p->n_ranks; r++) {
-        int node = c->node_of_gpu[gpu[r]];
-
-        if (c->node[node].drained && node != said)
-            notes_add (notes, "rank %d is on node %s, which is drained", r,
-                       c->node[node].name);
-        said = node;
-    }
-}
-
 enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu,
                            struct notes *notes, struct error *err)
 {
-    int *list = calloc ((size_t) p->plan.n_ranks, sizeof *list);
+    int *list = calloc ((size_t) p->plan.n_ranks, sizeof *list),
+        said = -1; /* ranks of one node mostly follow each other */
     enum status st =
         list ? costmodel_plan_gpus (&p->plan, c, list, err) : err_nomem (err);
 
@@ -261,7 +232,14 @@ enum status api_plan_gpus (const struct linkwise_plan *p,
         free (list);
         return st;
     }
-    note_drained (&p->plan, c, list, notes);
+    for (int r = 0; r < p->plan.n_ranks; r++) {
+        int node = c->node_of_gpu[list[r]];
+
+        if (c->node[node].drained && node != said)
+            notes_add (notes, "rank %d is on node %s, which is drained", r,
+                       c->node[node].name);
+        said = node;
+    }
     *gpu = list;
     return ST_OK;
 }
@@ -399,9 +377,7 @@ enum linkwise_status linkwise_check_at (const struct linkwise_check *check, int 
     API_NEED (check);
     API_SIZED (out);
     if (i < 0 || i >= check->report.n)
-        return (enum linkwise_status) err_set (
-            api_error (err), ST_USAGE, "%s: expected a finding from 0 to %d, found %d",
-            __func__, check->report.n - 1, i);
+        API_REFUSE ("expected a finding from 0 to %d, found %d", check->report.n - 1, i);
     *out = (struct linkwise_finding){
         .size = sizeof *out,
         .what = check->report.item[i].what,
@@ -429,10 +405,19 @@ enum status api_result_document (const struct mapper_problem *p,
 {
     char hex[65] = "";
     const char *file;
+    bool shipped = false;
 
     TRY (reference (cluster, &file, hex, err));
-    *out = mapper_plan_to_json (p, r, info, file, hex);
-    return *out ? carry_profile (p->profile, *out, err) : err_nomem (err);
+    if (!(*out = mapper_plan_to_json (p, r, info, file, hex)))
+        return err_nomem (err);
+    for (int i = 0; workload_profile_shipped (i); i++)
+        shipped |= strcmp (workload_profile_shipped (i), p->profile->from) == 0;
+    /* Another one is put into the document: its file may be gone when the plan is read. */
+    return shipped || json_object_set_new (
+                          *out, "profile",
+                          workload_profile_to_json (p->profile, p->profile->origin)) == 0
+               ? ST_OK
+               : err_nomem (err);
 }
 
 /* The plan as it can be read from any folder: with its cluster, or the cluster's file by an
@@ -533,9 +518,7 @@ enum linkwise_status linkwise_plan_emit (const struct linkwise_plan *plan, const
     API_NEED (to);
     API_NEED (folder);
     if (folder[0] == '\0')
-        return (enum linkwise_status) err_set (api_error (err), ST_USAGE,
-                                               "%s: folder: expected a name, found \"\"",
-                                               __func__);
+        API_REFUSE ("%s: expected a name, found \"\"", "folder");
     return (enum linkwise_status) api_emit (plan, to, folder, "linkwise", NULL,
                                             api_notes (notes), api_error (err));
 }

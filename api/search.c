@@ -1,7 +1,6 @@
 /* Searching, binding, replanning. */
 #include "api/api.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,16 +16,6 @@ struct request {
     struct mapper_result result;
     struct mapper_info info;
 };
-
-static enum status take_words (const struct linkwise_settings *in, struct request *r,
-                               struct error *err)
-{
-    API_WORD (in, cost_model, costmodel_kind_parse, &r->p.cost_model);
-    API_WORD (in, memory_model, memest_model_parse, &r->p.memory_model);
-    API_WORD (in, granularity, mapper_granularity_parse, &r->s.granularity);
-    API_WORD (in, objective, mapper_objective_parse, &r->p.objective);
-    return ST_OK;
-}
 
 static enum status take_numbers (const struct linkwise_settings *in, struct request *r,
                                  struct error *err)
@@ -79,50 +68,38 @@ static bool is_stopped (void *context)
     return r->stop;
 }
 
-/* The memory limit asked for; of an old plan its own unless one is. */
-static void take_limit (const struct linkwise_settings *in, bool old,
-                        struct mapper_problem *p)
-{
-    bool free = mapper_limit_free (in->memory_limit_pct, in->oom_risk);
-
-    if (old && free)
-        return;
-    p->oom_risk = in->oom_risk;
-    p->limit_free = free;
-    p->memory_limit_pct = in->memory_limit_pct > 0
-                              ? in->memory_limit_pct
-                              : memest_usual_limit_pct (p->memory_model);
-}
-
 /* @param[in] given  NULL: the usual ones
  * @param[in] old    does the problem come from an old plan? */
 static enum status take_settings (const struct linkwise_settings *given, bool old,
                                   struct request *r, struct error *err)
 {
     const struct linkwise_settings *in = &r->in;
+    struct mapper_problem *p = &r->p;
     struct mapper_nodes nodes;
+    bool free;
 
     r->in = given ? *given : linkwise_settings ();
     r->s = mapper_settings_default ();
     nodes = (struct mapper_nodes){in->only, in->exclude, in->pin, in->nodes, in->spares};
-    TRY (take_words (in, r, err));
+    API_WORD (in, cost_model, costmodel_kind_parse, &p->cost_model);
+    API_WORD (in, memory_model, memest_model_parse, &p->memory_model);
+    API_WORD (in, granularity, mapper_granularity_parse, &r->s.granularity);
+    API_WORD (in, objective, mapper_objective_parse, &p->objective);
     TRY (take_numbers (in, r, err));
-    take_limit (in, old, &r->p);
+    free = mapper_limit_free (in->memory_limit_pct, in->oom_risk);
+    if (!old || !free) { /* an old plan keeps its own limit unless one is given */
+        p->oom_risk = in->oom_risk;
+        p->limit_free = free;
+        p->memory_limit_pct = in->memory_limit_pct > 0
+                                  ? in->memory_limit_pct
+                                  : memest_usual_limit_pct (p->memory_model);
+    }
     if (in->progress) {
         r->s.progress = on_progress;
         r->s.stop = is_stopped;
         r->s.context = r;
     }
     return mapper_choose_nodes (&nodes, &r->p, &r->marks, err);
-}
-
-static enum status take_fixed (const struct linkwise_config *fixed,
-                               struct mapper_axes *out, struct error *err)
-{
-    if (fixed && fixed->layers)
-        return err_set (err, ST_USAGE,
-                        "layers: a search finds them; they cannot be given");
-    return api_axes (fixed, out, err);
 }
 
 /* ---- results ---- */
@@ -209,7 +186,10 @@ enum linkwise_status linkwise_search (
     if (st == ST_OK)
         st = api_job (job, &model->m, &trained, api_notes (notes), api_error (err));
     if (st == ST_OK)
-        st = take_fixed (fixed, &r.p.axes, api_error (err));
+        st = !fixed || !fixed->layers
+                 ? api_axes (fixed, &r.p.axes, api_error (err))
+                 : err_set (api_error (err), ST_USAGE,
+                            "layers: a search finds them; they cannot be given");
     if (st == ST_OK)
         st = take_settings (settings, false, &r, api_error (err));
     if (st == ST_OK) {
@@ -271,9 +251,7 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         API_SIZED (how);
     API_NEED (out);
     if (how && (!(how->move_cost_s >= 0) || !(how->remaining_steps >= 0)))
-        return (enum linkwise_status) err_set (
-            api_error (err), ST_USAGE, "%s: how: expected 0 or more seconds and steps",
-            __func__);
+        API_REFUSE ("%s: expected 0 or more seconds and steps", "how");
     if (!cluster)
         cluster = plan->cluster;
     r.p = api_plan_problem (plan, cluster->c);

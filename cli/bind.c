@@ -1,5 +1,4 @@
 /* linkwise bind: the same configuration on the nodes that a scheduler gave. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,25 +96,18 @@ const struct cli_command cli_cluster_merge = {
 
 /* ---- import ---- */
 
-static bool is_machine_format (const char *format)
-{
-    for (int i = 0; topology_format_at (i); i++)
-        if (strcmp (topology_format_at (i)->name, format) == 0)
-            return true;
-    return false;
-}
-
 /* A description of machines, or links; standard input with `auto` is taken for links. */
 static enum status read_other (const struct edit_input *in, json_t **doc,
                                struct notes *notes, struct error *err)
 {
     const char *file = in->list.arg[0];
-    bool automatic = strcmp (in->format, "auto") == 0,
-         machine = is_machine_format (in->format);
+    bool automatic = strcmp (in->format, "auto") == 0, machine = false;
     char *data = NULL;
     size_t len = 0;
     enum status st = ST_OK;
 
+    for (int i = 0; topology_format_at (i); i++)
+        machine |= strcmp (topology_format_at (i)->name, in->format) == 0;
     if (machine || (automatic && !cli_is_dash (file))) {
         st = file_read (file, &data, &len, err);
         machine = machine || (st == ST_OK && topology_format_detect (data, len));

@@ -1,8 +1,6 @@
 /* linkwise cluster layers: what measured layer times tell of a GPU type. */
 #include "cli/cli.h"
 
-#include <stdio.h>
-
 #include "base/file.h"
 #include "calibrate/layer_times.h"
 #include "topology/links_doc.h"

@@ -1,9 +1,8 @@
-/* linkwise cluster show, linkwise cluster check: a cluster's nodes and links. */
+/* linkwise cluster show, check, export: a cluster's nodes and links. */
 #include "cli/cli.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -12,7 +11,7 @@
 #include "topology/survey/stats.h"
 
 struct show_input {
-    const char *cluster;
+    const char *cluster, *to, *node, *out;
     int worst, cells;
     int color; /* a word of the option's */
     bool json, prometheus;
@@ -211,16 +210,6 @@ static void print_worst (const struct topology_cluster *c, const struct topology
 
 /* ---- the heat map ---- */
 
-static void print_cell (double share, bool self, enum cli_colors colors)
-{
-    char text[] = {' ', topology_heat_shade (share).letter, '\0'};
-
-    if (self && isnan (share))
-        cli_print (" .");
-    else
-        cli_paint (colors, topology_heat_shade (share), text);
-}
-
 /* @param[in] of  what the tenths are of; printed with h's rate */
 static void print_heat (const struct topology_cluster *c, const struct topology_heat *h,
                         const char *what, const char *of, enum cli_colors colors)
@@ -242,9 +231,15 @@ static void print_heat (const struct topology_cluster *c, const struct topology_
                                  : "");
     for (int i = 0; i < h->n; i++) {
         cli_print ("%-*.*s", width, width, c->node[h->first[i]].name);
-        for (int j = 0; j < h->n; j++)
-            print_cell (h->share[(size_t) i * (size_t) h->n + (size_t) j], i == j,
-                        colors);
+        for (int j = 0; j < h->n; j++) {
+            double share = h->share[(size_t) i * (size_t) h->n + (size_t) j];
+            struct topology_shade shade = topology_heat_shade (share);
+
+            if (i == j && isnan (share))
+                cli_print (" .");
+            else
+                cli_paint (colors, shade, (char[]){' ', shade.letter, '\0'});
+        }
         putchar ('\n');
     }
 }
@@ -429,3 +424,45 @@ const struct cli_command cli_cluster_check = {
     .places = {1, 1, "CLUSTER", "CLUSTER is required"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (check)};
+
+/* ---- export ---- */
+
+static enum status export(void *input, struct notes *notes, struct error *err) {
+    const struct show_input *in = input; struct topology_cluster *c = NULL;
+    struct progress progress;
+    struct topology_watch watch = cli_watch (&progress);
+    enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
+
+    cli_hint (CLI_CLUSTER, in->cluster, st, err);
+    if (st == ST_OK) st = topology_export (c, in->to, in->node, in->out, &watch, err);
+    progress_end (&progress);
+    if (st == ST_OK && !cli_is_dash (in->out))
+        cli_print ("%s written to %s\n", in->to, in->out);
+    topology_cluster_destroy (c);
+    return st;
+}
+
+static void list_formats (struct text *out)
+{
+    for (int i = 0; topology_export_name (i); i++)
+        text_add (out, "  %-14s %s\n", topology_export_name (i),
+                  topology_export_what (i));
+}
+
+static const struct cli_option export_options[] = {
+    {"to", 't', "NAME", "what to write", CLI_TEXT (to), .needed = true},
+    {"node", 0, "NODE", "draw this node alone (graphviz)", CLI_TEXT (node)},
+    {CLI_OUTPUT, .group = 1},
+    {0}};
+
+const struct cli_command cli_cluster_export = {
+    .arguments = "CLUSTER",
+    .help = "Write a cluster's links for other tools.\v"
+            "Example: linkwise cluster export --to svg examples/clusters/h100-17.json -o "
+            "h100-17.svg\n\n"
+            "Formats:\n",
+    .add_help = list_formats,
+    .options = {.line = export_options},
+    .places = {1, 1, "CLUSTER", "CLUSTER, --to FORMAT and -o FILE are required"},
+    .at = {CLI_PLACE (cluster)},
+    CLI_RUN (export)};

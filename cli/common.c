@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -25,6 +26,35 @@ void cli_one_stdin (int n, struct argp_state *state)
 {
     if (n > 1)
         usage_error (state, "only one input can be standard input (-)");
+}
+
+bool cli_hosts_stdin (const char *list)
+{
+    return list && strcmp (list, "@-") == 0;
+}
+
+enum status cli_hosts_read (const struct topology_cluster *c, const char *option,
+                            bool empty_ok, const char **list, struct text *kept,
+                            struct notes *notes, struct error *err)
+{
+    const char *file = *list ? *list + 1 : NULL, *name = cli_input_name (file);
+    char *text = NULL;
+    size_t len;
+    enum status st;
+
+    if (!*list || **list != '@')
+        return ST_OK;
+    TRY (file_read (file, &text, &len, err));
+    st =
+        topology_hostlist_known (c, name, text + file_mark (text, len), kept, notes, err);
+    free (text);
+    if (st != ST_OK)
+        return st;
+    if (kept->len == 0 && !empty_ok)
+        return err_set (err, ST_INVALID, "%s: %s names no node of the cluster %s", option,
+                        name, c->name);
+    *list = kept->len > 0 ? text_str (kept) : NULL;
+    return ST_OK;
 }
 
 /* Of the program, which runs one command. */
@@ -86,6 +116,37 @@ void cli_print_inline (const char *format, ...)
     va_start (ap, format);
     print_clean (format, ap, text_clean_line);
     va_end (ap);
+}
+
+enum cli_colors cli_colors (int when)
+{
+    const char *no = getenv ("NO_COLOR"), *color = getenv ("COLORTERM"),
+               *term = getenv ("TERM");
+
+    if (when == CLI_COLOR_NEVER ||
+        (when == CLI_COLOR_AUTO && ((no && *no) || (term && strcmp (term, "dumb") == 0) ||
+                                    isatty (STDOUT_FILENO) != 1)))
+        return CLI_COLORS_NONE;
+    if (color && (strcmp (color, "truecolor") == 0 || strcmp (color, "24bit") == 0))
+        return CLI_COLORS_ALL;
+    return when == CLI_COLOR_ALWAYS || (term && strstr (term, "256color"))
+               ? CLI_COLORS_256
+               : CLI_COLORS_NONE;
+}
+
+void cli_paint (enum cli_colors colors, struct topology_shade shade, const char *text)
+{
+    unsigned r = shade.fill >> 16, g = shade.fill >> 8 & 255, b = shade.fill & 255;
+    int ink = shade.light ? 16 : 231;
+
+    if (colors == CLI_COLORS_NONE)
+        cli_print ("%s", text);
+    else if (colors == CLI_COLORS_ALL)
+        printf ("\033[48;2;%u;%u;%u;38;5;%dm%s\033[0m", r, g, b, ink, text);
+    else /* the nearest of the cube of 6 x 6 x 6 */
+        printf ("\033[48;5;%u;38;5;%dm%s\033[0m",
+                16 + 36 * ((r + 25) / 51) + 6 * ((g + 25) / 51) + (b + 25) / 51, ink,
+                text);
 }
 
 static void on_links (void *context, double share)

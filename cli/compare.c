@@ -172,31 +172,28 @@ static void add_changes (const struct topology_cluster *old,
     }
 }
 
-/* @param share  of a rate, the smallest change without intervals */
-static void print_compared (const struct topology_diff *d, double share)
-{
-    cli_print ("of %.0f links measured in both, %.0f got slower and %.0f faster\n"
-               "by more than ",
-               d->compared, d->slower, d->faster);
-    if (d->with_intervals >= d->compared)
-        cli_print ("their intervals");
-    else if (d->with_intervals > 0)
-        cli_print ("their intervals (%.0f links) or %.0f %% (the others)",
-                   d->with_intervals, 100 * share);
-    else
-        cli_print ("%.0f %% (the files have no intervals)", 100 * share);
-    cli_print ("; the median link has %.1f %% of its old rate\n", 100 * d->median_ratio);
-}
-
 static void print_diff (const struct comparison *x)
 {
     const struct topology_diff *d = &x->diff;
+    double pct = x->in->change_pct; /* the smallest change without intervals */
 
     cli_print ("\none cluster at two times: ");
-    if (d->compared == 0)
+    if (d->compared == 0) {
         cli_print ("no link is measured in both\n");
-    else
-        print_compared (d, x->in->change_pct / 100);
+    } else {
+        cli_print ("of %.0f links measured in both, %.0f got slower and %.0f faster\n"
+                   "by more than ",
+                   d->compared, d->slower, d->faster);
+        if (d->with_intervals >= d->compared)
+            cli_print ("their intervals");
+        else if (d->with_intervals > 0)
+            cli_print ("their intervals (%.0f links) or %.0f %% (the others)",
+                       d->with_intervals, pct);
+        else
+            cli_print ("%.0f %% (the files have no intervals)", pct);
+        cli_print ("; the median link has %.1f %% of its old rate\n",
+                   100 * d->median_ratio);
+    }
     if (d->appeared > 0 || d->vanished > 0)
         cli_print ("%.0f links are measured only in the second file, %.0f only in the "
                    "first\n",

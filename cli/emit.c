@@ -1,7 +1,6 @@
 /* linkwise emit: a plan into launcher files. */
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/cli.h"

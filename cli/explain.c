@@ -104,20 +104,6 @@ static void print_rivals (const struct report_explained *x, const json_t *search
     }
 }
 
-static void print (const struct report_explained *x, const json_t *search)
-{
-    char config[32];
-
-    cli_print ("step     %s", cli_seconds (x->estimate.step_s, config));
-    if (isfinite (x->replanned_s))
-        cli_print ("; %s with all but tp, pp, cp and ep searched anew",
-                   cli_seconds (x->replanned_s, config));
-    cli_print ("\n\n");
-    print_gains (x);
-    print_losses (x);
-    print_rivals (x, search);
-}
-
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct explain_input *in = input;
@@ -125,6 +111,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct report_explained found = {0};
     struct progress progress;
     struct mapper_problem p;
+    char step[32];
     int *gpu = NULL;
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
@@ -140,8 +127,16 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     }
     if (st == ST_OK && in->json)
         st = cli_print_json (report_explained_to_json (&found), err);
-    else if (st == ST_OK)
-        print (&found, json_object_get (x.plan.doc, "search"));
+    else if (st == ST_OK) {
+        cli_print ("step     %s", cli_seconds (found.estimate.step_s, step));
+        if (isfinite (found.replanned_s))
+            cli_print ("; %s with all but tp, pp, cp and ep searched anew",
+                       cli_seconds (found.replanned_s, step));
+        cli_print ("\n\n");
+        print_gains (&found);
+        print_losses (&found);
+        print_rivals (&found, json_object_get (x.plan.doc, "search"));
+    }
     report_explained_release (&found);
     free (gpu);
     api_plan_release (&x);

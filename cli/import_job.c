@@ -102,22 +102,6 @@ static enum status read_cluster (struct import *x, struct notes *notes, struct e
     return api_cluster_of (c, NULL, &x->work.cluster, err);
 }
 
-/* The chunks as the row says them. */
-static enum status take_chunks (const struct calibrate_run *run,
-                                struct workload_plan *plan, struct error *err)
-{
-    size_t bytes = (size_t) run->config.deg.pp * (size_t) run->config.deg.vpp *
-                   sizeof *plan->layers_per_chunk;
-
-    if (!run->chunks)
-        return ST_OK;
-    plan->layers_per_chunk = malloc (bytes);
-    if (!plan->layers_per_chunk)
-        return err_nomem (err);
-    memcpy (plan->layers_per_chunk, run->chunks, bytes);
-    return ST_OK;
-}
-
 static enum status read_job (struct import *x, struct notes *notes, struct error *err)
 {
     const struct import_input *in = x->in;
@@ -149,7 +133,13 @@ static enum status read_job (struct import *x, struct notes *notes, struct error
             pp * sizeof (int));
     topology_gpus_in_order (x->work.cluster->c, (int) workload_world (&run->config.deg),
                             x->gpu);
-    return take_chunks (run, plan, err);
+    if (!run->chunks)
+        return ST_OK;
+    pp *= (size_t) run->config.deg.vpp; /* chunks */
+    if (!(plan->layers_per_chunk = malloc (pp * sizeof *run->chunks)))
+        return err_nomem (err);
+    memcpy (plan->layers_per_chunk, run->chunks, pp * sizeof *run->chunks);
+    return ST_OK;
 }
 
 /* ---- estimating ---- */
@@ -178,17 +168,6 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
             "with the likeliest",
             x->run->n_ways);
     return ST_OK;
-}
-
-/* Settings alone: of nominal links there is nothing to mend. */
-static void pick_change (struct import *x)
-{
-    for (int i = 0; i < x->explained.n_gains && !x->change; i++) {
-        struct report_gain *g = &x->explained.gain[i];
-
-        if (g->kind == REPORT_SETTING && !g->is_change && g->share > IMPORT_SAVES_LEAST)
-            x->change = g;
-    }
 }
 
 /* The best plan on as many nodes as the job has. */
@@ -227,8 +206,14 @@ static enum status look (struct import *x, struct error *err)
     cli_progress_start (&progress);
     st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained,
                          err);
+    /* Settings alone: of nominal links there is nothing to mend. */
+    for (int i = 0; st == ST_OK && i < x->explained.n_gains && !x->change; i++) {
+        struct report_gain *g = &x->explained.gain[i];
+
+        if (g->kind == REPORT_SETTING && !g->is_change && g->share > IMPORT_SAVES_LEAST)
+            x->change = g;
+    }
     if (st == ST_OK) {
-        pick_change (x);
         progress_show (&progress, "looking for the best plan");
         st = find_plan (x, &p, err);
     }
@@ -336,7 +321,8 @@ const struct cli_command cli_import_job = {
         "Example: linkwise import-job pretrain.sh train.log --gpu h100 -o runs.csv\n\n"
         "FILE is a command line or script of Megatron-LM or Hugging Face's Trainer, "
         "YAML of NeMo, Megatron Bridge, nanotron, the Trainer or accelerate config, TOML "
-        "of TorchTitan, JSON of DeepSpeed or the Trainer, a model's config.json, or a log "
+        "of TorchTitan, JSON of DeepSpeed or the Trainer, a model's config.json, or a "
+        "log "
         "of any of them; - is standard input.  Scripts are read, never run.  Where files "
         "and log contradict each other, the log counts.  Without a log nothing is "
         "compared.",

@@ -1,17 +1,9 @@
 /* What linkwise import-job answers: text, or one document. */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/import_job.h"
-
-/* Is a gain more than what estimates of one job may miss? */
-static const char *how_sure (const struct import *x, double share)
-{
-    return share > x->step_error ? "likely: more than the model's error"
-                                 : "unsure: within the model's error";
-}
 
 static double plan_share (const struct import *x)
 {
@@ -88,7 +80,8 @@ static void print_gain (const struct import *x, double step_s, double share)
         cli_print (", %s of the %s measured",
                    cli_seconds (x->run->iter_time_s * (1 - share), then),
                    cli_seconds (x->run->iter_time_s, text));
-    cli_print ("; %s\n", how_sure (x, share));
+    cli_print (share > x->step_error ? "; likely: more than the model's error\n"
+                                     : "; unsure: within the model's error\n");
 }
 
 static void print_change (const struct import *x)
@@ -194,16 +187,6 @@ void import_print (const struct import *x)
 
 /* ---- JSON ---- */
 
-static json_t *row_json (const struct import *x)
-{
-    json_t *row = json_object ();
-    const struct csv_table *t = &x->runs.table;
-
-    for (int i = 0; i < t->columns; i++)
-        json_object_set_new (row, t->header[i], json_string (t->cell[i]));
-    return row;
-}
-
 static json_t *measured_json (const struct import *x)
 {
     const double *timer = x->job->timer_s;
@@ -262,7 +245,8 @@ static json_t *unknown_json (const struct jobs *j)
 
 enum status import_print_json (const struct import *x, struct error *err)
 {
-    json_t *step = costmodel_estimate_to_json (&x->estimate),
+    const struct csv_table *t = &x->runs.table;
+    json_t *row = json_object (), *step = costmodel_estimate_to_json (&x->estimate),
            *memory = json_pack ("{s:f, s:o}", "peak_bytes", x->peak_bytes,
                                 "oom_probability", json_number_or_null (x->chance)),
            *doc = json_pack ("{s:i, s:s, s:i}", "version", 1, "read",
@@ -272,7 +256,9 @@ enum status import_print_json (const struct import *x, struct error *err)
                        "peak_high_bytes");
     json_object_set_new (step, "step_s", json_real (x->step_s));
     cli_interval_json (step, x->step_s, x->step_factor, "step_low_s", "step_high_s");
-    json_object_set_new (doc, "row", row_json (x));
+    for (int i = 0; i < t->columns; i++)
+        json_object_set_new (row, t->header[i], json_string (t->cell[i]));
+    json_object_set_new (doc, "row", row);
     json_object_set_new (doc, "model", workload_model_to_json (&x->work.plan.model));
     json_object_set_new (doc, "config", report_config_json (&x->work.plan.config));
     json_object_set_new (doc, "measured", measured_json (x));

@@ -1,7 +1,6 @@
 /* linkwise mem: memory by stage and by kind, the chance of running out, and why not. */
 #include "cli/cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

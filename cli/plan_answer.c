@@ -1,6 +1,5 @@
 /* What linkwise plan says: first the answer in a few lines, then what is behind it. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,15 +288,6 @@ static void print_layers (const struct mapper_result *r)
     cli_print ("%s\n", even ? "" : " by stage");
 }
 
-static void print_peak (const struct planning *x)
-{
-    int at = mapper_tightest_stage (&x->p, &x->r);
-    char ends[CLI_STEP_TEXT];
-
-    cli_print ("peak     of memory: stage %d%s\n", at,
-               cli_peak_text (x->r.memory[at].peak_bytes, plan_peak_interval (x), ends));
-}
-
 static void print_granularity (const struct mapper_result *r)
 {
     if (isfinite (r->gpu_step_s) && isfinite (r->node_step_s) &&
@@ -346,6 +336,8 @@ static void print_details (const struct planning *x)
     const struct mapper_problem *p = &x->p;
     const struct mapper_result *r = &x->r;
     struct costmodel_binding binding;
+    int at = mapper_tightest_stage (p, r);
+    char ends[CLI_STEP_TEXT];
     double unshared_s;
     bool found;
 
@@ -355,7 +347,8 @@ static void print_details (const struct planning *x)
                p->job->global_batch, p->job->seq);
     print_search (&x->info);
     print_layers (r);
-    print_peak (x);
+    cli_print ("peak     of memory: stage %d%s\n", at,
+               cli_peak_text (r->memory[at].peak_bytes, plan_peak_interval (x), ends));
     print_granularity (r);
     cli_print_parts (p->profile, p->cluster);
     if (p->cost_model == COSTMODEL_CRITICAL_PATH)
@@ -371,31 +364,25 @@ static void print_details (const struct planning *x)
 
 /* ---- all ---- */
 
-static void print_answer (const struct planning *x)
+enum status plan_answer_print (const struct planning *x, struct error *err)
 {
+    const struct plan_input *in = x->in;
     char config[CLI_CONFIG_TEXT];
 
-    if (x->in->from.file)
-        plan_from_print (&x->in->from, &x->r);
+    if (cli_is_quiet () && in->out)
+        return ST_OK;
+    if (in->from.file)
+        plan_from_print (&in->from, &x->r);
     cli_print ("plan     %s\n", cli_config_text (&x->r.config, config));
-    print_gpus (x, x->in->verbose ? 8 : 3);
+    print_gpus (x, in->verbose ? 8 : 3);
     print_step (x);
     print_memory (x);
     print_host (x);
     print_gap (x);
     print_links (x);
     print_default (&x->r);
-    plan_passes_print (&x->in->passes);
+    plan_passes_print (&in->passes);
     print_risk (x);
-}
-
-enum status plan_answer_print (const struct planning *x, struct error *err)
-{
-    const struct plan_input *in = x->in;
-
-    if (cli_is_quiet () && in->out)
-        return ST_OK;
-    print_answer (x);
     if (!cli_is_quiet ())
         TRY (cli_print_places (x->p.cluster, &x->r.config.deg, x->r.gpu, err));
     if (in->from.file && !cli_is_quiet ())

@@ -19,12 +19,6 @@ static const struct cli_option options[] = {
 
 const struct cli_options plan_goodput_options = {.line = options};
 
-static bool asked (const struct plan_goodput *x)
-{
-    return x->mtbf_h > 0 || x->given.checkpoint_s > 0 || x->given.restart_s > 0 ||
-           x->repair_h > 0;
-}
-
 static void take (double given, double *value)
 {
     if (given > 0)
@@ -33,7 +27,8 @@ static void take (double given, double *value)
 
 void plan_goodput_read (const struct plan_goodput *x, struct mapper_problem *p)
 {
-    if (p->objective != MAPPER_GOODPUT && !asked (x))
+    if (p->objective != MAPPER_GOODPUT && !(x->mtbf_h > 0) && !(x->repair_h > 0) &&
+        !(x->given.checkpoint_s > 0) && !(x->given.restart_s > 0))
         return;
     p->reliability = MAPPER_RELIABILITY_USUAL;
     take (x->mtbf_h * 3600, &p->reliability.gpu_mtbf_s);

@@ -2,7 +2,6 @@
 #include "cli/plan.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

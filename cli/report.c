@@ -126,13 +126,6 @@ static json_t *command_json (const struct report_input *in)
     return line;
 }
 
-static json_t *page_json (const struct report_input *in, const char *kind)
-{
-    return json_pack ("{s:i, s:s, s:s, s:o, s:[], s:n}", "version", 1, "kind", kind,
-                      "program", "linkwise " LINKWISE_VERSION, "command",
-                      command_json (in), "inputs", "banner");
-}
-
 static enum status add_cluster (json_t *page, const char *key,
                                 const struct topology_cluster *c, double most,
                                 struct error *err)
@@ -402,9 +395,12 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     for (int k = 0; k < 2 && in->place[k] && st == ST_OK; k++)
         st = source_read (in->place[k], &s[k], err);
     if (st == ST_OK) {
-        page = page_json (in, in->compare       ? "compare"
-                              : is_plan (&s[0]) ? "plan"
-                                                : "cluster");
+        page = json_pack ("{s:i, s:s, s:s, s:o, s:[], s:n}", "version", 1, "kind",
+                          in->compare       ? "compare"
+                          : is_plan (&s[0]) ? "plan"
+                                            : "cluster",
+                          "program", "linkwise " LINKWISE_VERSION, "command",
+                          command_json (in), "inputs", "banner");
         st = page ? make (in, s, page, &out, notes, err) : err_nomem (err);
     }
     if (st == ST_OK && !in->svg)

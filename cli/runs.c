@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 
 #include <math.h>
-#include <stdio.h>
 
 /* Rows of a table and entries of a list; either may be NULL.  Rows of the file are counted
  * from 1, the header being the first. */
@@ -86,19 +85,15 @@ enum status cli_score (const struct calibrate_runs *runs,
                        const struct workload_profile *profile, const double *step_s,
                        const bool *use, struct cli_scores *s, struct error *err)
 {
-    enum status st = calibrate_memory_errors (runs, profile, false, use, &s->peaks, err);
-
-    if (st == ST_OK)
-        st = calibrate_memory_errors (runs, profile, true, use, &s->states, err);
-    if (st == ST_OK && !use)
-        st = calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0, &s->labels,
-                                      err);
-    if (st == ST_OK && !use)
-        st = calibrate_memory_labels (runs, profile, MEMEST_FUJII, 0.8, &s->fujii, err);
-    if (st == ST_OK && step_s)
-        st = calibrate_score_times (runs, step_s, use, &s->times, err);
+    TRY (calibrate_memory_errors (runs, profile, false, use, &s->peaks, err));
+    TRY (calibrate_memory_errors (runs, profile, true, use, &s->states, err));
+    if (!use) {
+        TRY (calibrate_memory_labels (runs, profile, MEMEST_LINKWISE, 1.0, &s->labels,
+                                      err));
+        TRY (calibrate_memory_labels (runs, profile, MEMEST_FUJII, 0.8, &s->fujii, err));
+    }
     s->coverage = calibrate_memory_coverage (runs, profile, use);
-    return st;
+    return step_s ? calibrate_score_times (runs, step_s, use, &s->times, err) : ST_OK;
 }
 
 json_t *cli_errors_json (const struct calibrate_errors *e)

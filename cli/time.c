@@ -1,7 +1,6 @@
 /* linkwise time and linkwise eval: the price of one placement. */
 #include "cli/cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* linkwise topo: what a machine, or a network of them, is made of. */
 #include "cli/cli.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -202,7 +202,6 @@ static enum status print_scores (const struct validation *v, const char *path,
                                  const struct cli_scores *all, struct error *err)
 {
     bool any_peak = false, any_time = false;
-    enum status st = ST_OK;
 
     for (int i = 0; i < v->runs.n; i++) {
         any_peak |= !isnan (v->runs.run[i].peak_bytes);
@@ -210,16 +209,15 @@ static enum status print_scores (const struct validation *v, const char *path,
     }
     cli_print_rows (path, &v->runs);
     if (any_peak)
-        st = print_by_source (v, false, all, err);
-    if (st == ST_OK && all->labels.n > 0)
+        TRY (print_by_source (v, false, all, err));
+    if (all->labels.n > 0)
         print_labels (all);
-    if (st == ST_OK && any_time)
-        st = print_by_source (v, true, all, err);
-    if (st == ST_OK)
-        cli_print_missing (v->steps.missing, v->steps.n_missing);
-    if (st == ST_OK && !any_peak && !any_time && all->labels.n == 0)
+    if (any_time)
+        TRY (print_by_source (v, true, all, err));
+    cli_print_missing (v->steps.missing, v->steps.n_missing);
+    if (!any_peak && !any_time && all->labels.n == 0)
         cli_print ("no run has a measured peak, an out-of-memory label or a step time\n");
-    return st;
+    return ST_OK;
 }
 
 /* ---- parts ---- */

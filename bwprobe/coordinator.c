@@ -108,8 +108,8 @@ static bool keeps_journal (const struct coordinator *c)
 static enum status begin_journal (struct coordinator *c, struct error *err)
 {
     const char **name;
+    struct journal_run run;
     struct notes notes = {.n = 0};
-    long taken = 0;
     enum status st;
 
     if (!keeps_journal (c))
@@ -118,17 +118,23 @@ static enum status begin_journal (struct coordinator *c, struct error *err)
         return err_nomem (err);
     for (int i = 0; i < c->shape.n; i++)
         name[i] = c->end[i].name;
-    st = journal_open (c->set.output, name, c->shape.n, c->transport->name, c->set.resume,
-                       passes_take, c, &taken, &c->journal, &notes, err);
+    run = (struct journal_run){.transport = c->transport->name,
+                               .name = name,
+                               .n = c->shape.n,
+                               .resume = c->set.resume,
+                               .take = passes_take,
+                               .context = c};
+    st = journal_open (c->set.output, &run, &c->journal, &notes, err);
     for (int i = 0; i < notes.n; i++)
         coordinator_say (c, "%s", notes.line[i]);
     notes_free (&notes);
     free (name);
     if (st == ST_OK && c->set.resume)
         coordinator_say (c,
-                         taken > 0 ? "%ld values of the earlier run are reused"
-                                   : "nothing to resume from (%ld values): starting anew",
-                         taken);
+                         run.taken > 0
+                             ? "%ld values of the earlier run are reused"
+                             : "nothing to resume from (%ld values): starting anew",
+                         run.taken);
     return st;
 }
 

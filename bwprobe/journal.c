@@ -60,8 +60,8 @@ static int find_name (const char *const *name, int n, const char *wanted, size_t
 }
 
 static enum status read_header (const char *path, const json_t *line,
-                                const char *transport, const char *const *name, int n,
-                                struct numbering *out, struct error *err)
+                                const struct journal_run *run, struct numbering *out,
+                                struct error *err)
 {
     const json_t *ends = json_object_get (line, "endpoints");
     const char *used = json_member_text (line, "transport");
@@ -70,18 +70,18 @@ static enum status read_header (const char *path, const json_t *line,
 
     if (!used || !json_is_array (ends) || count > INT_MAX)
         return err_set (err, ST_INVALID, "%s: not a journal of bwprobe", path);
-    if (strcmp (used, transport) != 0)
+    if (strcmp (used, run->transport) != 0)
         return err_set (err, ST_INVALID,
                         "%s: measured over %s, not over %s: its values cannot be joined "
                         "with this run's; remove it to begin anew",
-                        path, used, transport);
+                        path, used, run->transport);
     here = malloc ((count + 1) * sizeof *here);
     if (!here)
         return err_nomem (err);
     for (size_t i = 0; i < count; i++) {
         const char *s = json_string_value (json_array_get (ends, i));
 
-        here[i] = s ? find_name (name, n, s, i) : -1;
+        here[i] = s ? find_name (run->name, run->n, s, i) : -1;
     }
     free (out->here);
     *out = (struct numbering){here, (int) count};
@@ -122,11 +122,8 @@ static bool read_item (const json_t *line, const struct numbering *num,
     return item->src != item->dst || item->src < 0;
 }
 
-static enum status read_all (struct journal *j, const char *const *name, int n,
-                             const char *transport,
-                             void (*take) (void *, const struct journal_item *),
-                             void *context, long *taken, struct notes *notes,
-                             struct error *err)
+static enum status read_all (struct journal *j, struct journal_run *run,
+                             struct notes *notes, struct error *err)
 {
     char *data;
     long damaged = 0;
@@ -147,12 +144,12 @@ static enum status read_all (struct journal *j, const char *const *name, int n,
         if (!end)
             break;
         if (json_is_object (line))
-            st = read_header (j->path, line, transport, name, n, &num, err);
+            st = read_header (j->path, line, run, &num, err);
         else if (!line || !num.here || !read_item (line, &num, &item))
             damaged++;
         else if (item.src >= 0 && item.dst >= 0) {
-            take (context, &item);
-            ++*taken;
+            run->take (run->context, &item);
+            run->taken++;
         }
         json_decref (line);
         at = (size_t) (end - data) + 1;
@@ -202,15 +199,15 @@ void journal_flush (struct journal *j)
         text_free (&j->pending);
 }
 
-static void add_header (struct journal *j, const char *const *name, int n,
-                        const char *transport)
+static void add_header (struct journal *j, const struct journal_run *run)
 {
     json_t *ends = json_array ();
-    json_t *head = json_pack ("{s:s, s:o}", "transport", transport, "endpoints", ends);
+    json_t *head =
+        json_pack ("{s:s, s:o}", "transport", run->transport, "endpoints", ends);
     char *s;
 
-    for (int i = 0; i < n; i++)
-        json_array_append_new (ends, json_string (name[i]));
+    for (int i = 0; i < run->n; i++)
+        json_array_append_new (ends, json_string (run->name[i]));
     s = json_dumps (head, JSON_COMPACT);
     if (s)
         text_add (&j->pending, "%s\n", s);
@@ -238,11 +235,8 @@ static enum status set_aside (const char *path, struct notes *notes, struct erro
     return ST_OK;
 }
 
-enum status journal_open (const char *links_path, const char *const *name, int n,
-                          const char *transport, bool resume,
-                          void (*take) (void *context, const struct journal_item *item),
-                          void *context, long *taken, struct journal **out,
-                          struct notes *notes, struct error *err)
+enum status journal_open (const char *links_path, struct journal_run *run,
+                          struct journal **out, struct notes *notes, struct error *err)
 {
     struct journal *j = calloc (1, sizeof *j);
     struct stat sb;
@@ -250,7 +244,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
 
     if (!j)
         return err_nomem (err);
-    *taken = 0;
+    run->taken = 0;
     j->fd = -1;
     if ((size_t) snprintf (j->path, sizeof j->path, "%s.part", links_path) >=
         sizeof j->path)
@@ -261,8 +255,8 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     if (st == ST_OK && stat (j->path, &sb) == 0 && !S_ISREG (sb.st_mode))
         st = err_set (err, ST_IO, "%s: expected a file, found something else", j->path);
     if (st == ST_OK && sb.st_size > 0)
-        st = resume ? read_all (j, name, n, transport, take, context, taken, notes, err)
-                    : set_aside (j->path, notes, err);
+        st =
+            run->resume ? read_all (j, run, notes, err) : set_aside (j->path, notes, err);
     if (st == ST_OK) {
         j->fd = open (j->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
         if (j->fd < 0)
@@ -275,7 +269,7 @@ enum status journal_open (const char *links_path, const char *const *name, int n
     /* A line that was cut off goes. */
     if (ftruncate (j->fd, j->good) != 0)
         snprintf (j->trouble, sizeof j->trouble, "%s", strerror (errno));
-    add_header (j, name, n, transport);
+    add_header (j, run);
     journal_flush (j);
     *out = j;
     return ST_OK;

@@ -30,23 +30,28 @@ void journal_item_take (const struct journal_item *item, struct results_pair *p)
 
 struct journal;
 
+/** The run that a journal is of, and who takes what an earlier one measured. */
+struct journal_run {
+    const char *transport;   /* what measures */
+    const char *const *name; /* [n] of the endpoints: "node/gpu" */
+    int n;
+    bool resume;
+    void (*take) (void *context, const struct journal_item *item);
+    void *context;
+    long taken; /* items that were handed over */
+};
+
 /** Open the journal of a links file, "LINKS.part".
  *
- *  @param[in] name       [n] the endpoints' names, "node/gpu"
- *  @param[in] transport  what measures
- *  @param[in] resume     keep what is there and hand it to `take`, item by item, for those
- *                        endpoints that are there again; otherwise begin anew, and call what
- *                        is there "LINKS.part.old", or the first of ".old2", ".old3", ...
- *                        that is free
- *  @param[out] taken     items handed over
- *  @param      notes     what happened to an older journal
+ *  @param     run    to resume: what is there is kept and handed over, item by item, for those
+ *                    endpoints that are there again; otherwise it is begun anew, and what is
+ *                    there is called "LINKS.part.old", or the first of ".old2", ".old3", ... that
+ *                    is free
+ *  @param     notes  what happened to an older journal
  *  @return ST_OK; ST_IO, also where LINKS is a folder; ST_INVALID when what is there is no
  *          journal, or of another transport */
-enum status journal_open (const char *links_path, const char *const *name, int n,
-                          const char *transport, bool resume,
-                          void (*take) (void *context, const struct journal_item *item),
-                          void *context, long *taken, struct journal **out,
-                          struct notes *notes, struct error *err);
+enum status journal_open (const char *links_path, struct journal_run *run,
+                          struct journal **out, struct notes *notes, struct error *err);
 
 /** Append an item; it reaches the disk with the first that comes a second after the last writing,
  *  or with journal_keep or journal_flush. */

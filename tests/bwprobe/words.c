@@ -170,18 +170,24 @@ static void greetings_need_the_token (void **state)
 
 /* ---- variables ---- */
 
-static const char *const *variables; /* name, value, ..., NULL */
+static const char *variables; /* "NAME=value NAME=value" */
 
 static char *get (const char *name)
 {
-    for (int i = 0; variables[i]; i += 2)
-        if (strcmp (variables[i], name) == 0)
-            return (char *) (uintptr_t) variables[i + 1];
+    static char value[4][64]; /* some may be in use at a time */
+    static int next;
+    size_t n = strlen (name);
+
+    for (const char *v = variables; *v; v += strcspn (v, " "), v += *v == ' ')
+        if (strncmp (v, name, n) == 0 && v[n] == '=') {
+            next = (next + 1) % 4;
+            snprintf (value[next], 64, "%.*s", (int) strcspn (v + n + 1, " "), v + n + 1);
+            return value[next];
+        }
     return NULL;
 }
 
-static enum status find (const char *const *v, uint32_t port, struct start *s,
-                         struct error *err)
+static enum status find (const char *v, uint32_t port, struct start *s, struct error *err)
 {
     variables = v;
     *s = (struct start){.rank = 99};
@@ -200,64 +206,28 @@ static void made_up (const struct error *err, char token[33])
 
 static void launchers_variables (void **state)
 {
-    static const char *const torch[] = {
-        "RANK",        "3",     "WORLD_SIZE",    "8",      "MASTER_ADDR", "10.1.2.3",
-        "MASTER_PORT", "29500", "BWPROBE_TOKEN", "secret", NULL};
-    static const char *const agent[] = {"RANK",
-                                        "0",
-                                        "WORLD_SIZE",
-                                        "2",
-                                        "MASTER_ADDR",
-                                        "10.1.2.3",
-                                        "MASTER_PORT",
-                                        "29500",
-                                        "TORCHELASTIC_USE_AGENT_STORE",
-                                        "True",
-                                        "BWPROBE_TOKEN",
-                                        "secret",
-                                        NULL};
-    static const char *const slurm[] = {"SLURM_PROCID",
-                                        "1",
-                                        "SLURM_STEP_NUM_TASKS",
-                                        "4",
-                                        "SLURM_STEP_NODELIST",
-                                        "10.9.8.7",
-                                        "SLURM_JOB_ID",
-                                        "77",
-                                        "BWPROBE_TOKEN",
-                                        "other",
-                                        NULL};
-    static const char *const slurm2[] = {"SLURM_PROCID",
-                                         "2",
-                                         "SLURM_STEP_NUM_TASKS",
-                                         "4",
-                                         "SLURM_STEP_NODELIST",
-                                         "10.9.8.7",
-                                         "SLURM_JOB_ID",
-                                         "78",
-                                         "BWPROBE_TOKEN",
-                                         "secret",
-                                         NULL};
-    static const char *const open_mpi[] = {"OMPI_COMM_WORLD_RANK",
-                                           "1",
-                                           "OMPI_COMM_WORLD_SIZE",
-                                           "2",
-                                           "MASTER_ADDR",
-                                           "10.1.2.3",
-                                           "OMPI_MCA_orte_precondition_transports",
-                                           "eade9859a09d965f-a13d518d93742aa1",
-                                           NULL};
-    static const char *const local[] = {"RANK",        "1",         "WORLD_SIZE", "2",
-                                        "MASTER_ADDR", "127.0.0.1", NULL};
-    static const char *const wrong[][8] = {
-        {NULL},
-        {"RANK", "0", NULL},
-        {"RANK", "x", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
-        {"RANK", "-1", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
-        {"RANK", "2", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
-        {"RANK", "0", "WORLD_SIZE", "99999999", "MASTER_ADDR", "10.0.0.1", NULL},
-        {"RANK", "1", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL},
-        {"RANK", "0", "WORLD_SIZE", "2", "MASTER_ADDR", "10.0.0.1", NULL}};
+#define AT_10 " MASTER_ADDR=10.1.2.3"
+#define SLURM(job, rank)  \
+    "SLURM_PROCID=" #rank \
+    " SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NODELIST=10.9.8.7 SLURM_JOB_ID=" #job
+    static const char torch[] =
+        "RANK=3 WORLD_SIZE=8" AT_10 " MASTER_PORT=29500 BWPROBE_TOKEN=secret",
+                      agent[] = "RANK=0 WORLD_SIZE=2" AT_10 " MASTER_PORT=29500 "
+                                "TORCHELASTIC_USE_AGENT_STORE=True BWPROBE_TOKEN=secret",
+                      slurm[] = SLURM (77, 1) " BWPROBE_TOKEN=other",
+                      slurm2[] = SLURM (78, 2) " BWPROBE_TOKEN=secret",
+                      open_mpi[] = "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2" AT_10
+                                   " OMPI_MCA_orte_precondition_transports="
+                                   "eade9859a09d965f-a13d518d93742aa1",
+                      local[] = "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1";
+    static const char *const wrong[] = {"",
+                                        "RANK=0",
+                                        "RANK=x WORLD_SIZE=2" AT_10,
+                                        "RANK=-1 WORLD_SIZE=2" AT_10,
+                                        "RANK=2 WORLD_SIZE=2" AT_10,
+                                        "RANK=0 WORLD_SIZE=99999999" AT_10,
+                                        "RANK=1 WORLD_SIZE=2" AT_10,
+                                        "RANK=0 WORLD_SIZE=2" AT_10};
     struct error err;
     char first[33], second[33];
     struct start s, other;
@@ -301,6 +271,16 @@ static void take (void *context, const struct journal_item *item)
         taken[n_taken++] = *item;
 }
 
+/* Open the journal of endpoints a/0, b/0, ...  n: how many. */
+static enum status reopen (const char *path, int n, const char *transport, bool resume,
+                           struct journal **j, struct notes *notes, struct error *err)
+{
+    static const char *const names[] = {"a/0", "b/0", "c/0"};
+    struct journal_run run = {transport, names, n, resume, take, NULL, 0};
+
+    return journal_open (path, &run, j, notes, err);
+}
+
 /* Fill in a new file's name, and write that of its journal. */
 static void journal_path (char *path, char part[64])
 {
@@ -314,20 +294,18 @@ static void journal_path (char *path, char part[64])
 
 static void journal_is_read_back (void **state)
 {
-    static const char *const names[] = {"a/0", "b/0", "c/0"}, *const later[] = {"c/0",
-                                                                                "a/0"};
+    static const char *const later[] = {"c/0", "a/0"};
+    struct journal_run run = {"socket", later, 2, true, take, NULL, 0};
     char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     struct error err = {""};
     struct notes notes = {.n = 0};
     struct journal *j = NULL;
     char *data;
     size_t len;
-    long n;
 
     (void) state;
     journal_path (path, part);
-    ok (journal_open (path, names, 3, "socket", false, take, NULL, &n, &j, &notes, &err),
-        &err);
+    ok (reopen (path, 3, "socket", false, &j, &notes, &err), &err);
     for (int i = 0; i < 3; i++)
         journal_add (j, &(struct journal_item){.src = i,
                                                .dst = (i + 1) % 3,
@@ -349,22 +327,17 @@ static void journal_is_read_back (void **state)
 
     /* Another order of endpoints, one of them gone. */
     n_taken = 0;
-    ok (journal_open (path, later, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
-        &err);
+    ok (journal_open (path, &run, &j, &notes, &err), &err);
     journal_close (j, false);
-    assert_int_equal (n, 2);
+    assert_int_equal (run.taken, 2);
     assert_true (taken[0].src == 0 && taken[0].dst == 1 && taken[0].pass == 2);
     assert_true (fabs (taken[0].bytes_per_s - 3e9) < 1 && !taken[0].failed);
     assert_true (taken[1].failed);
 
-    assert_int_equal (
-        journal_open (path, names, 3, "nccl", true, take, NULL, &n, &j, &notes, &err),
-        ST_INVALID);
+    assert_int_equal (reopen (path, 3, "nccl", true, &j, &notes, &err), ST_INVALID);
     /* Without --resume it is set aside, and so is the next one. */
     for (int i = 0; i < 2; i++) {
-        ok (journal_open (path, names, 3, "nccl", false, take, NULL, &n, &j, &notes,
-                          &err),
-            &err);
+        ok (reopen (path, 3, "nccl", false, &j, &notes, &err), &err);
         assert_true (notes.n == i + 1 &&
                      strstr (notes.line[i], i ? ".part.old2" : ".part.old"));
         journal_close (j, i == 1);
@@ -380,9 +353,7 @@ static void journal_is_read_back (void **state)
 
     part[strlen (part) - 5] = '\0';
     ok (file_write (part, "something else\n", 15, &err), &err);
-    assert_int_equal (
-        journal_open (path, names, 3, "nccl", true, take, NULL, &n, &j, &notes, &err),
-        ST_INVALID);
+    assert_int_equal (reopen (path, 3, "nccl", true, &j, &notes, &err), ST_INVALID);
     unlink (part);
     unlink (path);
     notes_free (&notes);
@@ -441,18 +412,16 @@ static long size_of (const char *path)
 /* What was added waits for a second at most, although nothing more comes. */
 static void a_silent_journal_is_kept (void **state)
 {
-    static const char *const names[] = {"a/0", "b/0"};
     char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     const struct timespec nap = {0, 20000000};
     struct notes notes = {0};
     struct error err = {""};
     struct journal *j;
-    long n, header;
+    long header;
 
     (void) state;
     journal_path (path, part);
-    ok (journal_open (path, names, 2, "socket", false, take, NULL, &n, &j, &notes, &err),
-        &err);
+    ok (reopen (path, 2, "socket", false, &j, &notes, &err), &err);
     header = size_of (part);
     journal_add (j, &(struct journal_item){.src = 0, .dst = 1, .bytes_per_s = 1e9});
     for (int i = 0; i < 500 && size_of (part) == header; i++) {
@@ -468,7 +437,6 @@ static void a_silent_journal_is_kept (void **state)
 /* A bad sector in the middle costs the lines that it hit, not those behind it. */
 static void a_damaged_journal_keeps_the_rest (void **state)
 {
-    static const char *const names[] = {"a/0", "b/0"};
     static const char text[] =
         "{\"transport\":\"socket\",\"endpoints\":[\"a/0\",\"b/0\"]}\n"
         "[0,1,0,0,0,1,5,0]\n"
@@ -482,15 +450,13 @@ static void a_damaged_journal_keeps_the_rest (void **state)
     struct error err = {""};
     struct notes notes = {.n = 0};
     struct journal *j = NULL;
-    long n;
 
     (void) state;
     journal_path (path, part);
     ok (file_write (part, text, sizeof text - 1, &err), &err);
-    ok (journal_open (path, names, 2, "socket", true, take, NULL, &n, &j, &notes, &err),
-        &err);
+    ok (reopen (path, 2, "socket", true, &j, &notes, &err), &err);
     journal_close (j, true);
-    assert_int_equal (n, 2);
+    assert_int_equal (n_taken, 2);
     assert_true (taken[0].src == 0 && taken[1].src == 1 && taken[1].pass == 1);
     assert_true (notes.n == 1 && strstr (notes.line[0], "4 lines are damaged"));
     unlink (path);

@@ -118,14 +118,13 @@ static void take_item (void *context, const struct journal_item *item)
 static void read_journal (const char *data, size_t len)
 {
     static const char *const name[] = {"n1/0", "n1/1", "n2/0"};
+    struct journal_run run = {"socket", name, 3, true, take_item, NULL, 0};
     struct journal *j = NULL;
     struct notes notes = {0};
-    long taken;
 
     (void) data;
     (void) len;
-    if (journal_open ("links.json", name, 3, "socket", true, take_item, NULL, &taken, &j,
-                      &notes, NULL) == ST_OK)
+    if (journal_open ("links.json", &run, &j, &notes, NULL) == ST_OK)
         journal_close (j, true);
     notes_free (&notes);
 }

@@ -213,8 +213,7 @@ static struct coordinator_outcome write_down (struct coordinator *c)
             journal_flush (c->journal);
             coordinator_check_journal (c);
             coordinator_say (c,
-                             "the measurements so far are in %s.part: --resume "
-                             "continues",
+                             "the measurements so far are in %s.part: --resume continues",
                              c->set.output);
         }
     }

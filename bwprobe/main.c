@@ -64,10 +64,8 @@ static const struct probe_option {
      "compare with what it was priced with: name the links, nodes and GPUs that fall "
      "short.  Started as the job itself, rank by rank",
      TEXT, AT (set.plan), 0, 0},
-    {"gemm", 0, NULL,
-     "also measure each GPU's rate of matrix products and "
-     "copies",
-     FLAG, AT (set.gemm), 0, 0},
+    {"gemm", 0, NULL, "also measure each GPU's rate of matrix products and copies", FLAG,
+     AT (set.gemm), 0, 0},
     {"compute", 0, NULL,
      "more than --gemm, under a minute: products in every precision and several shapes, "
      "copies, launches, and attention where python3 has PyTorch; `linkwise cluster "

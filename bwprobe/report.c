@@ -251,8 +251,7 @@ static void print_worst (const struct coordinator *c, const struct estimate_tier
     if (k > 0) {
         qsort (bad, (size_t) k, sizeof *bad, by_part);
         fprintf (out_file (c),
-                 "\n%d links are below %.0f %% of the median of their kind or "
-                 "failed%s\n",
+                 "\n%d links are below %.0f %% of the median of their kind or failed%s\n",
                  k, 100 * shades[1].from, k > WORST_MAX ? "; the worst:" : ":");
         print_bad (c, bad, k < WORST_MAX ? k : WORST_MAX);
     } else {
@@ -355,8 +354,7 @@ void report_plan (struct coordinator *c)
     table_destroy (t);
     fprintf (out, "expected time %.0f s%s\n", c->plan.seconds,
              c->plan.whole ? ""
-                           : "; the budget is too short for every pair in every "
-                             "pass");
+                           : "; the budget is too short for every pair in every pass");
     if (c->plan.at_once == 0)
         fprintf (out,
                  "(if pairs do not slow each other down: bwprobe measures that first and "

@@ -23,9 +23,8 @@ static const struct cli_option options[] = {
     {"name", 0, "NAME", "name of the fitted profile (default: the file name of -o)",
      CLI_TEXT (name)},
     {"output", 'o', "PROFILE",
-     "write the fitted profile; - is standard output, without "
-     "the tables",
-     CLI_TEXT (out), .alone = "-o"},
+     "write the fitted profile; - is standard output, without the tables", CLI_TEXT (out),
+     .alone = "-o"},
     {CLI_JSON},
     {0}};
 
@@ -238,10 +237,8 @@ static void print_next (const struct calibrate_next *next)
         return;
     }
     cli_print ("\nnext run: row %d with %s %d instead of %d (gpus %d, tp %d, pp %d, cp "
-               "%d, dp %d, "
-               "micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% before any "
-               "run, goes "
-               "from %.0f to %.0f %%\n",
+               "%d, dp %d, micro_batch %d, seq %d) tells most: the spread of %s, %.0f %% "
+               "before any run, goes from %.0f to %.0f %%\n",
                next->row + 2, next->what, next->to, next->from, run->gpus, d->tp, d->pp,
                d->cp, d->dp, run->config.micro_batch, run->job.seq,
                next->constant ? next->constant->key : "all times together",
@@ -261,8 +258,7 @@ static json_t *next_json (const struct calibrate_next *next)
     if (!next->found)
         return json_null ();
     return json_pack ("{s:i, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, "
-                      "s:f, s:f, s:f, "
-                      "s:f, s:f}",
+                      "s:f, s:f, s:f, s:f, s:f}",
                       "row", next->row + 2, "change", next->what, "from", next->from,
                       "to", next->to, "gpus", run->gpus, "tp", d->tp, "pp", d->pp, "cp",
                       d->cp, "dp", d->dp, "micro_batch", run->config.micro_batch,

@@ -118,12 +118,11 @@ const struct cli_command cli_cluster_layers = {
         "Find the efficiency of a GPU type with which the estimates of a model's layers "
         "meet measured times, for `linkwise cluster merge`.\v"
         "Example: linkwise cluster layers llama-2-7b computation_profiling_bf16.json "
-        "--gpu "
-        "a100-sxm4-80g -o layers.json\n\n"
+        "--gpu a100-sxm4-80g -o layers.json\n\n"
         "TIMES is Galvatron's computation profile, a log of Megatron's with "
         "--timing-log-level 2, or a CSV table with columns micro_batch, tp, forward_ms "
-        "and, "
-        "optional, backward_ms and seq.  Estimates of the same --profile meet the times.",
+        "and, optional, backward_ms and seq.  Estimates of the same --profile meet the "
+        "times.",
     .options = {.line = options},
     .parts = {{&cli_job_options, offsetof (INPUT, job), "The job:", 1}},
     .places = {2, 2, NULL, "--gpu TYPE and -o FILE are required"},

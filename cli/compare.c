@@ -261,8 +261,7 @@ static void print_kept (const struct report_compared *r)
         return;
     }
     cli_print (
-        "the old plan takes %.3f s on the second cluster; a new plan saves %.2f %%: "
-        "%s",
+        "the old plan takes %.3f s on the second cluster; a new plan saves %.2f %%: %s",
         r->kept_step_s, 100 * gain, gain >= PAYS ? "it pays" : "it does not pay");
     if (r->moved >= 0)
         cli_print (" (%d of %lld ranks move)\n", r->moved,

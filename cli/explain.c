@@ -73,8 +73,7 @@ static const char *instead (double step_s, double of_s, double given_up)
 
     return ratio > 1.0 + SAME ? ""
            : ratio * (1.0 + given_up) > 1.0 - SAME
-               ? "; the plan is simpler or leaves more "
-                 "memory free"
+               ? "; the plan is simpler or leaves more memory free"
                : "; shorter than the plan: plan anew";
 }
 

@@ -60,8 +60,7 @@ static const struct {
      "lists them)"},
     {CLI_MODEL, OTHER_FILE,
      "MODEL is a Hugging Face config.json; a gated model's comes with `hf auth login` "
-     "and "
-     "`hf download`, once its page grants access"},
+     "and `hf download`, once its page grants access"},
     {CLI_PLAN, CLUSTER, PLAN_MAKE "and this is a cluster"},
     {CLI_PLAN, MODEL, PLAN_MAKE "and this is a model"},
     {CLI_PLAN, FOLDER, PLAN_MAKE "and this is a folder"},

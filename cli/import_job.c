@@ -319,10 +319,9 @@ const struct cli_command cli_import_job = {
         "beside the measurement, where the time goes, the best single change, and the "
         "best plan.\v"
         "Example: linkwise import-job pretrain.sh train.log --gpu h100 -o runs.csv\n\n"
-        "FILE is a command line or script of Megatron-LM or Hugging Face's Trainer, "
-        "YAML of NeMo, Megatron Bridge, nanotron, the Trainer or accelerate config, TOML "
-        "of TorchTitan, JSON of DeepSpeed or the Trainer, a model's config.json, or a "
-        "log "
+        "FILE is a command line or script of Megatron-LM or Hugging Face's Trainer, YAML "
+        "of NeMo, Megatron Bridge, nanotron, the Trainer or accelerate config, TOML of "
+        "TorchTitan, JSON of DeepSpeed or the Trainer, a model's config.json, or a log "
         "of any of them; - is standard input.  Scripts are read, never run.  Where files "
         "and log contradict each other, the log counts.  Without a log nothing is "
         "compared.",

@@ -108,8 +108,7 @@ static void print_plan (const struct import *x)
     }
     if (plan_share (x) <= IMPORT_SAVES_LEAST) {
         cli_print ("plan     none that was found, with a chance of running out of %s at "
-                   "most, is "
-                   "faster than what runs: %s is the best, at %s\n",
+                   "most, is faster than what runs: %s is the best, at %s\n",
                    cli_chance (mapper_chance (&p, &b->plan), chance),
                    cli_config_text (&b->plan.config, config),
                    cli_seconds (b->plan.estimate.step_s, step));

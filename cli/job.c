@@ -85,9 +85,8 @@ static const struct cli_option options[] = {
      CLI_PARSED (parse_choice, enum workload_choice, job.gathered_logits)},
     {"tp-comm-overlap", 0, "on|off",
      "run sequence-parallel collectives in pieces between those of products, as "
-     "Megatron's "
-     "option of this name and TorchTitan's asynchronous tensor parallelism do (default: "
-     "the profile's)",
+     "Megatron's option of this name and TorchTitan's asynchronous tensor parallelism do "
+     "(default: the profile's)",
      CLI_PARSED (parse_choice, enum workload_choice, job.tp_comm_overlap)},
     {"wta-crs", 0, "BUDGET",
      "winner-take-all column-row sampling: linear layers keep this fraction of their "
@@ -108,9 +107,8 @@ static const struct cli_option options[] = {
      "--memory-model fujii)",
      CLI_ABOVE (memory_limit_pct, 0, 100)},
     {"oom-risk", 0, "P",
-     "replaces --memory-limit: accept at most this probability of "
-     "running out of memory, 0 to 1 (plan and compare without either: 0.01 where "
-     "possible)",
+     "replaces --memory-limit: accept at most this probability of running out of memory, "
+     "0 to 1 (plan and compare without either: 0.01 where possible)",
      CLI_ABOVE (oom_risk, 0, 0.999999)},
     {"memory-model", 0, "linkwise|fujii|korthikanti",
      "memory formulas: linkwise's own (default), or published ones to compare with",

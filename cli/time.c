@@ -51,8 +51,7 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
 
     if (p->kind != COSTMODEL_CRITICAL_PATH)
         notes_add (notes,
-                   "%s has no schedule to trace: the trace shows the "
-                   "critical-path model",
+                   "%s has no schedule to trace: the trace shows the critical-path model",
                    cli_model_authors (p->kind));
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);

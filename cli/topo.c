@@ -19,8 +19,7 @@ static const struct cli_option options[] = {
     {"format", 0, "NAME", "format of the --from file (default auto)", CLI_TEXT (format),
      .usual = "auto"},
     {"name", 0, "NODE",
-     "name of the node (default: the host's name, or the name in the "
-     "file)",
+     "name of the node (default: the host's name, or the name in the file)",
      CLI_TEXT (name)},
     {"gpu-type", 0, "TYPE", "type of the GPUs, for nodes without one",
      CLI_TEXT (gpu_type)},

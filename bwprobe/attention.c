@@ -92,18 +92,10 @@ static void read_lines (char *said, struct msg_computed *out, struct error *err)
     }
 }
 
-/* Wait for the child, which has closed its output or was killed. */
-static void leave (pid_t child)
-{
-    double deadline = clock_s () + END_S;
-
-    while (waitpid (child, NULL, WNOHANG) == 0 && clock_s () < deadline)
-        usleep (1000);
-}
-
 enum status attention_measure (int device, struct msg_computed *out, struct error *err)
 {
     char said[SAID];
+    double deadline;
     int tube[2], failed;
     bool ended;
     pid_t child;
@@ -119,7 +111,9 @@ enum status attention_measure (int device, struct msg_computed *out, struct erro
         return err_set (err, ST_IO, "python3 does not start: %s", strerror (failed));
     if (!ended)
         kill (child, SIGKILL);
-    leave (child);
+    deadline = clock_s () + END_S;
+    while (waitpid (child, NULL, WNOHANG) == 0 && clock_s () < deadline)
+        usleep (1000);
     err->text[0] = '\0';
     read_lines (said, out, err);
     if (!ended)

@@ -37,17 +37,13 @@ static enum status allow_connections (int size, struct error *err)
                : err_set (err, ST_IO, "the limit on open files cannot be raised");
 }
 
-static double silence_s (const struct coordinator_settings *set)
-{
-    return set->timeout_s > 0 ? fmin (SILENCE_S, fmax (SILENCE_MIN_S, 2 * set->timeout_s))
-                              : SILENCE_S;
-}
-
 enum status coordinator_create (const struct coordinator_settings *set, int size,
                                 struct net_place *place, const struct net_token *token,
                                 struct coordinator **out, struct error *err)
 {
     struct coordinator *c = calloc (1, sizeof *c);
+    double silence_s =
+        set->timeout_s > 0 ? fmax (SILENCE_MIN_S, 2 * set->timeout_s) : SILENCE_S;
     enum status st = ST_OK;
 
     if (!c)
@@ -60,8 +56,8 @@ enum status coordinator_create (const struct coordinator_settings *set, int size
     if (st == ST_OK)
         st = allow_connections (size, err);
     if (st == ST_OK)
-        st = roster_create (place, token, size, silence_s (set), c->wake[0], &c->roster,
-                            err);
+        st = roster_create (place, token, size, fmin (silence_s, SILENCE_S), c->wake[0],
+                            &c->roster, err);
     if (st != ST_OK) {
         coordinator_destroy (c);
         return st;

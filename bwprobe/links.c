@@ -282,38 +282,31 @@ static json_t *versions_json (const struct coordinator *c)
     return o;
 }
 
-/* How many pairs measured at a time where a link is said to be measured alone. */
-static json_t *isolation_json (const struct coordinator *c)
-{
-    json_t *o = json_pack ("{s:i}", "pairs_at_once",
-                           c->plan.levelled      ? c->shape.n / 2
-                           : c->plan.at_once > 0 ? c->plan.at_once
-                                                 : 1);
-
-    if (c->at_once_checked > 0)
-        json_object_set_new (o, "worst_of_checked",
-                             topology_links_number (c->at_once_worst));
-    return o;
-}
-
 static enum status add_measured (struct links_writer *w, const char *status)
 {
-    struct coordinator *c = (struct coordinator *) w->c;
-    json_t *m = json_object_get (w->doc, "measured"), *faults = json_array ();
+    struct coordinator *c = w->c;
+    /* Pairs at a time where a link is said to be measured alone. */
+    int at_once = c->plan.levelled      ? c->shape.n / 2
+                  : c->plan.at_once > 0 ? c->plan.at_once
+                                        : 1;
+    json_t *m = json_object_get (w->doc, "measured"), *faults = json_array (),
+           *isolation = json_pack ("{s:i}", "pairs_at_once", at_once);
     long refused = roster_refused (c->roster) + c->refused;
 
+    if (c->at_once_checked > 0)
+        json_object_set_new (isolation, "worst_of_checked",
+                             topology_links_number (c->at_once_worst));
     for (int i = 0; i < c->n_faults; i++)
         json_array_append_new (faults, json_string (c->fault[i].text));
     json_object_update_new (
-        m, json_pack ("{s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o}",
-                      "status", status, "transport", c->transport->name, "versions",
-                      versions_json (c), "passes", c->passes_done, "passes_asked",
-                      c->set.passes, "seconds",
-                      topology_links_number (coordinator_elapsed (c)), "ranks",
-                      roster_size (c->roster), "seed", (json_int_t) c->set.seed,
-                      "isolation", isolation_json (c), "faults", faults,
-                      "refused_connections", (json_int_t) refused, "estimates",
-                      estimates_json (w), "endpoints", endpoints_json (c)));
+        m, json_pack (
+               "{s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o}",
+               "status", status, "transport", c->transport->name, "versions",
+               versions_json (c), "passes", c->passes_done, "passes_asked", c->set.passes,
+               "seconds", topology_links_number (coordinator_elapsed (c)), "ranks",
+               roster_size (c->roster), "seed", (json_int_t) c->set.seed, "isolation",
+               isolation, "faults", faults, "refused_connections", (json_int_t) refused,
+               "estimates", estimates_json (w), "endpoints", endpoints_json (c)));
     if (c->preflight)
         json_object_set_new (m, "preflight", preflight_json (c));
     /* One rank a node says nothing of how many GPUs it has. */
@@ -322,23 +315,12 @@ static enum status add_measured (struct links_writer *w, const char *status)
     return add_pairs (w, m);
 }
 
-/* What --compute measured as constants of the GPU types.  What no such GPU can do is for
- * whoever merges the file: here it must not cost the links. */
-static void add_types (struct links_writer *w)
-{
-    const struct coordinator *c = w->c;
-    struct topology_compute_source from = {file_title (c->set.output), w->doc};
-    struct error why;
-
-    if (topology_compute_apply (w->doc, &from, 1, NULL, &why) != ST_OK)
-        coordinator_say ((struct coordinator *) c, "no constants of GPU types: %s",
-                         why.text);
-}
-
 enum status links_write (struct coordinator *c, const char *status,
                          struct estimate_tier *tier, struct error *err)
 {
     struct links_writer w = {.c = c, .tier = tier, .err = err};
+    struct topology_compute_source from = {file_title (c->set.output), NULL};
+    struct error why;
     enum status st;
 
     w.doc = topology_links_doc_create ("bwprobe");
@@ -354,8 +336,11 @@ enum status links_write (struct coordinator *c, const char *status,
     st = links_add (&w);
     if (st == ST_OK)
         st = add_measured (&w, status);
-    if (st == ST_OK)
-        add_types (&w);
+    /* What --compute measured as constants of the GPU types.  What no such GPU can do is for
+     * whoever merges the file: here it must not cost the links. */
+    from.doc = w.doc;
+    if (st == ST_OK && topology_compute_apply (w.doc, &from, 1, NULL, &why) != ST_OK)
+        coordinator_say (c, "no constants of GPU types: %s", why.text);
     if (st == ST_OK) {
         char *s = json_dumps (w.doc, JSON_COMPACT | JSON_REAL_PRECISION (7));
         struct text t = {0};

@@ -5,7 +5,7 @@
 #include "bwprobe/coordinator_private.h"
 
 struct links_writer {
-    const struct coordinator *c;
+    struct coordinator *c;
     struct estimate_tier *tier;
     bool estimates; /* among the links that were written last */
     json_t *doc;

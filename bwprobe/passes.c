@@ -348,19 +348,6 @@ static bool run_part (struct coordinator *c, int kind, int pass,
     return true;
 }
 
-static void wait_between (struct coordinator *c)
-{
-    double until = clock_s () + c->set.pause_s;
-
-    snprintf (c->doing, sizeof c->doing, "waiting before the next pass");
-    while (!c->interrupted && clock_s () < until) {
-        struct roster_event e = roster_next (c->roster, fmin (until, clock_s () + 0.5));
-
-        coordinator_unexpected (c, &e);
-        coordinator_show (c);
-    }
-}
-
 void passes_run (struct coordinator *c)
 {
     struct schedule_pair *pair =
@@ -370,8 +357,16 @@ void passes_run (struct coordinator *c)
     if (c->n_done > 0)
         qsort (c->done, c->n_done, sizeof *c->done, by_key);
     for (int pass = 0; pass < c->set.passes && time && !c->interrupted; pass++) {
-        if (pass > 0 && c->set.pause_s > 0)
-            wait_between (c);
+        double until = clock_s () + (pass > 0 ? c->set.pause_s : 0);
+
+        snprintf (c->doing, sizeof c->doing, "waiting before the next pass");
+        while (!c->interrupted && clock_s () < until) {
+            struct roster_event e =
+                roster_next (c->roster, fmin (until, clock_s () + 0.5));
+
+            coordinator_unexpected (c, &e);
+            coordinator_show (c);
+        }
         snprintf (c->doing, sizeof c->doing, "pass %d of %d", pass + 1, c->set.passes);
         for (int kind = 0; kind < SCHEDULE_KINDS && time && !c->interrupted; kind++)
             if (c->plan.part[kind].passes > pass)

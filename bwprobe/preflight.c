@@ -374,13 +374,6 @@ static bool is_named (const struct preflight *p, int node)
     return false;
 }
 
-/* A hop that falls short and no node named so far explains. */
-static bool unexplained (const struct preflight *p, const struct preflight_hop *h)
-{
-    return preflight_falls_short (h) && !is_named (p, groups_node (p->groups, h->src)) &&
-           !is_named (p, groups_node (p->groups, h->dst));
-}
-
 /* The rank of a node at one end of a hop; -1: that end is elsewhere. */
 static int rank_on (const struct preflight *p, const struct preflight_hop *h, int end,
                     int node)
@@ -440,11 +433,15 @@ static int worst_node (const struct coordinator *c, double *weight)
 
     for (int i = 0; i < nodes; i++)
         weight[i] = 0;
-    for (const struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++)
-        if (unexplained (p, h)) {
-            weight[groups_node (p->groups, h->src)] += blame (c, h, true);
-            weight[groups_node (p->groups, h->dst)] += blame (c, h, false);
+    /* What falls short, and no node named so far explains. */
+    for (const struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++) {
+        int src = groups_node (p->groups, h->src), dst = groups_node (p->groups, h->dst);
+
+        if (preflight_falls_short (h) && !is_named (p, src) && !is_named (p, dst)) {
+            weight[src] += blame (c, h, true);
+            weight[dst] += blame (c, h, false);
         }
+    }
     for (int i = 1; i < nodes; i++)
         if (weight[i] > weight[worst])
             worst = i;

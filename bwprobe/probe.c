@@ -270,20 +270,6 @@ static bool is_noisy (const struct samples *v, size_t largest)
     return s.mad > NOISE * s.median;
 }
 
-/* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
-static enum status stream_until_quiet (struct station *s, const struct pair *p,
-                                       double time_s, bool together, size_t largest,
-                                       struct samples *out, struct error *err)
-{
-    out->n = 0;
-    for (int i = 0; i <= LONGER; i++) {
-        TRY (stream (s, p, time_s, together, largest, out, err));
-        if (together || !is_noisy (out, largest))
-            break;
-    }
-    return ST_OK;
-}
-
 /* @param[out] v  room for the samples */
 static enum status send_direction (struct station *s, const struct pair *p, int direction,
                                    struct samples *v, struct msg_result *r,
@@ -299,7 +285,10 @@ static enum status send_direction (struct station *s, const struct pair *p, int 
         largest = whole_size ((double) p->run->bytes, s->how.max_bytes);
     if (together)
         TRY (wait_for_go (s, p->run, direction, err));
-    TRY (stream_until_quiet (s, p, time_s, together, largest, v, err));
+    v->n = 0;
+    /* Alone, what is noisy is measured longer; together, everybody measures for the same time. */
+    for (int i = 0; i == 0 || (i <= LONGER && !together && is_noisy (v, largest)); i++)
+        TRY (stream (s, p, time_s, together, largest, v, err));
     TRY (check (s, p, direction, largest, err));
     TRY (tell (s, p, SIDE_END, 0, 0, err));
     fit (v, latency_s, r);
@@ -355,17 +344,6 @@ static enum status receive_direction (struct station *s, const struct pair *p,
 
 /* ---- the order ---- */
 
-static enum status open_side (struct station *s, struct pair *p, struct error *err)
-{
-    double deadline = clock_s () + s->how.timeout_s;
-    struct net_greeting from = {
-        .purpose = NET_SIDE, .seq = p->run->seq, .from = p->run->partner};
-
-    if (p->run->lead)
-        return station_knock (s, &p->run->door, NET_SIDE, deadline, &p->side, err);
-    return station_admit (s, &from, deadline, &p->side, err);
-}
-
 static void failed (struct msg_result *r, int direction, const struct error *why)
 {
     r->ok[direction] = 0;
@@ -376,6 +354,9 @@ static void failed (struct msg_result *r, int direction, const struct error *why
 void probe_run (struct station *s, const struct msg_run *run, struct msg_result *result)
 {
     struct pair p = {.run = run, .side = -1};
+    struct net_greeting from = {
+        .purpose = NET_SIDE, .seq = run->seq, .from = run->partner};
+    double deadline = clock_s () + s->how.timeout_s;
     struct error why = {""};
     struct samples *v;
     enum status st;
@@ -390,7 +371,10 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
         return;
     }
     v = malloc (sizeof *v);
-    st = v ? open_side (s, &p, &why) : err_nomem (&why);
+    st = v ? ST_OK : err_nomem (&why);
+    if (st == ST_OK)
+        st = run->lead ? station_knock (s, &run->door, NET_SIDE, deadline, &p.side, &why)
+                       : station_admit (s, &from, deadline, &p.side, &why);
     if (st == ST_OK)
         st = s->transport->connect (s, &p, &why);
     for (; done < 2 && st == ST_OK; done++) {

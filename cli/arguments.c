@@ -77,12 +77,6 @@ static const char *number_option (const struct cli_option *o, const struct group
     return NULL;
 }
 
-/* "; ..." for what is no number but a GPU's name: --gpu is a beginning of --gpu-mtbf. */
-static const char *hint_number (const char *given)
-{
-    return topology_gpu_type_meant (given) ? TYPE_PLACE : "";
-}
-
 /* --name: expected a, b or c, found "x" */
 static void refuse_word (const struct cli_option *o, const char *given,
                          struct argp_state *state)
@@ -129,7 +123,9 @@ static void take (const struct cli_option *o, const char *given, void *value,
         if (!is_number (given, &x) || x <= o->lo || x > o->hi)
             usage_error (state,
                          "--%s: expected a number above %g, at most %g, found \"%s\"%s",
-                         o->name, o->lo, o->hi, given, hint_number (given));
+                         o->name, o->lo, o->hi, given,
+                         /* --gpu is a beginning of --gpu-mtbf */
+                         topology_gpu_type_meant (given) ? TYPE_PLACE : "");
         *(double *) value = x;
         return;
     case CLI_KIND_FROM_0:

@@ -293,18 +293,6 @@ static json_t *part_json (const struct calibration *c, enum calibrate_part what)
 
 /* ---- the profile ---- */
 
-/* "x/mine.json" is mine. */
-static void name_profile (const struct calibrate_input *in, struct workload_profile *p)
-{
-    const char *file = in->out ? file_name (in->out) : NULL;
-
-    if (in->name)
-        snprintf (p->name, sizeof p->name, "%.63s", in->name);
-    else if (file && !cli_is_dash (in->out))
-        snprintf (p->name, sizeof p->name, "%.*s",
-                  file_stem (file) > 63 ? 63 : file_stem (file), file);
-}
-
 static json_t *profile_json (const struct calibration *c)
 {
     char source[128];
@@ -380,6 +368,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     const struct calibrate_input *in = input;
     struct calibration c = {0};
     struct progress progress;
+    const char *file = in->out ? file_name (in->out) : NULL;
     enum status st = calibrate_runs_read (in->runs, &c.runs, err);
 
     cli_progress_start (&progress);
@@ -402,7 +391,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
                       "time that can be estimated",
                       cli_input_name (in->runs));
     if (st == ST_OK) {
-        name_profile (in, &c.fitted);
+        if (in->name)
+            snprintf (c.fitted.name, sizeof c.fitted.name, "%.63s", in->name);
+        else if (in->out && !cli_is_dash (in->out)) /* "x/mine.json" is mine */
+            snprintf (c.fitted.name, sizeof c.fitted.name, "%.*s",
+                      file_stem (file) > 63 ? 63 : file_stem (file), file);
         calibrate_describe (&c.runs, &c.part[CALIBRATE_TIME].runs, &c.fitted);
         st = answer (in, &c, err);
     }

@@ -28,27 +28,18 @@ static void check (void *input, struct argp_state *state)
         usage_error (state, "-d: expected a folder, found \"\"");
 }
 
-/* This program's own path, for scripts that call it; its name where that is not known. */
-static const char *own_path (char path[PATH_MAX])
-{
-    ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
-
-    if (n <= 0)
-        return "linkwise";
-    path[n] = '\0';
-    return path;
-}
-
 static enum status run (void *input, struct notes *notes, struct error *err)
 {
     const struct emit_input *in = input;
     struct linkwise_plan x = {.cluster = NULL};
     struct notes refused = {0};
-    char path[PATH_MAX];
+    char path[PATH_MAX] = ""; /* of this program, for scripts that call it */
+    ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
     if (st == ST_OK)
-        st = api_emit (&x, in->to, in->dir, own_path (path), notes, &refused, err);
+        st = api_emit (&x, in->to, in->dir, n > 0 ? path : "linkwise", notes, &refused,
+                       err);
     if (st == ST_OK)
         cli_print ("%d ranks written to %s; %s/README has the commands\n", x.plan.n_ranks,
                    in->dir, in->dir);

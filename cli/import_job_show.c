@@ -135,20 +135,15 @@ static void print_unknown (const struct import *x)
     }
 }
 
-/* Seconds that Megatron's timers measure, as the estimate has them. */
-static double timer_estimated (const struct import *x, enum jobs_timer k)
-{
-    const struct costmodel_breakdown *b = &x->estimate.part;
-
-    return k == JOBS_TIMER_GRADIENTS   ? b->dp_s
-           : k == JOBS_TIMER_OPTIMIZER ? b->optimizer_s
-                                       : x->estimate.step_s - b->dp_s - b->optimizer_s;
-}
-
 static void print_timers (const struct import *x)
 {
     static const char *const words[JOBS_TIMERS] = {"forward and backward", "gradients",
                                                    "optimizer"};
+    const struct costmodel_breakdown *b = &x->estimate.part;
+    const double estimated_s[JOBS_TIMERS] = {
+        [JOBS_TIMER_PASSES] = x->estimate.step_s - b->dp_s - b->optimizer_s,
+        [JOBS_TIMER_GRADIENTS] = b->dp_s,
+        [JOBS_TIMER_OPTIMIZER] = b->optimizer_s};
     struct table *t = NULL;
 
     for (int k = 0; k < JOBS_TIMERS; k++) {
@@ -158,7 +153,7 @@ static void print_timers (const struct import *x)
             t = cli_table ("<Megatron's timers", "measured, s", "estimated, s");
         table_cell (t, "%s", words[k]);
         table_cell (t, "%.4f", x->job->timer_s[k]);
-        table_cell (t, "%.4f", timer_estimated (x, k));
+        table_cell (t, "%.4f", estimated_s[k]);
     }
     if (t)
         cli_table_end (t);

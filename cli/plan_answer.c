@@ -202,22 +202,18 @@ static void print_risk (const struct planning *x)
 
 /* ---- the file ---- */
 
-/* As it is typed. */
-static void add_name (struct text *t, const char *name)
-{
-    if (name[strspn (name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "0123456789./_-+=:,@")] == '\0')
-        text_add (t, "%s", name);
-    else
-        text_add_sh (t, name);
-}
-
 static void print_next (const struct planning *x)
 {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789./_-+=:,@";
+    const char *name = x->in->out ? x->in->out : "plan.json";
     struct text next = {0};
 
     text_add (&next, "linkwise emit ");
-    add_name (&next, x->in->out ? x->in->out : "plan.json");
+    if (name[strspn (name, plain)]) /* as it is typed */
+        text_add_sh (&next, name);
+    else
+        text_add (&next, "%s", name);
     text_add (&next, " --to all -d launch");
     if (x->in->out)
         cli_print ("\nplan written to %s\nnext     %s\n", x->in->out, text_str (&next));

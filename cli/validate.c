@@ -230,14 +230,6 @@ static void count_in (json_t *counts, const char *word)
     json_object_set_new (counts, word, json_integer (json_integer_value (n) + 1));
 }
 
-/* Where the network of a run's machines comes from. */
-static const char *network_of (const struct calibrate_run *run)
-{
-    return run->gpus <= calibrate_domain (run)  ? "one NVLink domain"
-           : run->part[0].inter_bytes_per_s > 0 ? "stated"
-                                                : "usual of the GPU type";
-}
-
 /* The run's machines among those of a part. */
 static void add_machines (const struct calibrate_run *run, json_t *part)
 {
@@ -251,7 +243,10 @@ static void add_machines (const struct calibrate_run *run, json_t *part)
             json_object_set_new (types, t->name, type = cli_gpu_type_json (t));
         count_in (type, "rows");
     }
-    count_in (json_object_in (part, "networks"), network_of (run));
+    count_in (json_object_in (part, "networks"),
+              run->gpus <= calibrate_domain (run)  ? "one NVLink domain"
+              : run->part[0].inter_bytes_per_s > 0 ? "stated"
+                                                   : "usual of the GPU type");
 }
 
 /* The profiles in use, each once, by name: what they are, why they serve, and the machines of their

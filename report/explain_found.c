@@ -50,16 +50,6 @@ static double saved (double step_s, double of_s)
     return isfinite (step_s) && isfinite (of_s) ? 1.0 - step_s / of_s : -INFINITY;
 }
 
-/* Share of the step that it saves: in place of the plan's, placed anew of what that gives without
- * it (settings: of the plan's); the larger of the two, below 0 where both are longer.
- * -INFINITY: neither is possible. */
-static double gain_share (const struct report_explained *x, const struct report_gain *g)
-{
-    return fmax (
-        saved (g->in_place_s, x->estimate.step_s),
-        saved (g->replanned_s, g->is_change ? x->replanned_s : x->estimate.step_s));
-}
-
 const char *report_gain_surely (const struct report_explained *x,
                                 const struct report_gain *g)
 {
@@ -79,8 +69,14 @@ static int by_share (const void *a, const void *b)
 
 void report_explain_rank (struct report_explained *x)
 {
-    for (int k = 0; k < x->n_gains; k++)
-        x->gain[k].share = gain_share (x, &x->gain[k]);
+    double step_s = x->estimate.step_s;
+
+    /* In place of the plan's step, placed anew of what that gives without the change (settings: of
+     * the plan's); the larger of the two, below 0 where both are longer.  -INFINITY: neither is
+     * possible. */
+    for (struct report_gain *g = x->gain; g < x->gain + x->n_gains; g++)
+        g->share = fmax (saved (g->in_place_s, step_s),
+                         saved (g->replanned_s, g->is_change ? x->replanned_s : step_s));
     if (x->n_gains > 1)
         qsort (x->gain, (size_t) x->n_gains, sizeof *x->gain, by_share);
 }
@@ -134,26 +130,23 @@ static json_t *gain_json (const struct report_explained *x, const struct report_
     return doc;
 }
 
-static json_t *rival_json (const struct report_rival *r)
-{
-    json_t *doc = report_config_json (&r->config);
-
-    json_object_set_new (doc, "step_s", json_number_or_null (r->step_s));
-    if (isfinite (r->step_s))
-        json_object_set_new (doc, "more_s", costmodel_breakdown_to_json (&r->more_s));
-    else
-        json_object_set_new (doc, "why", json_string (r->why));
-    return doc;
-}
-
 json_t *report_explained_to_json (const struct report_explained *x)
 {
     json_t *gains = json_array (), *rivals = json_array ();
 
     for (int k = 0; k < x->n_gains; k++)
         json_array_append_new (gains, gain_json (x, &x->gain[k]));
-    for (int k = 0; k < x->n_rivals; k++)
-        json_array_append_new (rivals, rival_json (&x->rival[k]));
+    for (int k = 0; k < x->n_rivals; k++) {
+        const struct report_rival *r = &x->rival[k];
+        json_t *doc = report_config_json (&r->config);
+
+        json_object_set_new (doc, "step_s", json_number_or_null (r->step_s));
+        if (isfinite (r->step_s))
+            json_object_set_new (doc, "more_s", costmodel_breakdown_to_json (&r->more_s));
+        else
+            json_object_set_new (doc, "why", json_string (r->why));
+        json_array_append_new (rivals, doc);
+    }
     return json_pack ("{s:i, s:f, s:o, s:o, s:o}", "version", 1, "step_s",
                       x->estimate.step_s, "replanned_step_s",
                       json_number_or_null (x->replanned_s), "gains", gains, "next_best",

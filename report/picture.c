@@ -181,11 +181,6 @@ static unsigned stage_fill (int stage, int stages)
     return fill;
 }
 
-static bool is_light (unsigned fill)
-{
-    return 299 * (fill >> 16) + 587 * (fill >> 8 & 255) + 114 * (fill & 255) > 140000;
-}
-
 static void add_gpu (const struct drawing *d, const struct box *b, int at, int rank)
 {
     const struct workload_degrees *deg = &d->plan->config.deg;
@@ -193,7 +188,7 @@ static void add_gpu (const struct drawing *d, const struct box *b, int at, int r
     int x = box_left (d, b) + inner + at % d->gpus_across * d->gpu_wide,
         y = row_top (d, b->row) + NAME_HIGH + at / d->gpus_across * GPU_HIGH;
     struct workload_coords place;
-    unsigned fill;
+    unsigned fill, light;
     char label[REPORT_PLACE_TEXT];
 
     if (rank < 0) {
@@ -206,11 +201,12 @@ static void add_gpu (const struct drawing *d, const struct box *b, int at, int r
     place = workload_coords_of (deg, rank);
     report_place_text (place.pp, place.dp, label);
     fill = stage_fill (place.pp, deg->pp);
+    light = 299 * (fill >> 16) + 587 * (fill >> 8 & 255) + 114 * (fill & 255);
     text_add (d->t,
               "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%06x\"/>"
               "<text class=\"m %s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
               x + 1, y + 1, d->gpu_wide - 2, GPU_HIGH - 2, fill,
-              is_light (fill) ? "k" : "w", x + d->gpu_wide / 2, y + GPU_HIGH - 4, label);
+              light > 140000 ? "k" : "w", x + d->gpu_wide / 2, y + GPU_HIGH - 4, label);
 }
 
 static void add_boxes (const struct drawing *d, const int *rank_at)

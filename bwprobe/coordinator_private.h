@@ -29,11 +29,6 @@ struct node {
     int gpus;                 /* that it has, as far as known: at least its endpoints */
 };
 
-/** One fault for the record. */
-struct fault {
-    char text[512];
-};
-
 struct coordinator {
     struct coordinator_settings set;
     struct roster *roster;
@@ -72,7 +67,7 @@ struct coordinator {
     char doing[160];
     long rounds_done, rounds_all;
 
-    struct fault *fault; /* [n_faults] */
+    char (*fault)[512]; /* [n_faults] for the record */
     int n_faults;
     long refused; /* foreign connections, at the ranks' doors */
 };

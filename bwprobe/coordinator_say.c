@@ -41,7 +41,7 @@ void coordinator_fault (struct coordinator *c, const char *fmt, ...)
     if (!array_grow (&c->fault, c->n_faults, sizeof *c->fault))
         return;
     va_start (ap, fmt);
-    vsnprintf (c->fault[c->n_faults++].text, sizeof c->fault->text, fmt, ap);
+    vsnprintf (c->fault[c->n_faults++], sizeof *c->fault, fmt, ap);
     va_end (ap);
 }
 

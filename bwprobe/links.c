@@ -297,7 +297,7 @@ static enum status add_measured (struct links_writer *w, const char *status)
         json_object_set_new (isolation, "worst_of_checked",
                              topology_links_number (c->at_once_worst));
     for (int i = 0; i < c->n_faults; i++)
-        json_array_append_new (faults, json_string (c->fault[i].text));
+        json_array_append_new (faults, json_string (c->fault[i]));
     json_object_update_new (
         m, json_pack (
                "{s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:I, s:o, s:o, s:I, s:o, s:o}",

@@ -167,15 +167,15 @@ static enum status add_node_totals (struct links_writer *w, json_t *links)
 {
     const struct coordinator *c = w->c;
     size_t n = (size_t) c->shape.nodes, cells = n * n;
-    double *total = malloc (2 * (cells + 1) * sizeof *total), *work;
-    json_t *list = json_array (), *pairs = NULL;
+    double *total, *work;
+    json_t *list, *pairs = NULL;
     bool differ, any = false;
 
-    if (c->shape.n == c->shape.nodes || !total) {
-        json_decref (list);
-        free (total);
-        return c->shape.n == c->shape.nodes ? ST_OK : err_nomem (w->err);
-    }
+    if (c->shape.n == c->shape.nodes)
+        return ST_OK;
+    if (!(total = malloc (2 * (cells + 1) * sizeof *total)))
+        return err_nomem (w->err);
+    list = json_array ();
     work = total + cells + 1;
     for (size_t k = 0; k < cells; k++)
         total[k] = pair_total (c, (int) (k / n), (int) (k % n));

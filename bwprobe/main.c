@@ -280,34 +280,19 @@ static enum status begin_rank0 (const struct options *o, const struct start *s,
 
 /* ---- every rank ---- */
 
-static void describe (const struct station *s, const struct start_meeting *m,
-                      struct msg_hello *hello)
-{
-    struct error why = {""};
-
-    *hello = (struct msg_hello){.token = m->token,
-                                .version = MESSAGES_VERSION,
-                                .rank = s->rank,
-                                .size = s->size,
-                                .door = s->door.place,
-                                .gpus = (uint32_t) cuda_gpus (NULL)};
-    if (gethostname (hello->node, sizeof hello->node - 1) != 0 || !hello->node[0])
-        snprintf (hello->node, sizeof hello->node, "host-%s", s->door.place.address);
-    hello->nccl = cuda_can_nccl (&why) == ST_OK;
-    snprintf (hello->no_nccl, sizeof hello->no_nccl, "%.*s", MESSAGES_REASON - 1,
-              why.text);
-}
-
 static enum status be_a_rank (const struct options *o, const struct start *start,
                               const struct start_meeting *m, struct station *s,
                               struct error *err)
 {
     char own[NET_ADDRESS]; /* where this rank's sockets are bound */
     double deadline = clock_s () + o->set.start_s;
-    struct msg_hello hello;
+    struct msg_hello hello = {.token = m->token,
+                              .version = MESSAGES_VERSION,
+                              .rank = start->rank,
+                              .size = start->size};
+    struct error why = {""};
 
     s->rank = start->rank;
-    s->size = start->size;
     s->patience_s = o->set.start_s;
     if (o->no_interface != ST_OK) {
         *err = o->why;
@@ -318,7 +303,12 @@ static enum status be_a_rank (const struct options *o, const struct start *start
         TRY (net_address_towards (&m->place, own, err));
     TRY (station_open_door (s, own, &m->token, err));
     /* Looking for GPUs may take seconds, and rank 0 hears only who speaks at once. */
-    describe (s, m, &hello);
+    hello.door = s->door.place;
+    hello.gpus = (uint32_t) cuda_gpus (NULL);
+    hello.nccl = cuda_can_nccl (&why) == ST_OK;
+    snprintf (hello.no_nccl, sizeof hello.no_nccl, "%.*s", MESSAGES_REASON - 1, why.text);
+    if (gethostname (hello.node, sizeof hello.node - 1) != 0 || !hello.node[0])
+        snprintf (hello.node, sizeof hello.node, "host-%s", hello.door.address);
     /* Without MPI the way to rank 0 is the launcher's choice, not --interface's. */
     TRY (station_join (s, &m->place, start->mpi ? own : NULL, &hello, deadline, err));
     return orders_work (s, err);

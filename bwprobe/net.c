@@ -8,7 +8,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/progress.h"
 #include "bwprobe/wire.h"
 
 enum status net_token_random (struct net_token *t, struct error *err)
@@ -321,36 +319,6 @@ enum status net_connected (int fd, struct error *err)
     if (getsockopt (fd, SOL_SOCKET, SO_ERROR, &why, &n) != 0)
         why = errno;
     return why ? err_set (err, ST_IO, "no connection: %s", strerror (why)) : ST_OK;
-}
-
-enum status net_connect_until (const struct net_place *to, const char *from,
-                               double deadline, int *fd, struct error *err)
-{
-    for (;;) {
-        int s;
-        enum status st = net_connect (to, from, &s, err);
-        double left = deadline - clock_s ();
-
-        if (st == ST_OK) {
-            struct pollfd p = {.fd = s, .events = POLLOUT};
-            int ready = poll (&p, 1, left > 0 ? (int) (left * 1e3) + 1 : 0);
-
-            if (ready > 0 && net_connected (s, err) == ST_OK) {
-                *fd = s;
-                return ST_OK;
-            }
-            if (ready == 0)
-                err_set (err, ST_IO, "no connection: no answer");
-            close (s);
-        }
-        /* Whoever listens may not have begun yet. */
-        left = deadline - clock_s ();
-        if (left <= 0) {
-            err_prefix (err, "%s port %u", to->address, to->port);
-            return ST_IO;
-        }
-        usleep ((useconds_t) (fmin (left, 0.05) * 1e6));
-    }
 }
 
 void net_keepalive (int fd, double seconds)

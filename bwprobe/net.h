@@ -73,10 +73,6 @@ enum status net_connect (const struct net_place *to, const char *from, int *fd,
 /** The outcome of a connect whose socket became writable. */
 enum status net_connected (int fd, struct error *err);
 
-/** Connect, and wait until the deadline on the monotonic clock. */
-enum status net_connect_until (const struct net_place *to, const char *from,
-                               double deadline, int *fd, struct error *err);
-
 /** Have the system notice a silent end of a connection within about `seconds`. */
 void net_keepalive (int fd, double seconds);
 

@@ -374,55 +374,31 @@ static bool is_named (const struct preflight *p, int node)
     return false;
 }
 
-/* The rank of a node at one end of a hop; -1: that end is elsewhere. */
-static int rank_on (const struct preflight *p, const struct preflight_hop *h, int end,
-                    int node)
-{
-    int rank = end ? h->dst : h->src;
-
-    return groups_node (p->groups, rank) == node ? rank : -1;
-}
-
-/* Keep of the two ranks those that are an end of this hop too; the first hop's are all kept. */
-static void keep_common (const struct preflight *p, const struct preflight_hop *h,
-                         int node, int rank[2], bool *first)
-{
-    int end[2] = {rank_on (p, h, 0, node), rank_on (p, h, 1, node)};
-
-    if (end[0] < 0 && end[1] < 0)
-        return;
-    for (int i = 0; i < 2; i++)
-        if (*first)
-            rank[i] = end[i];
-        else if (rank[i] != end[0] && rank[i] != end[1])
-            rank[i] = -1;
-    *first = false;
-}
-
-/* Is a hop between a node's other ranks, or of one of them, as it should be? */
-static bool others_fine (const struct preflight *p, int node, int rank)
-{
-    for (const struct preflight_hop *h = p->hop; h < p->hop + p->hops; h++)
-        if (h->tried && !preflight_falls_short (h) && h->src != rank && h->dst != rank &&
-            (rank_on (p, h, 0, node) >= 0 || rank_on (p, h, 1, node) >= 0))
-            return true;
-    return false;
-}
-
-/* The rank of a node that all its hops that fall short have in common, where those of others are
- * fine; -1. */
+/* The rank of a node that all its hops that fall short have in common, where one of its others' is as
+ * it should be; -1. */
 static int only_rank (const struct preflight *p, int node)
 {
-    int rank[2] = {-1, -1}, only;
-    bool first = true;
+    const struct groups *g = p->groups;
+    int only = -1, found = 0;
 
-    for (long i = 0; i < p->hops; i++)
-        if (preflight_falls_short (&p->hop[i]))
-            keep_common (p, &p->hop[i], node, rank, &first);
-    if ((rank[0] < 0) == (rank[1] < 0))
-        return -1;
-    only = rank[0] < 0 ? rank[1] : rank[0];
-    return others_fine (p, node, only) ? only : -1;
+    for (int r = 0; r < g->ranks; r++) {
+        bool any = false, all = groups_node (g, r) == node, others_fine = false;
+
+        for (const struct preflight_hop *h = p->hop; all && h < p->hop + p->hops; h++) {
+            bool falls_short = preflight_falls_short (h), on = h->src == r || h->dst == r;
+
+            if (groups_node (g, h->src) != node && groups_node (g, h->dst) != node)
+                continue;
+            any |= falls_short;
+            all = on || !falls_short;
+            others_fine |= !on && h->tried && !falls_short;
+        }
+        if (any && all) {
+            found++;
+            only = others_fine ? r : -1;
+        }
+    }
+    return found == 1 ? only : -1;
 }
 
 /* The node to which most is put down; -1 when nothing is left.  @param weight [n_nodes] */

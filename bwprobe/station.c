@@ -408,11 +408,42 @@ enum status station_await_order (struct station *s, struct error *err)
     return s->bye ? ST_OK : st;
 }
 
+/* Connect, and wait until the deadline. */
+static enum status connect_until (const struct net_place *to, const char *from,
+                                  double deadline, int *fd, struct error *err)
+{
+    for (;;) {
+        int s;
+        enum status st = net_connect (to, from, &s, err);
+        double left = deadline - clock_s ();
+
+        if (st == ST_OK) {
+            struct pollfd p = {.fd = s, .events = POLLOUT};
+            int ready = poll (&p, 1, left > 0 ? (int) (left * 1e3) + 1 : 0);
+
+            if (ready > 0 && net_connected (s, err) == ST_OK) {
+                *fd = s;
+                return ST_OK;
+            }
+            if (ready == 0)
+                err_set (err, ST_IO, "no connection: no answer");
+            close (s);
+        }
+        /* Whoever listens may not have begun yet. */
+        left = deadline - clock_s ();
+        if (left <= 0) {
+            err_prefix (err, "%s port %u", to->address, to->port);
+            return ST_IO;
+        }
+        usleep ((useconds_t) (fmin (left, 0.05) * 1e6));
+    }
+}
+
 static enum status say_hello (struct station *s, const struct net_place *rank0,
                               const char *from, struct msg_hello *hello, double deadline,
                               struct error *err)
 {
-    TRY (net_connect_until (rank0, from, deadline, &s->control, err));
+    TRY (connect_until (rank0, from, deadline, &s->control, err));
     net_keepalive (s->control, 60);
     TRY (STATION_TELL (s, MSG_HELLO, messages_hello, hello, err));
     return station_await_order (s, err);

@@ -36,7 +36,7 @@ struct door {
 };
 
 struct station {
-    uint32_t rank, size;
+    uint32_t rank;
     struct msg_welcome how;
     int control; /* connection to rank 0 */
     /* Rank 0 is asked whether it is there after so long a silence, and given up after twice as

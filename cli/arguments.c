@@ -319,8 +319,13 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
                      p->expected ? p->expected : "");
     if (n > p->most) {
         struct text hint = {0};
+        int nodes, gpus;
+        char more;
 
-        cli_hint_quotes (arg, n, &hint);
+        /* "4x8 h100" without quotes is two. */
+        for (int i = 0; i + 1 < n && hint.len == 0; i++)
+            if (sscanf (arg[i], "%dx%d%c", &nodes, &gpus, &more) == 2)
+                text_add (&hint, "; quote the cluster: \"%s %s\"", arg[i], arg[i + 1]);
         usage_error (state, "%s expected, found \"%s\" too%s", p->expected, arg[p->most],
                      text_str (&hint));
     }

@@ -85,9 +85,6 @@ enum status cli_cluster_read (const char *arg, struct linkwise_cluster **out,
                               struct notes *notes, struct error *err);
 enum status cli_plan_read (const char *arg, const char *cluster, struct linkwise_plan *x,
                            struct notes *notes, struct error *err);
-/** "; quote the cluster: "4x8 h100"" where arguments are too many because of that. */
-void cli_hint_quotes (char *const *arg, int n, struct text *out);
-
 /** "-" as messages name it, other arguments as they are. */
 const char *cli_input_name (const char *arg);
 
@@ -133,9 +130,6 @@ void cli_progress_start (struct progress *p);
 
 /** Print the notes as warnings of "linkwise NAME" unless that is quiet, and release them. */
 void cli_warn (const char *who, struct notes *notes);
-
-/** A `reading` of notes: the line "reading FILE: 40 %" on the struct progress that is its context. */
-void cli_reading (void *context, const char *file, double share);
 
 /** A watch that shows "looking at links: 40 %" on the progress line. */
 struct topology_watch cli_watch (struct progress *p);

@@ -154,18 +154,6 @@ static void on_links (void *context, double share)
     progress_part (context, share, "reading links: %.0f %%", 100 * share);
 }
 
-void cli_reading (void *context, const char *file, double share)
-{
-    struct progress *p = context;
-
-    if (share <= 0.0)
-        cli_progress_start (p);
-    if (share < 1.0)
-        progress_part (p, share, "reading %.80s: %.0f %%", file, 100 * share);
-    else
-        progress_end (p);
-}
-
 struct topology_watch cli_watch (struct progress *p)
 {
     cli_progress_start (p);

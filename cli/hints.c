@@ -158,13 +158,3 @@ enum status cli_plan_read (const char *arg, const char *cluster, struct linkwise
 {
     return cli_hint (CLI_PLAN, arg, api_plan_read (arg, cluster, x, notes, err), err);
 }
-
-void cli_hint_quotes (char *const *arg, int n, struct text *out)
-{
-    int nodes, gpus;
-    char more;
-
-    for (int i = 0; i + 1 < n && out->len == 0; i++)
-        if (sscanf (arg[i], "%dx%d%c", &nodes, &gpus, &more) == 2)
-            text_add (out, "; quote the cluster: \"%s %s\"", arg[i], arg[i + 1]);
-}

@@ -88,12 +88,24 @@ static int print_help (const struct menu *m, FILE *out, int code)
     return code;
 }
 
+static void on_reading (void *context, const char *file, double share)
+{
+    struct progress *p = context;
+
+    if (share <= 0.0)
+        cli_progress_start (p);
+    if (share < 1.0)
+        progress_part (p, share, "reading %.80s: %.0f %%", file, 100 * share);
+    else
+        progress_end (p);
+}
+
 /* Parse, do it, say what went wrong: warnings, then the error.  argv[0] begins messages. */
 static int run (const struct cli_command *c, int argc, char **argv)
 {
     void *input = calloc (1, c->input_size);
     struct progress reading = {0};
-    struct notes notes = {.reading = cli_reading, .context = &reading};
+    struct notes notes = {.reading = on_reading, .context = &reading};
     struct error err = {""};
     enum status st = input ? ST_OK : err_nomem (&err);
 

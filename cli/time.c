@@ -26,22 +26,6 @@ struct time_input {
         "also print what the figures come from, and which stage every GPU serves", \
         CLI_FLAG (verbose)
 
-static void print_estimate (const struct costmodel_estimate *e, double interval)
-{
-    char step[CLI_STEP_TEXT];
-
-    cli_print ("step     %s, %.0f tokens/s, MFU %.1f %%\n",
-               cli_step_text (e->step_s, interval, step), e->tokens_per_s,
-               100.0 * e->mfu);
-    if (e->n_unmeasured > 0)
-        cli_print (
-            "links    %d unmeasured links are used, at the lowest measured bandwidth "
-            "of their kind\n",
-            e->n_unmeasured);
-    cli_print ("\n");
-    cli_print_breakdown (e);
-}
-
 static enum status write_trace (const struct costmodel_problem *p, const int *gpu,
                                 const char *file, struct notes *notes, struct error *err)
 {
@@ -114,7 +98,7 @@ static enum status print_price (const struct time_input *in,
                                 const struct report_whatif *what_if, struct error *err)
 {
     const struct topology_cluster *c = x->cluster->c;
-    char step[32], config[CLI_CONFIG_TEXT];
+    char step[CLI_STEP_TEXT], config[CLI_CONFIG_TEXT];
     enum status st = ST_OK;
 
     if (in->model) {
@@ -122,11 +106,20 @@ static enum status print_price (const struct time_input *in,
                           cli_config_text (&x->plan.config, config));
         cli_print ("\n");
     }
-    if (f->e.kind == COSTMODEL_CRITICAL_PATH)
-        print_estimate (&f->e, f->interval);
-    else
+    if (f->e.kind == COSTMODEL_CRITICAL_PATH) {
+        cli_print ("step     %s, %.0f tokens/s, MFU %.1f %%\n",
+                   cli_step_text (f->e.step_s, f->interval, step), f->e.tokens_per_s,
+                   100.0 * f->e.mfu);
+        if (f->e.n_unmeasured > 0)
+            cli_print ("links    %d unmeasured links are used, at the lowest measured "
+                       "bandwidth of their kind\n",
+                       f->e.n_unmeasured);
+        cli_print ("\n");
+        cli_print_breakdown (&f->e);
+    } else {
         cli_print ("step     %s by the cost model of %s\n",
                    cli_seconds (f->e.step_s, step), cli_model_authors (f->e.kind));
+    }
     cli_print_binding (c, f->binds ? &f->binding : NULL, f->unshared_s, f->e.step_s);
     cli_print_estimated (&f->e, "this placement");
     if (cli_nominal (c))

@@ -2,9 +2,12 @@
  * checked, bound, replanned and emitted. */
 #include "tests/lib/library.h"
 
+#define GOOD(call) good (call, err)
+
 static void a_cluster_is_told (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_node node = {.size = sizeof node};
     struct linkwise_link link = {.size = sizeof link};
     struct linkwise_cluster *again = NULL;
@@ -12,17 +15,17 @@ static void a_cluster_is_told (void **state)
 
     assert_int_equal (linkwise_cluster_nodes (w->cluster), 4);
     assert_int_equal (linkwise_cluster_gpus (w->cluster), 32);
-    good (linkwise_cluster_node (w->cluster, 2, &node, &w->err), &w->err);
+    GOOD (linkwise_cluster_node (w->cluster, 2, &node, err));
     assert_string_equal (node.name, "n2");
     assert_string_equal (node.gpu_type, "a100-sxm4-80g");
     assert_int_equal (node.gpus, 8);
     assert_int_equal (node.first_gpu, 16);
-    good (linkwise_cluster_link (w->cluster, 0, 1, &link, &w->err), &w->err);
+    GOOD (linkwise_cluster_link (w->cluster, 0, 1, &link, err));
     assert_true (link.measured && fabs (link.bytes_per_s - 230e9) < 1);
-    good (linkwise_cluster_link (w->cluster, 0, 31, &link, &w->err), &w->err);
+    GOOD (linkwise_cluster_link (w->cluster, 0, 31, &link, err));
     assert_true (fabs (link.bytes_per_s - 20e9) < 1);
-    good (linkwise_cluster_to_json (w->cluster, &json, &w->err), &w->err);
-    good (linkwise_cluster_parse (json, NULL, &again, NULL, &w->err), &w->err);
+    GOOD (linkwise_cluster_to_json (w->cluster, &json, err));
+    GOOD (linkwise_cluster_parse (json, NULL, &again, NULL, err));
     assert_int_equal (linkwise_cluster_gpus (again), 32);
     linkwise_free (json);
     linkwise_cluster_destroy (again);
@@ -32,31 +35,30 @@ static void a_cluster_is_told (void **state)
 static void links_are_a_matrix (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_cluster *c = NULL;
     int gpu[] = {8, 0, 1};
     double rate[9], latency[9];
 
-    good (linkwise_cluster_links (w->cluster, gpu, 3, rate, latency, &w->err), &w->err);
+    GOOD (linkwise_cluster_links (w->cluster, gpu, 3, rate, latency, err));
     for (int k = 0; k < 9; k++) {
         struct linkwise_link l = {.size = sizeof l};
 
         assert_int_equal (isnan (rate[k]) && isnan (latency[k]), k / 3 == k % 3);
         if (k / 3 == k % 3)
             continue;
-        good (linkwise_cluster_link (w->cluster, gpu[k / 3], gpu[k % 3], &l, &w->err),
-              &w->err);
+        GOOD (linkwise_cluster_link (w->cluster, gpu[k / 3], gpu[k % 3], &l, err));
         assert_true (rate[k] == l.bytes_per_s && latency[k] == l.latency_s);
     }
-    good (linkwise_cluster_links (w->cluster, gpu, 3, NULL, NULL, &w->err), &w->err);
-    good (linkwise_cluster_parse (
-              "{\"version\": 1, \"name\": \"c\", \"nodes\": ["
-              "{\"name\": \"a\", \"gpus\": 1, \"gpu_type\": \"t4\"},"
-              "{\"name\": \"b\", \"gpus\": 1, \"gpu_type\": \"t4\"}], \"links\": "
-              "{\"inter\": {\"bandwidth_gb_per_s\": [[null, 3], [null, null]], "
-              "\"latency_us\": 5}}}",
-              NULL, &c, NULL, &w->err),
-          &w->err);
-    good (linkwise_cluster_links (c, gpu + 1, 2, rate, NULL, &w->err), &w->err);
+    GOOD (linkwise_cluster_links (w->cluster, gpu, 3, NULL, NULL, err));
+    GOOD (linkwise_cluster_parse (
+        "{\"version\": 1, \"name\": \"c\", \"nodes\": ["
+        "{\"name\": \"a\", \"gpus\": 1, \"gpu_type\": \"t4\"},"
+        "{\"name\": \"b\", \"gpus\": 1, \"gpu_type\": \"t4\"}], \"links\": "
+        "{\"inter\": {\"bandwidth_gb_per_s\": [[null, 3], [null, null]], "
+        "\"latency_us\": 5}}}",
+        NULL, &c, NULL, err));
+    GOOD (linkwise_cluster_links (c, gpu + 1, 2, rate, NULL, err));
     assert_true (rate[1] == 3e9 && isnan (rate[2])); /* 0 -> 1, and back: not measured */
     linkwise_cluster_destroy (c);
 }
@@ -65,14 +67,15 @@ static void links_are_a_matrix (void **state)
 static void a_model_is_parsed (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_model *m = NULL, *unnamed = NULL;
     const char *json =
         "{\"model_type\": \"llama\", \"hidden_size\": 5120, \"num_hidden_layers\": 40,"
         "\"num_attention_heads\": 40, \"intermediate_size\": 13824, \"vocab_size\": "
         "32000}";
 
-    good (linkwise_model_parse (json, "mine", &m, NULL, &w->err), &w->err);
-    good (linkwise_model_parse (json, NULL, &unnamed, NULL, &w->err), &w->err);
+    GOOD (linkwise_model_parse (json, "mine", &m, NULL, err));
+    GOOD (linkwise_model_parse (json, NULL, &unnamed, NULL, err));
     assert_string_equal (linkwise_model_name (m), "mine");
     assert_string_equal (linkwise_model_name (unnamed), "model");
     assert_true (linkwise_model_parameters (m) == linkwise_model_parameters (w->model));
@@ -83,15 +86,15 @@ static void a_model_is_parsed (void **state)
 static void clusters_are_compared (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_cluster *slow = NULL;
     struct linkwise_difference d = {.size = sizeof d};
 
-    good (linkwise_cluster_read ("4x8 a100-sxm4-80g intra:230 inter:10", &slow, NULL,
-                                 &w->err),
-          &w->err);
-    good (linkwise_cluster_compare (w->cluster, slow, 0.1, &d, &w->err), &w->err);
+    GOOD (
+        linkwise_cluster_read ("4x8 a100-sxm4-80g intra:230 inter:10", &slow, NULL, err));
+    GOOD (linkwise_cluster_compare (w->cluster, slow, 0.1, &d, err));
     assert_true (d.same_cluster && d.slower > 0 && d.faster == 0);
-    good (linkwise_cluster_compare (w->cluster, w->cluster, 0.1, &d, &w->err), &w->err);
+    GOOD (linkwise_cluster_compare (w->cluster, w->cluster, 0.1, &d, err));
     assert_true (d.slower == 0 && d.compared > 0 && d.median_ratio == 1.0);
     linkwise_cluster_destroy (slow);
 }
@@ -99,6 +102,7 @@ static void clusters_are_compared (void **state)
 static void names_are_listed (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_profile *p = NULL;
     int types = 0, presets = 0, launchers = 0;
 
@@ -115,7 +119,7 @@ static void names_are_listed (void **state)
     assert_true (linkwise_version ()[0] != '\0');
     assert_string_equal (linkwise_model_name (w->model), "llama-2-13b");
     assert_true (fabs (linkwise_model_parameters (w->model) - 13.0e9) < 0.1e9);
-    good (linkwise_profile_read ("megatron-core", &p, NULL, &w->err), &w->err);
+    GOOD (linkwise_profile_read ("megatron-core", &p, NULL, err));
     assert_string_equal (linkwise_profile_name (p), "megatron-core");
     linkwise_profile_destroy (p);
 }
@@ -123,6 +127,7 @@ static void names_are_listed (void **state)
 static void a_plan_is_told (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_config c = linkwise_config ();
     struct linkwise_rank r = {.size = sizeof r};
     struct linkwise_estimate e = linkwise_estimate (), same = e;
@@ -130,26 +135,26 @@ static void a_plan_is_told (void **state)
     int layers = 0;
     double sum;
 
-    good (linkwise_plan_config (w->plan, &c, &w->err), &w->err);
+    GOOD (linkwise_plan_config (w->plan, &c, err));
     assert_int_equal (c.tp, 4);
     assert_int_equal (c.pp, 2);
     assert_int_equal (linkwise_plan_ranks (w->plan), c.tp * c.pp * c.dp * c.cp);
     for (int i = 0; i < c.pp; i++)
         layers += c.layers[i];
     assert_int_equal (layers, 40);
-    good (linkwise_plan_rank (w->plan, 5, &r, &w->err), &w->err);
+    GOOD (linkwise_plan_rank (w->plan, 5, &r, err));
     assert_int_equal (r.tp, 5 % c.tp);
     assert_true (r.node[0] == 'n' && r.gpu >= 0 && r.gpu < 8);
-    good (linkwise_plan_estimate (w->plan, NULL, NULL, &e, &w->err), &w->err);
+    GOOD (linkwise_plan_estimate (w->plan, NULL, NULL, &e, err));
     assert_true (e.lower_bound_s > 0 && e.lower_bound_s <= e.step_s);
     sum = e.compute_s + e.tp_s + e.cp_s + e.ep_s + e.bubble_s + e.pp_s + e.dp_s +
           e.optimizer_s;
     assert_true (fabs (sum - e.step_s) < 1e-9 * e.step_s);
-    good (linkwise_plan_estimate (w->plan, w->cluster, NULL, &same, &w->err), &w->err);
+    GOOD (linkwise_plan_estimate (w->plan, w->cluster, NULL, &same, err));
     assert_true (same.step_s == e.step_s && isnan (same.lower_bound_s));
-    good (linkwise_plan_estimate (w->plan, NULL, "pipette", &same, &w->err), &w->err);
+    GOOD (linkwise_plan_estimate (w->plan, NULL, "pipette", &same, err));
     assert_true (same.step_s != e.step_s);
-    good (linkwise_plan_memory (w->plan, &m, &w->err), &w->err);
+    GOOD (linkwise_plan_memory (w->plan, &m, err));
     assert_true (m.peak_bytes > 0 && m.peak_bytes <= m.limit_bytes &&
                  m.limit_bytes < m.gpu_bytes);
 }
@@ -161,23 +166,22 @@ static void the_default_gives_way (void **state)
     static const char *const name[] = {NULL, "megatron-core",
                                        "workload/profiles/megatron-core.json"};
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_config c = linkwise_config ();
     struct linkwise_cluster *h100 = NULL;
     double step_s[3];
 
     c.tp = 8;
     c.pp = 2;
-    good (linkwise_cluster_read ("2x8 h100-sxm5-80g intra:370 inter:48", &h100, NULL,
-                                 &w->err),
-          &w->err);
+    GOOD (
+        linkwise_cluster_read ("2x8 h100-sxm5-80g intra:370 inter:48", &h100, NULL, err));
     for (int i = 0; i < 3; i++) {
         struct linkwise_profile *p = NULL;
         struct linkwise_estimate e = linkwise_estimate ();
 
         if (name[i])
-            good (linkwise_profile_read (name[i], &p, NULL, &w->err), &w->err);
-        good (linkwise_time (h100, w->model, p, &w->job, &c, NULL, &e, NULL, &w->err),
-              &w->err);
+            GOOD (linkwise_profile_read (name[i], &p, NULL, err));
+        GOOD (linkwise_time (h100, w->model, p, &w->job, &c, NULL, &e, NULL, err));
         step_s[i] = e.step_s;
         linkwise_profile_destroy (p);
     }
@@ -189,6 +193,7 @@ static void the_default_gives_way (void **state)
 static void one_configuration_is_estimated (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_config c = linkwise_config ();
     struct linkwise_estimate e = linkwise_estimate (), slower = e;
     struct linkwise_memory all = {.size = sizeof all}, last = {.size = sizeof last};
@@ -197,20 +202,15 @@ static void one_configuration_is_estimated (void **state)
 
     c.tp = 8;
     c.pp = 2;
-    good (
-        linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &e, NULL, &w->err),
-        &w->err);
+    GOOD (linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &e, NULL, err));
     c.layers = uneven;
-    good (linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &slower, NULL,
-                         &w->err),
-          &w->err);
+    GOOD (linkwise_time (w->cluster, w->model, NULL, &w->job, &c, NULL, &slower, NULL,
+                         err));
     assert_true (slower.step_s > e.step_s);
-    good (linkwise_memory (w->model, NULL, &w->job, &c, "a100-sxm4-80g", -1, &all, NULL,
-                           &w->err),
-          &w->err);
-    good (linkwise_memory (w->model, NULL, &w->job, &c, "v100-sxm2-32g", 1, &last, notes,
-                           &w->err),
-          &w->err);
+    GOOD (linkwise_memory (w->model, NULL, &w->job, &c, "a100-sxm4-80g", -1, &all, NULL,
+                           err));
+    GOOD (linkwise_memory (w->model, NULL, &w->job, &c, "v100-sxm2-32g", 1, &last, notes,
+                           err));
     assert_int_equal (all.stage, 1); /* which has thirty layers */
     assert_int_equal (last.stage, 1);
     assert_true (all.peak_bytes > 0 && last.peak_bytes > 0);
@@ -223,31 +223,32 @@ static void one_configuration_is_estimated (void **state)
 static void a_plan_goes_through_a_file (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     char folder[] = "/tmp/linkwise-api.XXXXXX", path[64], *text = NULL, *again = NULL;
     struct linkwise_plan *read = NULL, *parsed = NULL;
     struct linkwise_check *check = NULL;
 
     assert_non_null (mkdtemp (folder));
     snprintf (path, sizeof path, "%s/plan.json", folder);
-    good (linkwise_plan_write (w->plan, path, &w->err), &w->err);
-    good (linkwise_plan_read (path, NULL, &read, NULL, &w->err), &w->err);
-    good (linkwise_plan_to_json (w->plan, &text, &w->err), &w->err);
-    good (linkwise_plan_to_json (read, &again, &w->err), &w->err);
+    GOOD (linkwise_plan_write (w->plan, path, err));
+    GOOD (linkwise_plan_read (path, NULL, &read, NULL, err));
+    GOOD (linkwise_plan_to_json (w->plan, &text, err));
+    GOOD (linkwise_plan_to_json (read, &again, err));
     assert_string_equal (text, again);
-    good (linkwise_plan_parse (text, NULL, &parsed, NULL, &w->err), &w->err);
+    GOOD (linkwise_plan_parse (text, NULL, &parsed, NULL, err));
     linkwise_free (again);
-    good (linkwise_plan_to_json (parsed, &again, &w->err), &w->err);
+    GOOD (linkwise_plan_to_json (parsed, &again, err));
     assert_string_equal (text, again);
-    good (linkwise_plan_check (read, NULL, &check, &w->err), &w->err);
+    GOOD (linkwise_plan_check (read, NULL, &check, err));
     assert_true (linkwise_check_count (check) > 5);
     assert_int_equal (linkwise_check_failed (check), 0);
     for (int i = 0; i < linkwise_check_count (check); i++) {
         struct linkwise_finding f = {.size = sizeof f};
 
-        good (linkwise_check_at (check, i, &f, &w->err), &w->err);
+        GOOD (linkwise_check_at (check, i, &f, err));
         assert_true (f.what[0] != '\0' && f.verdict != LINKWISE_CHECK_FAILED);
     }
-    good (linkwise_plan_emit (read, "openmpi,env", folder, NULL, &w->err), &w->err);
+    GOOD (linkwise_plan_emit (read, "openmpi,env", folder, NULL, err));
     snprintf (path, sizeof path, "%s/openmpi/rankfile", folder);
     assert_int_equal (access (path, R_OK), 0);
     linkwise_check_destroy (check);
@@ -275,6 +276,7 @@ static bool stop_at_once (void *context, long done, long total, double best_step
 static void nodes_and_settings_hold (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_settings s = linkwise_settings ();
     struct linkwise_plan *p = NULL, *bound = NULL;
     struct linkwise_rank r = {.size = sizeof r};
@@ -284,16 +286,14 @@ static void nodes_and_settings_hold (void **state)
     s.granularity = "node";
     s.progress = stop_at_once;
     s.context = &calls;
-    good (linkwise_search (w->cluster, w->model, NULL, &w->job, NULL, &s, &p, NULL,
-                           &w->err),
-          &w->err);
+    GOOD (linkwise_search (w->cluster, w->model, NULL, &w->job, NULL, &s, &p, NULL, err));
     assert_true (calls > 0);
     for (int k = 0; k < linkwise_plan_ranks (p); k++) {
-        good (linkwise_plan_rank (p, k, &r, &w->err), &w->err);
+        GOOD (linkwise_plan_rank (p, k, &r, err));
         assert_string_not_equal (r.node, "n1");
     }
     linkwise_plan_destroy (p);
-    good (linkwise_bind (w->plan, NULL, "n[0-3]", &bound, NULL, &w->err), &w->err);
+    GOOD (linkwise_bind (w->plan, NULL, "n[0-3]", &bound, NULL, err));
     assert_int_equal (linkwise_plan_ranks (bound), linkwise_plan_ranks (w->plan));
     linkwise_plan_destroy (bound);
 }
@@ -302,17 +302,16 @@ static void nodes_and_settings_hold (void **state)
 static void a_risk_limits_memory (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_settings s = linkwise_settings ();
     struct linkwise_memory m = {.size = sizeof m};
     struct linkwise_plan *p = NULL, *again = NULL;
 
     s.oom_risk = 0.01;
-    good (linkwise_search (w->cluster, w->model, NULL, &w->job, NULL, &s, &p, NULL,
-                           &w->err),
-          &w->err);
-    good (linkwise_plan_memory (p, &m, &w->err), &w->err);
+    GOOD (linkwise_search (w->cluster, w->model, NULL, &w->job, NULL, &s, &p, NULL, err));
+    GOOD (linkwise_plan_memory (p, &m, err));
     assert_true (m.oom_probability <= 0.01);
-    good (linkwise_replan (w->plan, NULL, &s, NULL, &again, NULL, &w->err), &w->err);
+    GOOD (linkwise_replan (w->plan, NULL, &s, NULL, &again, NULL, err));
     linkwise_plan_destroy (p);
     linkwise_plan_destroy (again);
 }
@@ -320,17 +319,17 @@ static void a_risk_limits_memory (void **state)
 static void a_running_job_is_replanned (void **state)
 {
     struct world *w = *state;
+    struct linkwise_error *err = &w->err;
     struct linkwise_replanning how = linkwise_replanning ();
     struct linkwise_cluster *now = NULL;
     struct linkwise_plan *same = NULL, *moved = NULL;
 
-    good (linkwise_replan (w->plan, NULL, NULL, &how, &same, NULL, &w->err), &w->err);
+    GOOD (linkwise_replan (w->plan, NULL, NULL, &how, &same, NULL, err));
     assert_int_equal (how.ranks_moved, 0);
-    good (linkwise_cluster_read (CLUSTER " + 1x8 a100-sxm4-80g intra:230 inter:20", &now,
-                                 NULL, &w->err),
-          &w->err);
+    GOOD (linkwise_cluster_read (CLUSTER " + 1x8 a100-sxm4-80g intra:230 inter:20", &now,
+                                 NULL, err));
     how.move_cost_s = 1e9;
-    good (linkwise_replan (w->plan, now, NULL, &how, &moved, NULL, &w->err), &w->err);
+    GOOD (linkwise_replan (w->plan, now, NULL, &how, &moved, NULL, err));
     assert_int_equal (how.ranks_moved, 0);
     assert_true (how.stay_step_s > 0);
     linkwise_plan_destroy (same);

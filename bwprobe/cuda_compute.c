@@ -58,8 +58,8 @@ _Static_assert(PRECISIONS *SHAPES <= MESSAGES_PRODUCTS, "all products fit a mess
 
 /* ---- fp8 ---- */
 
-/* A product in fp8, which cuBLASLt alone has, as frameworks run it: E4M3 in, fast accumulation, bf16
- * out; the first matrix is transposed, the only way that all GPUs with fp8 take. */
+/* A product in fp8, which cuBLASLt alone has, as frameworks run it: E4M3 in, fast accumulation,
+ * bf16 out; the first matrix is transposed, the only way that all GPUs with fp8 take. */
 struct fp8 {
     const struct cuda_blaslt *f;
     cublasLtHandle_t handle;

@@ -374,8 +374,8 @@ static bool is_named (const struct preflight *p, int node)
     return false;
 }
 
-/* The rank of a node that all its hops that fall short have in common, where one of its others' is as
- * it should be; -1. */
+/* The rank of a node that all its hops that fall short have in common, where one of its others' is
+ * as it should be; -1. */
 static int only_rank (const struct preflight *p, int node)
 {
     const struct groups *g = p->groups;

@@ -184,9 +184,9 @@ static inline struct mapper_problem unlimited (const struct setting *s)
     return p;
 }
 
-/* The bounds in a pool. */
+/* The bounds in a pool; `hurried`: also where the search asks for no more than it needs. */
 static inline void bounds_in (const struct mapper_problem *p,
-                              const struct workload_config *c,
+                              const struct workload_config *c, bool hurried,
                               double bound[BOUND_RUNS + 1])
 {
     struct pool pool;
@@ -197,10 +197,10 @@ static inline void bounds_in (const struct mapper_problem *p,
     for (int how = BOUND_WORK; how <= BOUND_RUNS; how++)
         bound[how] = bound_of (&pool, c, (enum bound_level) how);
     least = .99 * bound[BOUND_RUNS];
-    assert_true (bound_up_to (&pool, c, BOUND_RUNS, least) >= least);
+    assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, least) >= least);
     /* What classes hold by then may come and go with whole layers, so that bisection from elsewhere
      * ends at another edge, and more splits are played out up to a plan: each is a bound. */
-    for (int far = 0; far < 2; far++) {
+    for (int far = 0; hurried && far < 2; far++) {
         double most =
             bound_up_to (&pool, c, BOUND_RUNS, (far ? 1.3 : 1.01) * bound[BOUND_RUNS]);
 
@@ -238,7 +238,7 @@ static inline void check_in_its_own (const struct setting *s, const int *gpu, do
         used[s->cluster->node_of_gpu[gpu[k]]] = true;
     p.node_allowed = used;
     p.memory_limit_pct = least_limit_pct (s, gpu);
-    bounds_in (&p, &s->config, bound);
+    bounds_in (&p, &s->config, false, bound);
     above (s, "by hand", gpu, step, BOUND_RUNS + 1, bound);
 }
 

@@ -180,7 +180,7 @@ static double attack (struct rng *r, struct setting *s, int lab, int moves, bool
     draw_layers (r, s);
     draw_order (r, s, gpu);
     step = anneal (r, s, gpu, moves);
-    bounds_in (&p, &s->config, bound);
+    bounds_in (&p, &s->config, true, bound);
     snprintf (what, sizeof what, "LINKWISE_LAB=%d, annealed", lab);
     above (s, what, gpu, step, BOUND_RUNS + 1, bound);
     check_in_its_own (s, gpu, step);

@@ -366,7 +366,7 @@ static void knows_what_need_not_cross (void **state)
     double bound[BOUND_RUNS + 1];
     (void) state;
 
-    bounds_in (&p, &s.config, bound);
+    bounds_in (&p, &s.config, true, bound);
     above (&s, "halves", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
     topology_cluster_destroy (s.cluster);
 }
@@ -381,7 +381,7 @@ static void check_twins (struct topology_cluster *c, struct workload_config conf
     double bound[BOUND_RUNS + 1];
 
     s.model.tied = true;
-    bounds_in (&p, &s.config, bound);
+    bounds_in (&p, &s.config, true, bound);
     above (&s, "one node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
     topology_cluster_destroy (s.cluster);
 }

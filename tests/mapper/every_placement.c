@@ -272,7 +272,7 @@ static double attack (struct setting *s, long most)
         return NAN;
     memcpy (s->layers, x.layers, sizeof x.layers);
     CLOSE (step_of (s, x.gpu, NULL), x.best, 1e-9);
-    bounds_in (&p, &s->config, bound);
+    bounds_in (&p, &s->config, true, bound);
     above (s, "the best plan", x.gpu, x.best, BOUND_RUNS + 1, bound);
     check_others (&x, &p);
     check_in_its_own (s, x.gpu, x.best);

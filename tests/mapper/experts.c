@@ -362,7 +362,7 @@ static void below_on_bad_nodes (void **state)
 
             if (!draw_on_bad_nodes (&r, &s))
                 continue;
-            bounds_in (&p, &s.config, bound);
+            bounds_in (&p, &s.config, true, bound);
             draw_layers (&r, &s);
             draw_tiles (&r, &s, gpu);
             above (&s, "settled", gpu, settle (&r, &s, gpu), BOUND_RUNS + 1, bound);
@@ -465,7 +465,7 @@ static bool check_a_bad_node (const struct bad_node *b, int on, bool by_expert)
     s.model.expert_ffn = s.model.ffn = 128;
     for (int k = 0; k < b->pp; k++)
         s.layers[k] = b->layers / b->pp;
-    bounds_in (&p, &s.config, bound);
+    bounds_in (&p, &s.config, true, bound);
     above (&s, "groups on the bad node", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1,
            bound);
     topology_cluster_destroy (s.cluster);

@@ -1,12 +1,9 @@
 """py and json of tap.sh: runs script after script, since Python takes long to start.  Reads how many words follow, then
 these, each with a NUL behind it: a script and its arguments; or json, a file, and an expression of its document, d.
 Writes the exit status and a line feed, what was printed, and a NUL."""
-import contextlib
 import io
-import json
 import os
 import sys
-import traceback
 
 
 def words():
@@ -26,6 +23,7 @@ def words():
 
 def run(script, *arguments):
     if script == "json":
+        import json
         print(eval(arguments[1], {"json": json, "d": json.load(open(arguments[0]))}))
         return
     sys.argv = [script, *arguments]
@@ -44,6 +42,7 @@ def status(request):
             print(e.code)
         return e.code if isinstance(e.code, int) else int(bool(e.code))
     except BaseException:
+        import traceback  # not before it is needed: it takes long to read
         print(traceback.format_exc())
         return 1
     return 0
@@ -56,6 +55,6 @@ os.dup2(2, 1)
 
 for request in words():
     said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = status(request)
+    sys.stdout = sys.stderr = said
+    code = status(request)
     os.write(SAID, b"%d\n%s\0" % (code, said.getvalue().encode(errors="replace").replace(b"\0", b"")))

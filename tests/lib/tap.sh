@@ -7,15 +7,19 @@ export LINKWISE BWPROBE CC CUDA_HOME OMP_WAIT_POLICY LSAN_OPTIONS
 for program in "$LINKWISE" "$BWPROBE"; do
     [ -x "$program" ] || { echo "Bail out!  There is no $program: run make first"; exit 1; }
 done
-T=$(mktemp -d "${TMPDIR:-/tmp}/linkwise-test.XXXXXX")
+# Every process of a test reads its locale's files, or none where that is C.
+export LC_ALL=C
+T=${TMPDIR:-/tmp}/linkwise-test.$$.$RANDOM
+mkdir -m 700 "$T" "$T/.python" || exit
 trap 'rm -rf "$T"' EXIT
 . tests/lib/pause.sh
 # Tests run the system's python3, for which `make check` installs modules: that of a version manager
 # is a script, and takes ten times as long to start.
-PYTHON=$(command -v python3)
+hash python3 2>/dev/null
+PYTHON=${BASH_CMDS[python3]:-}
 case $PYTHON in
 "" | /usr/bin/*) ;;
-*) [ ! -x /usr/bin/python3 ] || { mkdir "$T/.python" && ln -s /usr/bin/python3 "$T/.python" && PATH=$T/.python:$PATH; } ;;
+*) [ ! -x /usr/bin/python3 ] || { ln -s /usr/bin/python3 "$T/.python" && PATH=$T/.python:$PATH; } ;;
 esac
 tap_n=0 tap_failed=0
 

@@ -29,6 +29,8 @@ JOBS ?= $(or $(shell nproc 2>/dev/null),2)
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(JOBS)
 endif
+# Of make's own rules none is used, and to go through them takes longer than all else.
+MAKEFLAGS += -r
 VERSION := $(shell sed -n 's/.*LINKWISE_VERSION "\(.*\)".*/\1/p' base/version.h)
 
 # The Debian and Ubuntu packages.  Without those of NEEDS, each behind one of its headers, nothing

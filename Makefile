@@ -54,6 +54,7 @@ endif
 # ---- detection ----
 
 hash := \#
+comma := ,
 
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
 found = $(call headers,sys/types.h $(foreach n,$(1),$(firstword $(subst :, ,$n))))
@@ -83,6 +84,14 @@ PROBE_LIBS = $(call once,PROBE_LIBS,probe_libs)
 libs = -lglpk -lcsv $(call pkgs,jansson hwloc expat libmd nlopt yaml-0.1 -ljansson -lhwloc -lexpat -lmd -lnlopt -lyaml) -lm
 LIBS = $(call once,LIBS,libs)
 OUR_LDFLAGS = $(OPENMP) $(SAN_FLAGS)
+# linkwise holds the libraries whose archives are all there: it starts in less time, and runs where
+# these are not installed.  With STATIC= it looks for them when it starts, as packages want it.
+STATIC ?= yes
+ARCHIVES := -lglpk -lcolamd -lamd -lsuitesparseconfig -lz -lltdl -lgmp -lcsv -ljansson -lexpat -lmd -lyaml
+archives = $(if $(STATIC),$(shell echo 'int main (void) { return 0; }' | $(CC) $(LDFLAGS) -x c - -o /dev/null \
+            -Wl,-Bstatic,--whole-archive $(ARCHIVES) -Wl,--no-whole-archive,-Bdynamic -lm -ldl 2>/dev/null && echo yes))
+program_libs = $(if $(archives),-Wl$(comma)-Bstatic $(ARCHIVES) -Wl$(comma)-Bdynamic$(comma)--as-needed) $(LIBS)
+PROGRAM_LIBS = $(call once,PROGRAM_LIBS,program_libs)
 
 ifneq ($(V),1)
 Q := @
@@ -373,7 +382,7 @@ $(if $(MISSING),$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(if $(TEST_MISSING),$(TESTS
 
 $B/linkwise: $(CLI_OBJ) $B/liblinkwise.a
 	$(call say,LD,$@)
-	$Q$(CC) $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $B/liblinkwise.a $(LIBS)
+	$Q$(CC) $(OUR_LDFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJ) $B/liblinkwise.a $(PROGRAM_LIBS)
 
 $B/bwprobe: $(PROBE_OBJ) $B/obj/libprobe.a
 	$(call say,LD,$@)

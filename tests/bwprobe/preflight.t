@@ -35,8 +35,8 @@ hosts_up h1 h2 h3 h4 h5
 hosts_shape_all 100 h1 h2 h3 h4 h5
 export ASAN_OPTIONS=detect_leaks=0 BWPROBE_TOKEN=test
 rank() { # NUMBER HOST OPTION...
-    RANK=$1 WORLD_SIZE=4 MASTER_ADDR=$master MASTER_PORT=$port nice -n -18 "$HOSTS_RSH" "$2" \
-        timeout 60 "$BWPROBE" --transport socket --measure 0.05 --pause 0 --timeout 2 "${@:3}"
+    RANK=$1 WORLD_SIZE=4 MASTER_ADDR=$master MASTER_PORT=$port on "$2" nice -n -18 \
+        "$BWPROBE" --transport socket --measure 0.05 --pause 0 --timeout 2 "${@:3}"
 }
 port=29500
 probe() { # NAME OPTION...: all ranks on the plan's hosts, but for one on host $NOT

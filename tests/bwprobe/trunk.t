@@ -12,7 +12,7 @@ hosts_trunk 100 h3 h4
 hosts_shape_all 300 h1 h2 h3 h4
 export WORLD_SIZE=8 MASTER_ADDR=h1 MASTER_PORT=29500 BWPROBE_TOKEN=test ASAN_OPTIONS=detect_leaks=0
 for r in 7 6 5 4 3 2 1 0; do
-    RANK=$r "$HOSTS_RSH" h$((r / 2 + 1)) "$BWPROBE" --transport socket --passes 2 --pause 0 \
+    RANK=$r on h$((r / 2 + 1)) "$BWPROBE" --transport socket --passes 2 --pause 0 \
         --measure 0.02 --max-size 1 --timeout 2 --budget 60 --seed 7 --interface 10.77.0.0/24 \
         -o "$1/links.json" &
 done

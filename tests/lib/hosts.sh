@@ -1,7 +1,8 @@
 # Source me inside a sandbox (in_sandbox of tests/lib/tap.sh): hosts made of network namespaces.
 #
 #     hosts_up h1 h2 h3     one namespace per host on a bridge 10.77.0.0/24, each with its own
-#                           host name; $HOSTS_RSH HOST COMMAND... runs a command there
+#                           host name; $HOSTS_RSH HOST COMMAND... runs a command there as ssh
+#                           does, `on HOST PROGRAM ARGUMENT...` without a shell between
 . tests/lib/pause.sh
 declare -A hosts_at # their addresses
 hosts_up() {
@@ -57,6 +58,10 @@ rc=$?
 exit $rc
 R
     chmod +x "$HOSTS_RSH"
+}
+
+on() {
+    nsenter --net=/run/netns/"$1" --uts="$hosts_dir/uts.$1" "${@:2}"
 }
 
 # hosts_shape SRC DST MBIT [DST MBIT]...: limit directed links SRC -> DST.  Short packets (TCP's

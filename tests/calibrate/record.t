@@ -67,7 +67,7 @@ fi
 
 # What commands print of it.
 record() { # CLUSTER PROFILE: the lines, and the JSON's numbers
-    $L plan "$1" gpt2-xl --seq 1024 --global-batch 64 --profile "$2" -v >"$T/said" 2>"$T/err" || cat "$T/err" >>"$T/said"
+    $L plan "$1" gpt2-xl --seq 1024 --global-batch 64 --tp 1 --pp 1 --micro-batch 1 --profile "$2" -v >"$T/said" 2>"$T/err" || cat "$T/err" >>"$T/said"
     sed -n '/^record/,/^$/p' "$T/said"
 }
 kept() { # PROFILE GPU PYTHON

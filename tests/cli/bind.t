@@ -6,8 +6,7 @@ needs python3 python3
 python_up
 L=$LINKWISE
 C=examples/clusters/h100-17.json
-$L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 12 --tp 8 --pp 4 --dp 3 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1 ||
-    $L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 16 --tp 8 --pp 4 --dp 4 --micro-batch 1 -o "$T/plan.json" >"$T/why" 2>&1
+$L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 16 --tp 8 --pp 4 --dp 4 --micro-batch 1 --schedule 1f1b -o "$T/plan.json" >"$T/why" 2>&1
 same() { # PLAN BOUND NODES...: the same configuration on these nodes, one GPU a rank
     python3 - "$@" <<'P'
 import json, sys

@@ -210,12 +210,12 @@ expect 2 "side files do not go to standard output" "name a file" $L cluster synt
 if command -v script >/dev/null; then
     script -qec "$L cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
     left='generating: [0-9]+ %, [0-9]+ (s|min) left'
-    for i in $(seq 200); do
-        grep -Eq "$left" "$T/line" && break
+    for i in {1..200}; do
+        matches "$left" "$T/line" && break
         pause 0.1
     done
     kill $! && wait $! 2>/dev/null
-    grep -Eq "$left" "$T/line"
+    matches "$left" "$T/line"
     result $? "a line with the time left after a second" "$T/line"
     [ ! -e "$T/slow.json" ]
     result $? "... and no file of what was ended"

@@ -8,7 +8,7 @@ has() { # NAME FILE PATTERN
 }
 
 # ---- the example; its figures are those of the measurements ----
-LINKWISE=$L examples/compare-clusters --tp 8 --schedule 1f1b >"$T/example" 2>"$T/err"
+LINKWISE=$L examples/compare-clusters --tp 8 --pp 4 --schedule 1f1b >"$T/example" 2>"$T/err"
 result $? "examples/compare-clusters runs" "$T/err"
 has "how many of them a plan uses" "$T/example" '^best plan on +GPUs used '
 has "sizes" "$T/example" '^GPUs [(]not drained[)] +136 +80$'
@@ -50,7 +50,7 @@ expect 0 "which can be chosen" "0 got slower and 1 faster" $L compare "$T/a.json
 
 # ---- one link collapses: the old plan suffers, a new one pays ----
 $L cluster synth calm --nodes 8 --seed 4 -o "$T/before.json" >/dev/null
-$L plan "$T/before.json" llama-2-70b --seq 4096 --global-batch 256 --tp 8 --pp 8 --json >"$T/plan.json" 2>/dev/null
+$L plan "$T/before.json" llama-2-70b --seq 4096 --global-batch 256 --tp 8 --pp 8 --schedule 1f1b --json >"$T/plan.json" 2>/dev/null
 # The nodes of stages 3 and 4 of that plan, joined by a pipeline's send.
 node_of() { tr -d '\n' <"$T/plan.json" | grep -Eo '\{[^{}]*"rank": *'"$1"',[^{}]*\}' | grep -Eo '"node": *"[^"]*"' | cut -d'"' -f4; }
 x=$(node_of 24) y=$(node_of 32)
@@ -58,7 +58,7 @@ x=$(node_of 24) y=$(node_of 32)
 result $? "a link that the plan uses: $x -> $y"
 sed 's/"links": {/"links": {"exceptions": [{"from": "'$x'", "to": "'$y'", "bandwidth_gb_per_s": 0.2}, {"from": "'$y'", "to": "'$x'", "bandwidth_gb_per_s": 0.2}],/' \
     "$T/before.json" >"$T/after.json"
-expect 0 "a collapsed link" "2 got slower and 0 faster" $L compare "$T/before.json" "$T/after.json" llama-2-70b --global-batch 256 --tp 8 --pp 8
+expect 0 "a collapsed link" "2 got slower and 0 faster" $L compare "$T/before.json" "$T/after.json" llama-2-70b --global-batch 256 --tp 8 --pp 8 --schedule 1f1b
 has "the old plan is worse on it: a new one pays" "$T/out" "a new plan saves [1-9].*: it pays \([0-9]+ of 64 ranks move\)"
 $L cluster drain "$T/before.json" "$x" -o "$T/drained.json" >/dev/null
 expect 0 "a node is gone" "the old plan cannot run" $L compare "$T/before.json" "$T/drained.json" llama-2-70b --tp 8
@@ -68,7 +68,7 @@ expect 0 "clusters on one line; a model that does not fit" "gpt2-xl" $L compare 
 expect 0 "nothing fits on one of them" "t4 .*-  .*" $L compare "1x2 t4 intra:10" "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b
 echo '{"version":1,"nodes":[{"name":"g","gpus":2,"gpu_type":null}],"links":{"intra":{"bandwidth_gb_per_s":9,"latency_us":1}}}' >"$T/open.json"
 expect 0 "links alone need no types" "inside nodes +2 +-" $L compare "$T/open.json" "$T/a.json"
-expect 0 "json" '"version": 1' $L compare "$T/before.json" "$T/after.json" llama-2-70b --global-batch 256 --tp 8 --pp 8 --json
+expect 0 "json" '"version": 1' $L compare "$T/before.json" "$T/after.json" llama-2-70b --global-batch 256 --tp 8 --pp 8 --schedule 1f1b --json
 has "json: the old plan's step" "$T/out" '"moved_ranks": [1-9]'
 has "json: changes" "$T/out" '"before_gb_per_s": [0-9.]+'
 expect 1 "no such cluster" "No such file" $L compare "$T/none.json" "$T/a.json"

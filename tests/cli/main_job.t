@@ -114,7 +114,7 @@ write("both", 12, 2)
 write("half", 6, 1)
 P
 for c in both half; do
-    $L plan "$T/$c.json" mixtral-8x7b --seq 4096 --global-batch 96 --tp 1 --ep 8 --recompute none --schedule 1f1b -o "$T/$c-plan.json" >/dev/null 2>&1
+    $L plan "$T/$c.json" mixtral-8x7b --seq 4096 --global-batch 96 --tp 1 --ep 8 --micro-batch 1 --recompute none --schedule 1f1b -o "$T/$c-plan.json" >/dev/null 2>&1
     json "$T/$c-plan.json" "d['estimate']['step_s']"
 done >"$T/steps"
 awk '{ s[NR] = $1 } END { exit !(NR == 2 && s[1] > 0 && s[1] < 1.05 * s[2]) }' "$T/steps"

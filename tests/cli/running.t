@@ -32,7 +32,7 @@ result $? "... are taken for the planned ones" "$T/out"
 
 # The machine's numbers count a drained GPU too.
 $L cluster drain "$T/cluster.json" h2:0 -o "$T/drained.json" >/dev/null
-$L plan "$T/drained.json" llama-2-7b --seq 1024 --global-batch 28 --tp 1 --pp 7 --dp 1 --micro-batch 1 --schedule 1f1b -o "$T/drained-plan.json" >/dev/null
+$L plan "$T/drained.json" gpt2-xl --seq 1024 --global-batch 28 --tp 1 --pp 1 --dp 7 --micro-batch 1 -o "$T/drained-plan.json" >/dev/null
 $L emit "$T/drained-plan.json" --to env -d "$T/drained" >/dev/null
 expect 0 "GPUs by index beside a drained one" "running GPUs +ok" $L check "$T/drained-plan.json" --running "$T/drained/map.txt"
 awk '$2 == "h2" { $3 = 0 } { print }' "$T/drained/map.txt" >"$T/on-drained"

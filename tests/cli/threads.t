@@ -12,7 +12,7 @@ plan() { # THREADS OPTIONS...
 }
 several=16
 [ -z "$LINKWISE_LONG" ] || several="2 16"
-for options in "--tp 2" "--granularity gpu --tp 4" "--cost-model pipette --tp 4"; do
+for options in "--tp 2 --recompute none" "--granularity gpu --tp 4" "--cost-model pipette --tp 4"; do
     for n in 1 $several; do
         plan $n $options >"$T/$n.json"
     done

@@ -344,7 +344,7 @@ $L emit "$T/a/plan.json" --to openmpi -d "$T/swapped" >/dev/null
 [ ! -e "$T/swapped/slurm" ] && grep -q GPU-replaced "$T/swapped/gpu-uuid.txt"
 result $? "the same plan on a cluster with another UUID removes the old files too"
 $L cluster drain "$T/a/cluster.json" h2:0 -o "$T/drained.json" >/dev/null
-$L plan "$T/drained.json" llama-2-7b --seq 1024 --global-batch 28 --tp 1 --pp 7 --dp 1 --micro-batch 1 --schedule 1f1b -o "$T/drained-plan.json" >/dev/null
+$L plan "$T/drained.json" gpt2-xl --seq 1024 --global-batch 28 --tp 1 --pp 1 --dp 7 --micro-batch 1 -o "$T/drained-plan.json" >/dev/null
 $L emit "$T/drained-plan.json" --to slurm -d "$T/drained" >/dev/null
 grep -qx 'h2 1 GPU-h2-1' "$T/drained/gpu-uuid.txt" && grep -qx 'h2 1 1' "$T/drained/gpu-numa.txt" &&
     grep -q '^#SBATCH --gres=gpu:2$' "$T/drained/slurm/job.sbatch"

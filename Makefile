@@ -86,7 +86,7 @@ LIBS = $(call once,LIBS,libs)
 OUR_LDFLAGS = $(OPENMP) $(SAN_FLAGS)
 # linkwise holds the libraries whose archives are all there: it starts in less time, and runs where
 # these are not installed.  With STATIC= it looks for them when it starts, as packages want it.
-STATIC ?= yes
+STATIC ?= $(if $(SAN),,yes)
 ARCHIVES := -lglpk -lcolamd -lamd -lsuitesparseconfig -lz -lltdl -lgmp -lcsv -ljansson -lexpat -lmd -lyaml
 archives = $(if $(STATIC),$(shell echo 'int main (void) { return 0; }' | $(CC) $(LDFLAGS) -x c - -o /dev/null \
             -Wl,-Bstatic,--whole-archive $(ARCHIVES) -Wl,--no-whole-archive,-Bdynamic -lm -ldl 2>/dev/null && echo yes))

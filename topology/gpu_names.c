@@ -257,8 +257,9 @@ static const char plain[] = "nvidia amd tesla quadro geforce rtx instinct radeon
                             "workstation edition max q tensor "
                             "core gpu gpus g gb gib x d super ti";
 
-/* The memory that words say; or a number behind the family, with nothing between that is no part of
- * its name, that is one of its: the 80 of "A100-SXM4-80", but not the 96 of "H100 (ND96isr_v5)". */
+/* The memory that words say; or a number behind the family that is one of its, last of all or with
+ * nothing between that is no part of its name: the 80 of "A100-SXM4-80" and "A100 NVLink 80", but
+ * not the 96 of "H100 (ND96isr_v5)". */
 static double said_gb (const struct named *f, const char *words, const char *after)
 {
     double bare = 0.0;
@@ -275,7 +276,7 @@ static double said_gb (const struct named *f, const char *words, const char *aft
         if (s < after)
             continue;
         near = near && (isdigit ((unsigned char) *s) || text_has_word (plain, word));
-        n = near ? strtod (word, NULL) : 0.0;
+        n = near || strlen (s) == strlen (word) + 1 ? strtod (word, NULL) : 0.0;
         for (const struct named *v = f; same_family (f, v) && n > 0; v++)
             bare = fabs (n - v->gb) < 0.5 ? n : bare;
     }
@@ -300,12 +301,15 @@ static bool is_plain (const char *words)
 /* Drivers report up to a tenth less or more than a size as it is sold. */
 #define MEMORY_APART 0.1
 
-static const struct topology_gpu_type *machine_of (char *words)
+/* The machine that a name in words means; "DGX 2x H100" counts machines. */
+static const struct topology_gpu_type *machine_of (const char *name, char *words)
 {
-    bool sized = find_words (words, "xlarge") || find_words (words, "metal");
+    bool sized = find_words (words, "xlarge") || find_words (words, "metal"),
+         counted = !strcasestr (name, "dgx-2") && !strcasestr (name, "dgx2");
 
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if ((sized || !machines[i].sized) && find_words (words, machines[i].words))
+        if ((sized || !machines[i].sized) && find_words (words, machines[i].words) &&
+            !(counted && strcmp (machines[i].words, "dgx 2") == 0))
             return topology_gpu_type_builtin (machines[i].type);
     return NULL;
 }
@@ -375,7 +379,7 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
     const char *after;
 
     cut (name, words);
-    *out = (struct topology_gpu_reading){.type = machine_of (words)};
+    *out = (struct topology_gpu_reading){.type = machine_of (name, words)};
     f = take_family (words, &after);
     if (out->type) {
         out->several =

@@ -110,6 +110,26 @@ static double size_of (const char *word)
     return *end && end[1] == '\0' ? n : 0.0;
 }
 
+/* Is it a size that stands in brackets from here on, "6.7B", "8 B parameters", "30B-A3B"?  Not of
+ * tokens, of a context or of another model: "10B tokens". */
+static bool is_size (const char *s)
+{
+    char said[PLAIN_MAX];
+    size_t n = 0, unit;
+
+    for (; *s && !strchr ("-,;)", *s); s++)
+        if (*s != ' ' && n < PLAIN_MAX - 1)
+            said[n++] = (char) tolower ((unsigned char) *s);
+    said[n] = '\0';
+    unit = strspn (said, "0123456789.x");
+    unit += said[unit] ? 1 + strspn (said + unit + 1, "0123456789") : 0;
+    if (said[unit] &&
+        !text_has_word ("params parameters total active dense moe model", said + unit))
+        return false;
+    said[unit] = '\0';
+    return size_of (said) > 0.0;
+}
+
 /* The next word of a name in lower case: letters, digits and points between digits.  What stands in
  * brackets are remarks, but for a size, "GPT-3 (6.7B)".
  * @return what follows; NULL: there is none */
@@ -120,13 +140,13 @@ static const char *next_word (const char *s, char word[PLAIN_MAX])
 
     for (; *s && !isalnum ((unsigned char) *s); s++)
         remark = remark || *s == '(';
-    if (*s == '\0')
+    if (*s == '\0' || (remark && !is_size (s)))
         return NULL;
     for (; isalnum ((unsigned char) *s) || (*s == '.' && n > 0); s++)
         if (n < PLAIN_MAX - 1)
             word[n++] = (char) tolower ((unsigned char) *s);
     word[n] = '\0';
-    return remark && size_of (word) <= 0.0 ? NULL : s;
+    return s;
 }
 
 /* A date, a context ("128k"), a version ("v0.1"), or the experts' size ("a3b") of a name. */

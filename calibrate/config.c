@@ -430,6 +430,20 @@ static const char *read_offload (const struct row *r, struct calibrate_run *run)
     return NULL;
 }
 
+/* Do the notes say that stages have no chunks, or how they are cut without any? */
+static bool denies_chunks (const char *notes)
+{
+    static const char *const names[] = {"vpp", "interleav", "virtual pipeline"};
+    const char *cut = strstr (notes, "partition ");
+    bool denied = split_said (notes, "vpp") == 1 || strstr (notes, "schedule=") ||
+                  (cut && isdigit ((unsigned char) cut[10]));
+
+    for (size_t i = 0; i < COUNT_OF (names); i++)
+        denied = denied || calibrate_says (notes, names[i]) == SAID_NO;
+    return denied || (calibrate_contains (notes, "1f1b") &&
+                      calibrate_says (notes, "interleav") == SAID_NOTHING);
+}
+
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
@@ -459,7 +473,7 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         return calibrate_refuse (r, "recompute", "none, selective, full or modules");
     if (!calibrate_schedule_noted (calibrate_cell (r, "notes"), c))
         return "schedule not understood";
-    run->vpp_said = run->vpp_said || strstr (calibrate_cell (r, "notes"), "schedule=");
+    run->vpp_said = run->vpp_said || denies_chunks (calibrate_cell (r, "notes"));
     if (run->model.experts == 0)
         c->deg.etp = c->deg.tp;
     return NULL;

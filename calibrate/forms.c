@@ -30,10 +30,12 @@ static bool says_nothing (const char *cell, enum calibrate_kind kind)
 
 /* Kinds of networks, which say nothing of their rate. */
 static const char networks[] =
-    "ib infiniband ndr hdr edr roce rocev2 efa ethernet nvlink "
-    "slingshot";
+    "ib infiniband ndr hdr edr roce rocev2 efa ethernet slingshot";
 
-/* Cut words for a network off both ends: "EFA 3200", "8x400G NDR". */
+#define LINKS_MOST 16 /* of a node: a smaller number before a network counts them, "8 HDR" */
+
+/* Cut words for a network off both ends, "EFA 3200", "8x400G NDR", but not behind a bare number that
+ * may be of links. */
 static void cut_networks (const char *cell, char *out, size_t size)
 {
     char *end, word[CALIBRATE_JOINED];
@@ -51,7 +53,9 @@ static void cut_networks (const char *cell, char *out, size_t size)
     snprintf (out, size, "%s", cell);
     while ((end = strrchr (out, ' '))) {
         calibrate_join (end, word);
-        if (word[0] && !text_has_word (networks, word))
+        if (word[0] && (!text_has_word (networks, word) ||
+                        (strspn (out, "0123456789") == (size_t) (end - out) &&
+                         strtod (out, NULL) <= LINKS_MOST)))
             return;
         *end = '\0';
     }
@@ -66,6 +70,8 @@ static const char *bare_cell (const char *cell, const struct calibrate_column *c
         strcmp (c->name, "params_b") == 0 ? strcasestr (cell, "-a") : NULL;
     size_t n = strlen (cell);
 
+    if (active && (active == cell || !isdigit ((unsigned char) active[2])))
+        active = NULL;
     if (c->kind == CELL_TEXT || n < 2 || n >= size)
         return cell;
     if (strcmp (c->name, "inter_node_gbps") == 0)

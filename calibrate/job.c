@@ -269,13 +269,16 @@ static void set_compiled (struct calibrate_run *run)
     run->job.fused_norm = run->job.fused_mlp = CHOICE_YES;
 }
 
-/* "as before" among the notes: compiled, too, where the row before it was. */
+/* "as before" among the notes: compiled, too, where the row before it was, unless they deny it. */
 void calibrate_take_before (const struct row *r, const struct calibrate_run *before,
                             struct calibrate_run *run)
 {
+    const char *notes = calibrate_cell (r, "notes");
+
     if (before->compiled && before->row == run->row - 1 &&
         strcmp (before->source, run->source) == 0 &&
-        calibrate_contains (calibrate_cell (r, "notes"), "as before"))
+        calibrate_says (notes, "as before") == SAID_YES &&
+        calibrate_says (notes, "compile") != SAID_NO && !calibrate_says_word (notes, "eager"))
         set_compiled (run);
 }
 
@@ -330,7 +333,7 @@ static void read_fused (const struct row *r, struct calibrate_run *run)
 
     while (calibrate_next_item (&notes, item))
         read_fused_item (item, run);
-    if (calibrate_contains (run->framework, "unsloth"))
+    if (calibrate_says (run->framework, "unsloth") == SAID_YES)
         read_fused_item ("unsloth", run);
 }
 

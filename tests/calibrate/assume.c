@@ -125,7 +125,7 @@ static void fills (void **state)
 }
 
 /* NeMo's recipes interleave stages, by two layers a chunk or what divides them; who says 1, or the
- * schedule, does not, nor do others. */
+ * schedule, or denies chunks, does not, nor do others. */
 static void chunks (void **state)
 {
     static const struct {
@@ -138,6 +138,11 @@ static void chunks (void **state)
                {{"framework=nemo", "vpp=", "pp=1"}, 1},
                {{"framework=nemo", "vpp=1"}, 1},
                {{"framework=nemo", "vpp=", "notes=schedule=1f1b"}, 1},
+               {{"framework=nemo", "vpp=", "notes=no VPP"}, 1},
+               {{"framework=nemo", "vpp=", "notes=VPP=1"}, 1},
+               {{"framework=nemo", "vpp=", "notes=non-interleaved"}, 1},
+               {{"framework=nemo", "vpp=", "notes=1F1B"}, 1},
+               {{"framework=nemo", "vpp=", "notes=interleaved 1F1B"}, 8},
                {{"framework=megatron-lm", "vpp="}, 1}};
     (void) state;
 

@@ -51,7 +51,8 @@ static void fused (void **state)
                  {"notes=fused MLP/bias/LayerNorm/cross-entropy kernels", Y, Y, P},
                  {"notes=no fused kernels", P, P, P},
                  {"notes=Liger kernels", Y, Y, Y},
-                 {"framework=unsloth (trl)", Y, Y, Y}};
+                 {"framework=unsloth (trl)", Y, Y, Y},
+                 {"framework=trl without unsloth", P, P, P}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

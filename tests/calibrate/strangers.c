@@ -492,6 +492,9 @@ static void refused (void **state)
              {"precision=int3", "precision \"int3\": expected bf16, fp16"},
              {"recompute=sometimes", "recompute \"sometimes\": expected none, selective"},
              {"mfu=450", "mfu \"450\": expected a share"},
+             {"inter_node_gbps=8 HDR", "inter_node_gbps \"8 HDR\""},
+             {"inter_node_gbps=900 NVLink", "inter_node_gbps \"900 NVLink\""},
+             {"params_b=13B-active", "params_b \"13B-active\""},
              {"attention=clever", "attention \"clever\": expected flash"}};
     (void) state;
 

@@ -272,19 +272,23 @@ static void as_before (void **state)
     static const char *const rows[][3] = {
         {"notes=packed, torch.compile"}, {"notes=as before, offloaded"},
         {"notes=As before; 8-bit AdamW"}, {"notes=packed"},
+        {"notes=torch.compile"}, {"notes=as before, without torch.compile"},
+        {"notes=torch.compile"}, {"notes=eager, as before"},
+        {"notes=torch.compile"}, {"notes=not as before"},
         {"notes=torch.compile"}, {"notes=as before", "source=other"}};
-    static const bool is[] = {true, true, true, false, true, false};
+    static const bool is[] = {true, true,  true, false, true, false,
+                              true, false, true, false, true, false};
     struct calibrate_runs r;
     struct error err = {""};
     struct text t = {0};
     (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 12; i++)
         runs_row (&t, rows[i]);
     ok (runs_read (text_str (&t), &r, &err), &err);
-    assert_int_equal (r.n, 6);
-    for (int i = 0; i < 6; i++)
+    assert_int_equal (r.n, 12);
+    for (int i = 0; i < 12; i++)
         assert_int_equal (r.run[i].compiled, is[i]);
     calibrate_runs_release (&r);
     text_free (&t);

@@ -187,7 +187,8 @@ bool calibrate_stated (const struct row *r, const char *name, double absent, dou
 bool calibrate_contains (const char *s, const char *part);
 
 /** The same, whether words are joined by blanks, hyphens, underscores or nothing; a name of up to
- *  five letters stands by itself or before a number ("FSDP2"). */
+ *  five letters stands by itself or before a number ("FSDP2").  One that is denied is not there,
+ *  "Megatron (no NeMo)". */
 bool calibrate_contains_name (const char *s, const char *name);
 
 /** How much of s is the name that it begins with, whether words are joined by blanks, hyphens,

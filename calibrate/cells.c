@@ -81,8 +81,9 @@ bool calibrate_contains_name (const char *s, const char *name)
     for (const char *at = s; *at; at++) {
         size_t n = calibrate_spelled (at, name);
 
-        if (n > 0 && !(whole && ((at > s && isalnum ((unsigned char) at[-1])) ||
-                                 isalpha ((unsigned char) at[n]))))
+        if (n > 0 && !calibrate_denied (s, at, n) &&
+            !(whole && ((at > s && isalnum ((unsigned char) at[-1])) ||
+                        isalpha ((unsigned char) at[n]))))
             return true;
     }
     return false;

@@ -96,7 +96,7 @@ static const struct {
     {CELL_FLAG, "false no n off none ok fits ran", "0"},
     {CELL_STAGE, "none no off false ddp torchddp noshard zero0 stage0 zerostage0 z0",
      "0"},
-    {CELL_STAGE, "true yes on zero", ""}, /* whichever is usual */
+    {CELL_STAGE, "true yes on", ""}, /* whichever is usual */
     /* Megatron-FSDP's words beside those of ZeRO, and Paddle's of what is sharded. */
     {CELL_STAGE,
      "zero1 stage1 zerostage1 z1 distributedoptimizer distopt deepspeedzero1 "
@@ -196,6 +196,8 @@ static const char *word_meant (const char *cell, enum calibrate_kind kind, char 
     snprintf (before, sizeof before, "%.*s", (int) (brackets - cell), cell);
     calibrate_join (before, joined);
     word = word_of (joined, kind);
+    if (word && !*word) /* "default (full)" says more than what is usual */
+        return NULL;
     if (!word || calibrate_idle_brackets (brackets))
         return word;
     if (kind != CELL_STAGE || !calibrate_contains (brackets, "offload") ||

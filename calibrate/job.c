@@ -24,9 +24,15 @@ static const struct precision_word {
     {"4-bit", PREC_BF16},    {"int8", PREC_BF16},  {"8bit", PREC_BF16},
     {"8-bit", PREC_BF16}}; /* frozen weights: see there */
 
+/* Does a precision's cell have the word, and not deny it, "bf16 (no fp8)"? */
+static bool has (const char *s, const char *word)
+{
+    return calibrate_contains (s, word) && calibrate_says (s, word) != SAID_NO;
+}
+
 static bool has_word (const char *s, const char *const *words)
 {
-    while (*words && !calibrate_contains (s, *words))
+    while (*words && !has (s, *words))
         words++;
     return *words != NULL;
 }
@@ -41,7 +47,7 @@ static bool read_precision (const char *s, struct calibrate_run *run)
     size_t i = 0, n = COUNT_OF (precision_words);
     enum workload_precision *p = &run->job.precision;
 
-    while (i < n && !calibrate_contains (s, precision_words[i].word))
+    while (i < n && !has (s, precision_words[i].word))
         i++;
     *p = i < n && *s ? precision_words[i].precision : PREC_BF16;
     if (*p == PREC_BF16 || *p == PREC_FP16)

@@ -104,7 +104,7 @@ static bool on_megatron (const char *framework)
     bool is = false;
 
     for (size_t i = 0; i < COUNT_OF (names); i++)
-        is = is || calibrate_contains (framework, names[i]);
+        is = is || calibrate_says (framework, names[i]) == SAID_YES;
     return is;
 }
 

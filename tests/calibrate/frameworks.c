@@ -34,6 +34,8 @@ static void profiles (void **state)
                  {"source=lab", "framework=Stanford Alpaca", "fsdp"},
                  {"source=lab", "framework=LitGPT", "litgpt"},
                  {"source=lab", "framework=Megatron-LM (TP overlap)", "megatron-core"},
+                 {"source=lab", "framework=Megatron-LM (no NeMo)", "megatron-core"},
+                 {"source=lab", "framework=FSDP, without DeepSpeed", "fsdp"},
                  {"source=comm_overlap_study", "framework=", "megatron-core"},
                  {"source=lab", "framework=SwiftTransformer", "megatron-core"},
                  {"source=lab", "framework=FSDP2", "fsdp"},

@@ -354,6 +354,8 @@ static bool names_another (char *words, const char *type)
     return another;
 }
 
+#define MEMORY_FAR 0.5 /* of a family's: of the host, or GPUs of "a2-ultragpu-8g" */
+
 /* Do they say a memory that a type of another size in the family has, "40GB or 80GB"? */
 static bool says_another (const struct named *f, char *words,
                           const struct topology_gpu_type *type)
@@ -362,12 +364,12 @@ static bool says_another (const struct named *f, char *words,
     bool another = false;
 
     for (const char *s = words; *s && !another; s += strcspn (s, " ")) {
-        const char *of;
+        const struct named *of;
 
         s += strspn (s, " ");
-        of = is_gb (s, &n) ? nearest (f, words, n)->type : NULL;
-        another =
-            of && topology_gpu_type_builtin (of)->memory_bytes != type->memory_bytes;
+        of = is_gb (s, &n) ? nearest (f, words, n) : NULL;
+        another = of && of->type && fabs (log (n / of->gb)) < MEMORY_FAR &&
+                  topology_gpu_type_builtin (of->type)->memory_bytes != type->memory_bytes;
     }
     return another;
 }

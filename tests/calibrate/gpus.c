@@ -235,6 +235,7 @@ static void gpu_names (void **state)
                  {"DGX-2", "", "v100-sxm2-32g", 0},
                  {"NVIDIA DGX 2x H100", "", "h100-sxm5-80g", 0},
                  {"DGX 2 nodes", "", NULL, 0},
+                 {"A100 (a2-ultragpu-8g)", "", "a100-sxm4-80g", 0},
                  {"A100 NVLink 40", "", "a100-sxm4-40g", 0},
                  {"V100 FHHL 16", "", "v100-sxm2-16g", 0},
                  {"ND96asr_v4", "", "a100-sxm4-40g", 0},

@@ -6,227 +6,142 @@
 
 #include <string.h>
 
-static const struct workload_field llama[] = {LLAMA_SHAPE,
-                                              LLAMA_MLP,
-                                              FIELD ("attention_bias", FLAG, out_bias, 0),
-                                              FIELD ("mlp_bias", FLAG, mlp_bias, 0),
-                                              {0}};
+static const struct workload_field llama[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+            FLAG ("mlp_bias", mlp_bias));
 
-static const struct workload_field qwen2[] = {LLAMA_SHAPE, LLAMA_MLP, {0}};
+static const struct workload_field qwen2[] = FIELDS (LLAMA_SHAPE, LLAMA_MLP);
 
 /* Biases on queries, keys and values alone. */
-static const struct workload_field glm[] = {
-    LLAMA_SHAPE, LLAMA_MLP, FIELD ("attention_bias", FLAG, qkv_bias, 0), {0}};
+static const struct workload_field glm[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", qkv_bias));
 
-static const struct workload_field seed_oss[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("attention_bias", FLAG, qkv_bias, 0),
-    FIELD ("attention_out_bias", FLAG, out_bias, 0),
-    FIELD ("mlp_bias", FLAG, mlp_bias, 0),
-    {0}};
+static const struct workload_field seed_oss[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", qkv_bias),
+            FLAG ("attention_out_bias", out_bias), FLAG ("mlp_bias", mlp_bias));
 
-static const struct workload_field internlm[] = {
-    LLAMA_SHAPE, LLAMA_MLP, FIELD ("bias", FLAG, out_bias, 0), {0}};
+static const struct workload_field internlm[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("bias", out_bias));
 
-static const struct workload_field internlm3[] = {LLAMA_SHAPE,
-                                                  LLAMA_MLP,
-                                                  FIELD ("qkv_bias", FLAG, qkv_bias, 0),
-                                                  FIELD ("bias", FLAG, mlp_bias, 0),
-                                                  {0}};
+static const struct workload_field internlm3[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("qkv_bias", qkv_bias), FLAG ("bias", mlp_bias));
 
 /* One flag for all biases. */
-static const struct workload_field use_bias[] = {
-    LLAMA_SHAPE, LLAMA_MLP, FIELD ("use_bias", FLAG, mlp_bias, 0), {0}};
+static const struct workload_field use_bias[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_bias", mlp_bias));
 
-static const struct workload_field cohere[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("use_qk_norm", FLAG, wide_qk_norm, 0),
-    {0}};
+static const struct workload_field cohere[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+            FLAG ("use_qk_norm", wide_qk_norm));
 
-static const struct workload_field phi[] = {
-    LLAMA_SHAPE, LLAMA_MLP, FIELD ("qk_layernorm", FLAG, qk_norm, 0), {0}};
+static const struct workload_field phi[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("qk_layernorm", qk_norm));
 
-static const struct workload_field stablelm[] = {
-    LLAMA_SHAPE, LLAMA_MLP, FIELD ("use_qkv_bias", FLAG, qkv_bias, 0), {0}};
+static const struct workload_field stablelm[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_qkv_bias", qkv_bias));
 
-static const struct workload_field exaone[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX),
-    FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    LLAMA_MLP,
-    {0}};
+static const struct workload_field exaone[] =
+    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_layers", layers),
+            NEEDED ("num_attention_heads", heads),
+            COUNT ("num_key_value_heads", kv_heads), COUNT ("head_dim", head_dim),
+            NEEDED ("vocab_size", vocab), FLAG ("tie_word_embeddings", tied), LLAMA_MLP);
 
-static const struct workload_field telechat[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
-    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
-    FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("ffn_hidden_size", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field telechat[] = FIELDS (
+    NEEDED ("hidden_size", hidden), NEEDED ("n_layer", layers), NEEDED ("n_head", heads),
+    COUNT ("num_key_value_heads", kv_heads), NEEDED ("vocab_size", vocab),
+    NEEDED ("ffn_hidden_size", ffn), FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field chatglm[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("multi_query_group_num", COUNT, kv_heads, WIDTH_MAX),
-    FIELD ("kv_channels", COUNT, head_dim, WIDTH_MAX),
-    FIELD ("padded_vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("ffn_hidden_size", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("add_qkv_bias", FLAG, qkv_bias, 0),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field chatglm[] =
+    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_layers", layers),
+            NEEDED ("num_attention_heads", heads),
+            COUNT ("multi_query_group_num", kv_heads), COUNT ("kv_channels", head_dim),
+            NEEDED ("padded_vocab_size", vocab), NEEDED ("ffn_hidden_size", ffn),
+            FLAG ("add_qkv_bias", qkv_bias), FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field mixtral[] = {
-    LLAMA_SHAPE,
-    MIXTRAL_EXPERTS,
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("lm_head_bias", FLAG, head_bias, 0),
-    {0}};
+static const struct workload_field mixtral[] =
+    FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, FLAG ("attention_bias", out_bias),
+            FLAG ("lm_head_bias", head_bias));
 
-static const struct workload_field gpt_oss[] = {LLAMA_SHAPE, MIXTRAL_EXPERTS, {0}};
+static const struct workload_field gpt_oss[] = FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS);
 
-static const struct workload_field olmoe[] = {
-    LLAMA_SHAPE,
-    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    {0}};
+static const struct workload_field olmoe[] =
+    FIELDS (LLAMA_SHAPE, NEEDED ("intermediate_size", expert_ffn),
+            NEEDED ("num_experts", experts), NEEDED ("num_experts_per_tok", top_k),
+            FLAG ("attention_bias", out_bias));
 
-static const struct workload_field granite_shared[] = {LLAMA_SHAPE, GRANITE_MLP, {0}};
+static const struct workload_field granite_shared[] = FIELDS (LLAMA_SHAPE, GRANITE_MLP);
 
-static const struct workload_field llama4[] = {
-    LLAMA_SHAPE,
-    FIELD ("intermediate_size_mlp", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("interleave_moe_layer_step", COUNT, expert_every, LAYERS_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    {0}};
+static const struct workload_field llama4[] = FIELDS (
+    LLAMA_SHAPE, NEEDED ("intermediate_size_mlp", ffn),
+    NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_local_experts", experts),
+    NEEDED ("num_experts_per_tok", top_k),
+    COUNT ("interleave_moe_layer_step", expert_every), FLAG ("attention_bias", out_bias));
 
-static const struct workload_field ernie_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("use_bias", FLAG, mlp_bias, 0),
-    FIELD ("moe_num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("moe_k", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("moe_num_shared_experts", SIZE, shared_experts, SHARED_MAX),
-    FIELD ("moe_layer_start_index", SIZE, dense_layers, LAYERS_MAX),
-    FIELD ("moe_layer_interval", COUNT, expert_every, LAYERS_MAX),
-    {0}};
+static const struct workload_field ernie_moe[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_bias", mlp_bias),
+            NEEDED ("moe_num_experts", experts), NEEDED ("moe_k", top_k),
+            NEEDED ("moe_intermediate_size", expert_ffn),
+            SIZE ("moe_num_shared_experts", shared_experts),
+            SIZE ("moe_layer_start_index", dense_layers),
+            COUNT ("moe_layer_interval", expert_every));
 
-static const struct workload_field hunyuan_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("moe_topk", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", COUNT, expert_ffn, VOCAB_MAX),
-    FIELD ("num_shared_expert", SIZE, shared_experts, SHARED_MAX),
-    {0}};
+static const struct workload_field hunyuan_moe[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+            NEEDED ("num_experts", experts), NEEDED ("moe_topk", top_k),
+            COUNT ("moe_intermediate_size", expert_ffn),
+            SIZE ("num_shared_expert", shared_experts));
 
-#define QWEN_EXPERTS                                                             \
-    OWN_EXPERTS, FIELD ("decoder_sparse_step", COUNT, expert_every, LAYERS_MAX), \
-        FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX)
+#define QWEN_EXPERTS                                          \
+    OWN_EXPERTS, COUNT ("decoder_sparse_step", expert_every), \
+        SIZE ("first_k_dense_replace", dense_layers)
 
-static const struct workload_field qwen2_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    QWEN_EXPERTS,
-    FIELD ("shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
-    {0}};
+static const struct workload_field qwen2_moe[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS,
+            SIZE ("shared_expert_intermediate_size", shared_ffn));
 
-static const struct workload_field qwen3_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    QWEN_EXPERTS,
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    {0}};
+static const struct workload_field qwen3_moe[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS, FLAG ("attention_bias", out_bias));
 
-#define DEEPSEEK_EXPERTS                                                 \
-    FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),              \
-        FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),    \
-        FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),         \
-        FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),             \
-        FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),             \
-        FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),    \
-        FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX), \
-        FIELD ("moe_layer_freq", COUNT, expert_every, LAYERS_MAX)
+#define DEEPSEEK_EXPERTS                                                             \
+    SIZE ("n_routed_experts", experts), SIZE ("n_shared_experts", shared_experts),   \
+        SIZE ("num_experts_per_tok", top_k), SIZE ("n_group", expert_groups),        \
+        SIZE ("topk_group", top_groups), SIZE ("moe_intermediate_size", expert_ffn), \
+        SIZE ("first_k_dense_replace", dense_layers),                                \
+        COUNT ("moe_layer_freq", expert_every)
 
-static const struct workload_field deepseek[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("q_lora_rank", SIZE, q_rank, WIDTH_MAX),
-    FIELD ("kv_lora_rank", NEEDED, kv_rank, WIDTH_MAX),
-    FIELD ("qk_rope_head_dim", NEEDED, rope_dim, WIDTH_MAX),
-    FIELD ("qk_nope_head_dim", NEEDED, nope_dim, WIDTH_MAX),
-    FIELD ("v_head_dim", NEEDED, v_dim, WIDTH_MAX),
-    DEEPSEEK_EXPERTS,
-    {0}};
+static const struct workload_field deepseek[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, SIZE ("q_lora_rank", q_rank),
+            NEEDED ("kv_lora_rank", kv_rank), NEEDED ("qk_rope_head_dim", rope_dim),
+            NEEDED ("qk_nope_head_dim", nope_dim), NEEDED ("v_head_dim", v_dim),
+            DEEPSEEK_EXPERTS);
 
 /* Ling and Ring. */
-static const struct workload_field bailing[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("use_qkv_bias", FLAG, qkv_bias, 0),
-    FIELD ("use_bias", FLAG, out_bias, 0),
-    FIELD ("use_qk_norm", FLAG, qk_norm, 0),
-    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
-    FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
-    FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),
-    QWEN_EXPERTS,
-    {0}};
+static const struct workload_field bailing[] = FIELDS (
+    LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_qkv_bias", qkv_bias), FLAG ("use_bias", out_bias),
+    FLAG ("use_qk_norm", qk_norm), SIZE ("num_shared_experts", shared_experts),
+    SIZE ("n_group", expert_groups), SIZE ("topk_group", top_groups), QWEN_EXPERTS);
 
 /* Values' width is a head's share unless told. */
-static const struct workload_field minicpm3[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("q_lora_rank", NEEDED, q_rank, WIDTH_MAX),
-    FIELD ("kv_lora_rank", NEEDED, kv_rank, WIDTH_MAX),
-    FIELD ("qk_rope_head_dim", NEEDED, rope_dim, WIDTH_MAX),
-    FIELD ("qk_nope_head_dim", NEEDED, nope_dim, WIDTH_MAX),
-    FIELD ("v_head_dim", COUNT, v_dim, WIDTH_MAX),
-    {0}};
+static const struct workload_field minicpm3[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, NEEDED ("q_lora_rank", q_rank),
+            NEEDED ("kv_lora_rank", kv_rank), NEEDED ("qk_rope_head_dim", rope_dim),
+            NEEDED ("qk_nope_head_dim", nope_dim), COUNT ("v_head_dim", v_dim));
 
 /* Trinity. */
-static const struct workload_field afmoe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    OWN_EXPERTS,
-    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
-    FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
-    {0}};
+static const struct workload_field afmoe[] = FIELDS (
+    LLAMA_SHAPE, LLAMA_MLP, OWN_EXPERTS, SIZE ("num_shared_experts", shared_experts),
+    SIZE ("num_dense_layers", dense_layers));
 
-static const struct workload_field cohere2_moe[] = {
-    LLAMA_SHAPE,
-    FIELD ("prefix_dense_intermediate_size", COUNT, ffn, VOCAB_MAX),
-    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX),
-    FIELD ("num_shared_experts", SIZE, shared_experts, SHARED_MAX),
-    FIELD ("first_k_dense_replace", SIZE, dense_layers, LAYERS_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    {0}};
+static const struct workload_field cohere2_moe[] = FIELDS (
+    LLAMA_SHAPE, COUNT ("prefix_dense_intermediate_size", ffn),
+    NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_experts", experts),
+    NEEDED ("num_experts_per_tok", top_k), SIZE ("num_shared_experts", shared_experts),
+    SIZE ("first_k_dense_replace", dense_layers), FLAG ("attention_bias", out_bias));
 
 /* The same experts with plain attention. */
-static const struct workload_field glm4_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("attention_bias", FLAG, qkv_bias, 0),
-    FIELD ("use_qk_norm", FLAG, qk_norm, 0),
-    DEEPSEEK_EXPERTS,
-    {0}};
+static const struct workload_field glm4_moe[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", qkv_bias),
+            FLAG ("use_qk_norm", qk_norm), DEEPSEEK_EXPERTS);
 
 /* ---- what the fields do not say ---- */
 
@@ -306,8 +221,8 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
         long long layer;
 
         TRY (json_want_int (&one, 0, m->layers - 1, &layer, err));
-        if (layer != (long long) i)
-            return json_fail_text (&one, err, "layers without experts must come first");
+        REFUSE_AT (&one, err, layer != (long long) i,
+                   "layers without experts must come first");
     }
     if (n > 0)
         m->dense_layers = (int) n;
@@ -327,15 +242,6 @@ static enum status finish_mixtral (const struct workload_reading *r,
 {
     m->ffn = m->expert_ffn; /* there is no dense layer */
     return finish_llama (r, m);
-}
-
-/* The same with biases everywhere. */
-static enum status finish_gpt_oss (const struct workload_reading *r,
-                                   struct workload_model *m)
-{
-    (void) r;
-    m->ffn = m->expert_ffn;
-    return ST_OK;
 }
 
 static enum status finish_granite_shared (const struct workload_reading *r,
@@ -361,11 +267,11 @@ static enum status finish_ernie_moe (const struct workload_reading *r,
     struct json_at end = json_key (r->at, "moe_layer_end_index");
     long long last = json_integer_value (end.v);
 
-    if (json_is_integer (end.v) && last != -1 && last < m->layers - 1)
-        return json_fail_text (&end, r->err, "layers without experts must come first");
-    if (m->expert_every > 1)
-        return json_fail_text (r->at, r->err,
-                               "moe_layer_interval above 1 is not supported");
+    REFUSE_AT (&end, r->err,
+               json_is_integer (end.v) && last != -1 && last < m->layers - 1,
+               "layers without experts must come first");
+    REFUSE_AT (r->at, r->err, m->expert_every > 1,
+               "moe_layer_interval above 1 is not supported");
     m->shared_ffn = m->shared_experts * m->expert_ffn;
     return finish_use_bias (r, m);
 }
@@ -375,9 +281,8 @@ static enum status finish_hunyuan_moe (const struct workload_reading *r,
 {
     struct json_at across = json_key (r->at, "use_cla");
 
-    if (json_is_true (across.v))
-        return json_fail_text (&across, r->err,
-                               "layers that share keys and values are not supported");
+    REFUSE_AT (&across, r->err, json_is_true (across.v),
+               "layers that share keys and values are not supported");
     if (m->expert_ffn == 0)
         m->expert_ffn = m->ffn;
     m->shared_ffn = m->shared_experts * m->ffn;
@@ -398,8 +303,7 @@ static enum status read_mlp_types (const struct json_at *at, struct workload_mod
         TRY (json_want_string (&one, &kind, err));
         if (strcmp (kind, "dense") != 0)
             continue;
-        if (dense++ != i)
-            return json_fail_text (&one, err, "layers without experts must come first");
+        REFUSE_AT (&one, err, dense++ != i, "layers without experts must come first");
     }
     m->dense_layers = n > 0 ? dense : m->dense_layers;
     return ST_OK;
@@ -411,10 +315,8 @@ static enum status finish_deepseek (const struct workload_reading *r,
     if (m->kv_rank > 0)
         m->head_dim = m->nope_dim + m->rope_dim;
     m->shared_ffn = m->shared_experts * m->expert_ffn;
-    if (m->experts > 0 && (m->top_k == 0 || m->expert_ffn == 0))
-        return json_fail_text (r->at, r->err,
-                               "n_routed_experts needs num_experts_per_tok and "
-                               "moe_intermediate_size");
+    REFUSE_AT (r->at, r->err, m->experts > 0 && (m->top_k == 0 || m->expert_ffn == 0),
+               "n_routed_experts needs num_experts_per_tok and moe_intermediate_size");
     return read_mlp_types (r->at, m, r->err);
 }
 
@@ -442,131 +344,108 @@ static enum status finish_stablelm (const struct workload_reading *r,
                    beside = json_key (r->at, "use_parallel_residual");
 
     (void) m;
-    if (json_is_true (own.v))
-        return json_fail_text (&own, r->err, "a norm for every head is not supported");
-    if (json_is_true (beside.v))
-        return json_fail_text (&beside, r->err, "parallel residuals are not supported");
+    REFUSE_AT (&own, r->err, json_is_true (own.v),
+               "a norm for every head is not supported");
+    REFUSE_AT (&beside, r->err, json_is_true (beside.v),
+               "parallel residuals are not supported");
     return ST_OK;
 }
 
 #define GEMMA GATED, .tied = true, .head_dim = 256 /* whatever the width */
 
 static const struct workload_family families[] = {
-    {"llama", llama, {GATED}, finish_llama},
-    {"mistral", llama, {GATED}, finish_llama},
-    {"ministral", llama, {GATED}, finish_llama},
-    {"ministral3", llama, {GATED}, finish_llama},
-    {"phi3", llama, {GATED}, finish_llama},
-    {"granite", llama, {GATED}, finish_llama},
-    {"smollm3", llama, {GATED, .tied = true}, finish_llama},
-    {"internlm", internlm, {GATED, .out_bias = true}, finish_llama},
-    {"internlm2", internlm, {GATED}, finish_llama},
-    {"internlm3", internlm3, {GATED}, finish_internlm3},
-    {"baichuan", qwen2, {GATED}, NULL},
-    {"exaone", exaone, {GATED}, NULL},
-    {"exaone4", llama, {GATED, .qk_norm = true}, finish_llama},
-    {"hunyuan_v1_dense", llama, {GATED, .qk_norm = true}, finish_llama},
-    {"seed_oss", seed_oss, {GATED, .qkv_bias = true, .head_dim = 128}, NULL},
-    {"ernie4_5", use_bias, {GATED, .tied = true}, finish_use_bias},
-    {"olmo", llama, {GATED, .norm = NORM_LAYER_BARE}, finish_llama},
-    {"olmo2", llama, {GATED, .wide_qk_norm = true}, finish_llama},
-    {"olmo3", llama, {GATED, .wide_qk_norm = true}, finish_llama},
-    {"cohere",
-     cohere,
-     {GATED, .tied = true, .norm = NORM_LAYER_WEIGHT, .norms = 1},
-     finish_llama},
-    {"cohere2",
-     cohere,
-     {GATED, .tied = true, .norm = NORM_LAYER_WEIGHT, .norms = 1},
-     finish_llama},
-    {"glm", glm, {GATED, .qkv_bias = true, .head_dim = 128}, NULL},
-    {"glm4", glm, {GATED, .head_dim = 128, .norms = 4}, NULL},
-    {"chatglm", chatglm, {GATED, .head_dim = 128}, NULL},
-    {"qwen2", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"qwen", qwen2, {GATED, .qkv_bias = true}, finish_qwen},
-    {"qwen2_vl", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"qwen2_5_vl", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"qwen2_vl_text", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"qwen2_5_vl_text", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"mimo", qwen2, {GATED, .qkv_bias = true}, NULL},
-    {"qwen3", llama, {GATED, .qk_norm = true, .head_dim = 128}, finish_llama},
-    {"qwen3_vl_text", llama, {GATED, .qk_norm = true, .head_dim = 128}, finish_llama},
-    {"gemma", llama, {GEMMA}, finish_llama},
-    {"gemma2", llama, {GEMMA, .norms = 4}, finish_llama},
-    {"gemma3_text",
-     llama,
-     {GEMMA, .norms = 4, .qk_norm = true, .heads = 8, .kv_heads = 4, .vocab = 262208},
-     finish_llama},
-    {"starcoder2", use_bias, {LAYER_NORM, BIASED, .tied = true}, finish_use_bias},
-    {"nemotron", llama, {LAYER_NORM}, finish_llama},
-    {"arcee", llama, {.tied = false}, finish_llama},
-    {"apertus", llama, {.qk_norm = true}, finish_apertus},
-    {"bitnet", llama, {GATED, .tied = true}, finish_bitnet},
-    {"telechat", telechat, {GATED, .out_bias = true}, finish_telechat},
-    {"telechat2", glm, {GATED, .out_bias = true}, finish_telechat},
-    {"persimmon", phi, {LAYER_NORM, BIASED, .qk_norm = true}, NULL},
-    {"stablelm", stablelm, {GATED, LAYER_NORM}, finish_stablelm},
-    {"phi",
-     phi,
-     {LAYER_NORM, BIASED, .norms = 1, .head_bias = true, .separate_gelu = true},
-     NULL},
-    {"mixtral", mixtral, {GATED}, finish_mixtral},
-    {"granitemoe", mixtral, {GATED}, finish_mixtral},
-    {"granitemoeshared", granite_shared, {GATED}, finish_granite_shared},
-    {"phimoe", mixtral, {GATED, LAYER_NORM}, finish_mixtral},
-    {"minimax_m2",
-     mixtral,
-     {GATED, .wide_qk_norm = true, .router_bias = true},
-     finish_mixtral},
-    {"gpt_oss",
-     gpt_oss,
-     {GATED, BIASED, .router_bias = true, .sinks = true, .head_dim = 64},
-     finish_gpt_oss},
-    {"olmoe", olmoe, {GATED, .wide_qk_norm = true}, finish_mixtral},
-    {"flex_olmo", olmoe, {GATED, .wide_qk_norm = true}, finish_mixtral},
-    {"cohere2_moe",
-     cohere2_moe,
-     {GATED, .tied = true, .norm = NORM_LAYER_WEIGHT, .norms = 1, .head_dim = 128},
-     finish_cohere2_moe},
-    {"afmoe",
-     afmoe,
-     {GATED, .norms = 4, .qk_norm = true, .attention_gate = true, .router_bias = true,
-      .head_dim = 128, .dense_layers = 1},
-     finish_deepseek},
-    {"exaone_moe",
-     bailing,
-     {GATED, .qk_norm = true, .router_bias = true, .dense_layers = 1},
-     finish_deepseek},
-    {"llama4_text", llama4, {GATED, .head_dim = 128}, finish_llama4},
-    {"qwen2_moe", qwen2_moe, {GATED, .qkv_bias = true}, finish_qwen_moe},
-    {"qwen3_moe", qwen3_moe, {GATED, .qk_norm = true, .head_dim = 128}, finish_qwen_moe},
-    {"qwen3_vl_moe_text",
-     qwen3_moe,
-     {GATED, .qk_norm = true, .head_dim = 128},
-     finish_qwen_moe},
-    {"ernie4_5_moe",
-     ernie_moe,
-     {GATED, .tied = true, .router_bias = true, .dense_layers = 1},
-     finish_ernie_moe},
-    {"hunyuan", hunyuan_moe, {GATED, .qk_norm = true}, finish_hunyuan_moe},
-    {"hunyuan_v1_moe", hunyuan_moe, {GATED, .qk_norm = true}, finish_hunyuan_moe},
-    {"bailing_moe", bailing, {GATED}, finish_deepseek},
-    {"bailing_moe_v2",
-     bailing,
-     {GATED, .qk_norm = true, .router_bias = true},
-     finish_deepseek},
-    {"glm4_moe", glm4_moe, {GATED, .router_bias = true}, finish_deepseek},
-    {"dots1", glm4_moe, {GATED, .qk_norm = true, .router_bias = true}, finish_deepseek},
-    {"deepseek", glm4_moe, {GATED}, finish_deepseek},
-    {"deepseek_v2", deepseek, {GATED}, finish_deepseek},
-    {"deepseek_v3", deepseek, {GATED, .router_bias = true}, finish_deepseek},
-    {"minicpm3", minicpm3, {GATED, .tied = true}, finish_minicpm3},
-    {"kimi_k2", deepseek, {GATED, .router_bias = true}, finish_deepseek},
-    {"glm4_moe_lite", deepseek, {GATED, .router_bias = true}, finish_deepseek},
-    {"gpt_neox", qwen2, {LAYER_NORM, BIASED}, NULL},
-};
-
-#define N_FAMILIES (sizeof families / sizeof *families)
+    FAMILY ("llama", llama, finish_llama, GATED),
+    FAMILY ("mistral", llama, finish_llama, GATED),
+    FAMILY ("ministral", llama, finish_llama, GATED),
+    FAMILY ("ministral3", llama, finish_llama, GATED),
+    FAMILY ("phi3", llama, finish_llama, GATED),
+    FAMILY ("granite", llama, finish_llama, GATED),
+    FAMILY ("smollm3", llama, finish_llama, GATED, .tied = true),
+    FAMILY ("internlm", internlm, finish_llama, GATED, .out_bias = true),
+    FAMILY ("internlm2", internlm, finish_llama, GATED),
+    FAMILY ("internlm3", internlm3, finish_internlm3, GATED),
+    FAMILY ("baichuan", qwen2, NULL, GATED),
+    FAMILY ("exaone", exaone, NULL, GATED),
+    FAMILY ("exaone4", llama, finish_llama, GATED, .qk_norm = true),
+    FAMILY ("hunyuan_v1_dense", llama, finish_llama, GATED, .qk_norm = true),
+    FAMILY ("seed_oss", seed_oss, NULL, GATED, .qkv_bias = true, .head_dim = 128),
+    FAMILY ("ernie4_5", use_bias, finish_use_bias, GATED, .tied = true),
+    FAMILY ("olmo", llama, finish_llama, GATED, .norm = NORM_LAYER_BARE),
+    FAMILY ("olmo2", llama, finish_llama, GATED, .wide_qk_norm = true),
+    FAMILY ("olmo3", llama, finish_llama, GATED, .wide_qk_norm = true),
+    FAMILY ("cohere", cohere, finish_llama, GATED, .tied = true,
+            .norm = NORM_LAYER_WEIGHT, .norms = 1),
+    FAMILY ("cohere2", cohere, finish_llama, GATED, .tied = true,
+            .norm = NORM_LAYER_WEIGHT, .norms = 1),
+    FAMILY ("glm", glm, NULL, GATED, .qkv_bias = true, .head_dim = 128),
+    FAMILY ("glm4", glm, NULL, GATED, .head_dim = 128, .norms = 4),
+    FAMILY ("chatglm", chatglm, NULL, GATED, .head_dim = 128),
+    FAMILY ("qwen2", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("qwen", qwen2, finish_qwen, GATED, .qkv_bias = true),
+    FAMILY ("qwen2_vl", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("qwen2_5_vl", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("qwen2_vl_text", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("qwen2_5_vl_text", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("mimo", qwen2, NULL, GATED, .qkv_bias = true),
+    FAMILY ("qwen3", llama, finish_llama, GATED, .qk_norm = true, .head_dim = 128),
+    FAMILY ("qwen3_vl_text", llama, finish_llama, GATED, .qk_norm = true,
+            .head_dim = 128),
+    FAMILY ("gemma", llama, finish_llama, GEMMA),
+    FAMILY ("gemma2", llama, finish_llama, GEMMA, .norms = 4),
+    FAMILY ("gemma3_text", llama, finish_llama, GEMMA, .norms = 4, .qk_norm = true,
+            .heads = 8, .kv_heads = 4, .vocab = 262208),
+    FAMILY ("starcoder2", use_bias, finish_use_bias, LAYER_NORM, BIASED, .tied = true),
+    FAMILY ("nemotron", llama, finish_llama, LAYER_NORM),
+    FAMILY ("arcee", llama, finish_llama, .tied = false),
+    FAMILY ("apertus", llama, finish_apertus, .qk_norm = true),
+    FAMILY ("bitnet", llama, finish_bitnet, GATED, .tied = true),
+    FAMILY ("telechat", telechat, finish_telechat, GATED, .out_bias = true),
+    FAMILY ("telechat2", glm, finish_telechat, GATED, .out_bias = true),
+    FAMILY ("persimmon", phi, NULL, LAYER_NORM, BIASED, .qk_norm = true),
+    FAMILY ("stablelm", stablelm, finish_stablelm, GATED, LAYER_NORM),
+    FAMILY ("phi", phi, NULL, LAYER_NORM, BIASED, .norms = 1, .head_bias = true,
+            .separate_gelu = true),
+    FAMILY ("mixtral", mixtral, finish_mixtral, GATED),
+    FAMILY ("granitemoe", mixtral, finish_mixtral, GATED),
+    FAMILY ("granitemoeshared", granite_shared, finish_granite_shared, GATED),
+    FAMILY ("phimoe", mixtral, finish_mixtral, GATED, LAYER_NORM),
+    FAMILY ("minimax_m2", mixtral, finish_mixtral, GATED, .wide_qk_norm = true,
+            .router_bias = true),
+    FAMILY ("gpt_oss", gpt_oss, finish_mixtral, GATED, BIASED, .router_bias = true,
+            .sinks = true, .head_dim = 64),
+    FAMILY ("olmoe", olmoe, finish_mixtral, GATED, .wide_qk_norm = true),
+    FAMILY ("flex_olmo", olmoe, finish_mixtral, GATED, .wide_qk_norm = true),
+    FAMILY ("cohere2_moe", cohere2_moe, finish_cohere2_moe, GATED, .tied = true,
+            .norm = NORM_LAYER_WEIGHT, .norms = 1, .head_dim = 128),
+    FAMILY ("afmoe", afmoe, finish_deepseek, GATED, .norms = 4, .qk_norm = true,
+            .attention_gate = true, .router_bias = true, .head_dim = 128,
+            .dense_layers = 1),
+    FAMILY ("exaone_moe", bailing, finish_deepseek, GATED, .qk_norm = true,
+            .router_bias = true, .dense_layers = 1),
+    FAMILY ("llama4_text", llama4, finish_llama4, GATED, .head_dim = 128),
+    FAMILY ("qwen2_moe", qwen2_moe, finish_qwen_moe, GATED, .qkv_bias = true),
+    FAMILY ("qwen3_moe", qwen3_moe, finish_qwen_moe, GATED, .qk_norm = true,
+            .head_dim = 128),
+    FAMILY ("qwen3_vl_moe_text", qwen3_moe, finish_qwen_moe, GATED, .qk_norm = true,
+            .head_dim = 128),
+    FAMILY ("ernie4_5_moe", ernie_moe, finish_ernie_moe, GATED, .tied = true,
+            .router_bias = true, .dense_layers = 1),
+    FAMILY ("hunyuan", hunyuan_moe, finish_hunyuan_moe, GATED, .qk_norm = true),
+    FAMILY ("hunyuan_v1_moe", hunyuan_moe, finish_hunyuan_moe, GATED, .qk_norm = true),
+    FAMILY ("bailing_moe", bailing, finish_deepseek, GATED),
+    FAMILY ("bailing_moe_v2", bailing, finish_deepseek, GATED, .qk_norm = true,
+            .router_bias = true),
+    FAMILY ("glm4_moe", glm4_moe, finish_deepseek, GATED, .router_bias = true),
+    FAMILY ("dots1", glm4_moe, finish_deepseek, GATED, .qk_norm = true,
+            .router_bias = true),
+    FAMILY ("deepseek", glm4_moe, finish_deepseek, GATED),
+    FAMILY ("deepseek_v2", deepseek, finish_deepseek, GATED),
+    FAMILY ("deepseek_v3", deepseek, finish_deepseek, GATED, .router_bias = true),
+    FAMILY ("minicpm3", minicpm3, finish_minicpm3, GATED, .tied = true),
+    FAMILY ("kimi_k2", deepseek, finish_deepseek, GATED, .router_bias = true),
+    FAMILY ("glm4_moe_lite", deepseek, finish_deepseek, GATED, .router_bias = true),
+    FAMILY ("gpt_neox", qwen2, NULL, LAYER_NORM, BIASED),
+    {.type = NULL}};
 
 /* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
  * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
@@ -586,8 +465,12 @@ int workload_qkv_products (const struct workload_model *m)
 
 const struct workload_family *workload_family_find (const char *type)
 {
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        if (strcmp (families[i].type, type) == 0)
-            return &families[i];
-    return workload_family_find_gpt (type);
+    static const struct workload_family *const tables[] = {
+        families, workload_families_gpt, workload_families_hybrid};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct workload_family *f = tables[i]; f->type; f++)
+            if (strcmp (f->type, type) == 0)
+                return f;
+    return NULL;
 }

@@ -4,104 +4,62 @@
 
 #include <string.h>
 
-static const struct workload_field gpt2[] = {
-    FIELD ("n_embd", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
-    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
-    FIELD ("n_positions", NEEDED, positions, VOCAB_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("n_inner", SIZE, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field gpt2[] = FIELDS (
+    NEEDED ("n_embd", hidden), NEEDED ("n_layer", layers), NEEDED ("n_head", heads),
+    NEEDED ("n_positions", positions), NEEDED ("vocab_size", vocab),
+    SIZE ("n_inner", ffn), FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field gpt_neo[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("max_position_embeddings", NEEDED, positions, VOCAB_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("intermediate_size", SIZE, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field gpt_neo[] =
+    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_layers", layers),
+            NEEDED ("num_heads", heads), NEEDED ("max_position_embeddings", positions),
+            NEEDED ("vocab_size", vocab), SIZE ("intermediate_size", ffn),
+            FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field gptj[] = {
-    FIELD ("n_embd", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
-    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("n_inner", SIZE, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field gptj[] =
+    FIELDS (NEEDED ("n_embd", hidden), NEEDED ("n_layer", layers),
+            NEEDED ("n_head", heads), NEEDED ("vocab_size", vocab), SIZE ("n_inner", ffn),
+            FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field opt[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("max_position_embeddings", NEEDED, positions, VOCAB_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("ffn_dim", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field opt[] =
+    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_hidden_layers", layers),
+            NEEDED ("num_attention_heads", heads),
+            NEEDED ("max_position_embeddings", positions), NEEDED ("vocab_size", vocab),
+            NEEDED ("ffn_dim", ffn), FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field bloom[] = {
-    FIELD ("n_embed", OLDER, hidden, WIDTH_MAX),
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_hidden_layers", OLDER, layers, LAYERS_MAX),
-    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_attention_heads", OLDER, heads, WIDTH_MAX),
-    FIELD ("n_head", NEEDED, heads, WIDTH_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("n_inner", SIZE, ffn, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field bloom[] =
+    FIELDS (OLDER ("n_embed", hidden), NEEDED ("hidden_size", hidden),
+            OLDER ("num_hidden_layers", layers), NEEDED ("n_layer", layers),
+            OLDER ("num_attention_heads", heads), NEEDED ("n_head", heads),
+            NEEDED ("vocab_size", vocab), SIZE ("n_inner", ffn),
+            FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field falcon[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("n_layer", OLDER, layers, LAYERS_MAX),
-    FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("n_head", OLDER, heads, WIDTH_MAX),
-    FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("n_head_kv", OLDER, kv_heads, WIDTH_MAX),
-    FIELD ("num_kv_heads", COUNT, kv_heads, WIDTH_MAX),
-    FIELD ("num_ln_in_parallel_attn", SIZE, norms, 2),
-    FIELD ("ffn_hidden_size", SIZE, ffn, VOCAB_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("bias", FLAG, mlp_bias, 0),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field falcon[] =
+    FIELDS (NEEDED ("hidden_size", hidden), OLDER ("n_layer", layers),
+            NEEDED ("num_hidden_layers", layers), OLDER ("n_head", heads),
+            NEEDED ("num_attention_heads", heads), OLDER ("n_head_kv", kv_heads),
+            COUNT ("num_kv_heads", kv_heads), SIZE ("num_ln_in_parallel_attn", norms),
+            SIZE ("ffn_hidden_size", ffn), NEEDED ("vocab_size", vocab),
+            FLAG ("bias", mlp_bias), FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field t5[] = {
-    FIELD ("d_model", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("num_decoder_layers", SIZE, decoder_layers, LAYERS_MAX),
-    FIELD ("num_heads", NEEDED, heads, WIDTH_MAX),
-    FIELD ("d_kv", NEEDED, head_dim, WIDTH_MAX),
-    FIELD ("d_ff", NEEDED, ffn, VOCAB_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    {0}};
+static const struct workload_field t5[] =
+    FIELDS (NEEDED ("d_model", hidden), NEEDED ("num_layers", layers),
+            SIZE ("num_decoder_layers", decoder_layers), NEEDED ("num_heads", heads),
+            NEEDED ("d_kv", head_dim), NEEDED ("d_ff", ffn), NEEDED ("vocab_size", vocab),
+            FLAG ("tie_word_embeddings", tied));
 
-#define MOSAIC_SHAPE                                                        \
-    FIELD ("d_model", NEEDED, hidden, WIDTH_MAX),                           \
-        FIELD ("n_layers", NEEDED, layers, LAYERS_MAX),                     \
-        FIELD ("n_heads", NEEDED, heads, WIDTH_MAX),                        \
-        FIELD_IN ("attn_config", "kv_n_heads", COUNT, kv_heads, WIDTH_MAX), \
-        FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),                     \
-        FIELD ("tie_word_embeddings", FLAG, tied, 0)
+#define MOSAIC_SHAPE                                                                    \
+    NEEDED ("d_model", hidden), NEEDED ("n_layers", layers), NEEDED ("n_heads", heads), \
+        COUNT_IN ("attn_config", "kv_n_heads", kv_heads), NEEDED ("vocab_size", vocab), \
+        FLAG ("tie_word_embeddings", tied)
 
-static const struct workload_field mpt[] = {
-    MOSAIC_SHAPE,
-    FIELD_IN ("ffn_config", "ffn_hidden_size", COUNT, ffn, VOCAB_MAX),
-    FIELD ("max_seq_len", COUNT, positions, VOCAB_MAX),
-    FIELD ("use_bias", FLAG, mlp_bias, 0),
-    {0}};
+static const struct workload_field mpt[] =
+    FIELDS (MOSAIC_SHAPE, COUNT_IN ("ffn_config", "ffn_hidden_size", ffn),
+            COUNT ("max_seq_len", positions), FLAG ("use_bias", mlp_bias));
 
-static const struct workload_field dbrx[] = {
-    MOSAIC_SHAPE,
-    FIELD_IN ("ffn_config", "ffn_hidden_size", COUNT, expert_ffn, VOCAB_MAX),
-    FIELD_IN ("ffn_config", "moe_num_experts", COUNT, experts, EXPERTS_MAX),
-    FIELD_IN ("ffn_config", "moe_top_k", COUNT, top_k, EXPERTS_MAX),
-    {0}};
+static const struct workload_field dbrx[] =
+    FIELDS (MOSAIC_SHAPE, COUNT_IN ("ffn_config", "ffn_hidden_size", expert_ffn),
+            COUNT_IN ("ffn_config", "moe_num_experts", experts),
+            COUNT_IN ("ffn_config", "moe_top_k", top_k));
 
 /* ---- what the fields do not say ---- */
 
@@ -109,9 +67,9 @@ static enum status finish_opt (const struct workload_reading *r, struct workload
 {
     struct json_at width = json_key (r->at, "word_embed_proj_dim");
 
-    if (json_is_integer (width.v) && json_integer_value (width.v) != m->hidden)
-        return json_fail_text (&width, r->err,
-                               "embeddings narrower than the layers are not supported");
+    REFUSE_AT (&width, r->err,
+               json_is_integer (width.v) && json_integer_value (width.v) != m->hidden,
+               "embeddings narrower than the layers are not supported");
     return ST_OK;
 }
 
@@ -186,52 +144,33 @@ static enum status finish_dbrx (const struct workload_reading *r,
 {
     struct json_at seq = json_key (r->at, "max_seq_len");
 
-    if (m->experts == 0 || m->expert_ffn == 0 || m->top_k == 0)
-        return json_fail_text (r->at, r->err,
-                               "dbrx needs ffn_config with ffn_hidden_size, "
-                               "moe_num_experts and moe_top_k");
+    REFUSE_AT (
+        r->at, r->err, m->experts == 0 || m->expert_ffn == 0 || m->top_k == 0,
+        "dbrx needs ffn_config with ffn_hidden_size, moe_num_experts and moe_top_k");
     if (json_is_integer (seq.v))
         TRY (json_get_int (r->at, "max_seq_len", 1, VOCAB_MAX, &m->context, r->err));
     m->ffn = m->expert_ffn;
     return ST_OK;
 }
 
-static const struct workload_family families[] = {
-    {"gpt2",
-     gpt2,
-     {LAYER_NORM, BIASED, .tied = true, .dropout = true, .separate_gelu = true},
-     NULL},
-    {"gpt_bigcode",
-     gpt2,
-     {LAYER_NORM, BIASED, .tied = true, .dropout = true},
-     finish_bigcode},
-    {"gpt_neo",
-     gpt_neo,
-     {LAYER_NORM, .out_bias = true, .mlp_bias = true, .tied = true,
-      .separate_gelu = true},
-     NULL},
-    {"gptj",
-     gptj,
-     {LAYER_NORM, .mlp_bias = true, .norms = 1, .head_bias = true, .separate_gelu = true},
-     NULL},
-    {"opt",
-     opt,
-     {LAYER_NORM, BIASED, .tied = true, .dropout = true, .spare_positions = 2},
-     finish_opt},
-    {"bloom", bloom, {LAYER_NORM, BIASED, .tied = true, .embedding_norm = true}, NULL},
-    {"falcon", falcon, {LAYER_NORM, .tied = true}, finish_falcon},
-    {"RefinedWeb", falcon, {LAYER_NORM, .tied = true}, finish_falcon},
-    {"RefinedWebModel", falcon, {LAYER_NORM, .tied = true}, finish_falcon},
-    {"t5", t5, {.tied = true, .dropout = true}, finish_t5},
-    {"mt5", t5, {.dropout = true}, finish_t5},
-    {"mpt", mpt, {.tied = true}, finish_mpt},
-    {"dbrx", dbrx, {GATED, .norm = NORM_LAYER_WEIGHT}, finish_dbrx},
-};
-
-const struct workload_family *workload_family_find_gpt (const char *type)
-{
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (strcmp (families[i].type, type) == 0)
-            return &families[i];
-    return workload_family_find_hybrid (type);
-}
+const struct workload_family workload_families_gpt[] = {
+    FAMILY ("gpt2", gpt2, NULL, LAYER_NORM, BIASED, .tied = true, .dropout = true,
+            .separate_gelu = true),
+    FAMILY ("gpt_bigcode", gpt2, finish_bigcode, LAYER_NORM, BIASED, .tied = true,
+            .dropout = true),
+    FAMILY ("gpt_neo", gpt_neo, NULL, LAYER_NORM, .out_bias = true, .mlp_bias = true,
+            .tied = true, .separate_gelu = true),
+    FAMILY ("gptj", gptj, NULL, LAYER_NORM, .mlp_bias = true, .norms = 1,
+            .head_bias = true, .separate_gelu = true),
+    FAMILY ("opt", opt, finish_opt, LAYER_NORM, BIASED, .tied = true, .dropout = true,
+            .spare_positions = 2),
+    FAMILY ("bloom", bloom, NULL, LAYER_NORM, BIASED, .tied = true,
+            .embedding_norm = true),
+    FAMILY ("falcon", falcon, finish_falcon, LAYER_NORM, .tied = true),
+    FAMILY ("RefinedWeb", falcon, finish_falcon, LAYER_NORM, .tied = true),
+    FAMILY ("RefinedWebModel", falcon, finish_falcon, LAYER_NORM, .tied = true),
+    FAMILY ("t5", t5, finish_t5, .tied = true, .dropout = true),
+    FAMILY ("mt5", t5, finish_t5, .dropout = true),
+    FAMILY ("mpt", mpt, finish_mpt, .tied = true),
+    FAMILY ("dbrx", dbrx, finish_dbrx, GATED, .norm = NORM_LAYER_WEIGHT),
+    {.type = NULL}};

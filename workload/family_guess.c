@@ -79,9 +79,10 @@ static enum status refuse_others (const struct workload_reading *r)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct json_at at = json_key (r->at, others[i].key);
 
-        if (json_has (r->at, others[i].key) && !json_is_false (at.v) &&
-            !(json_is_integer (at.v) && json_integer_value (at.v) == 0))
-            return json_fail_text (&at, r->err, "%s: not supported", others[i].what);
+        REFUSE_AT (&at, r->err,
+                   json_has (r->at, others[i].key) && !json_is_false (at.v) &&
+                       !(json_is_integer (at.v) && json_integer_value (at.v) == 0),
+                   "%s: not supported", others[i].what);
     }
     return ST_OK;
 }

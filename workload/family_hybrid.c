@@ -52,9 +52,8 @@ static enum status read_list (const struct workload_reading *r, const char *key,
     for (size_t i = n; i < (size_t) m->layers; i++)
         l->parts[i] = PART_ATTENTION;
     for (size_t i = 0; i < n && n != (size_t) m->layers; i++)
-        if (n > (size_t) m->layers || l->parts[i] != PART_ATTENTION)
-            return json_fail_text (&list, r->err, "%zu kinds for %d layers", n,
-                                   m->layers);
+        REFUSE_AT (&list, r->err, n > (size_t) m->layers || l->parts[i] != PART_ATTENTION,
+                   "%zu kinds for %d layers", n, m->layers);
     return ST_OK;
 }
 
@@ -90,13 +89,12 @@ static enum status read_letters (const struct workload_reading *r, const char *k
     n = strlen (s);
     if (m->layers == 0 && n > 0 && n <= WORKLOAD_PATTERN_MAX)
         m->layers = (int) n;
-    if (n != (size_t) m->layers)
-        return json_fail_text (&at, r->err, "%zu letters for %d layers", n, m->layers);
+    REFUSE_AT (&at, r->err, n != (size_t) m->layers, "%zu letters for %d layers", n,
+               m->layers);
     for (size_t i = 0; i < n; i++) {
         l->parts[i] = (unsigned char) workload_letter_parts (s[i]);
-        if (l->parts[i] == 0)
-            return json_fail_text (&at, r->err, "letter %zu is of no kind of layer",
-                                   i + 1);
+        REFUSE_AT (&at, r->err, l->parts[i] == 0, "letter %zu is of no kind of layer",
+                   i + 1);
     }
     return ST_OK;
 }
@@ -132,10 +130,8 @@ static enum status put_pattern (const struct workload_reading *r, const struct l
         m->pattern[i] = letter;
         if (strchr (m->kinds, letter))
             continue;
-        if (kinds == WORKLOAD_KINDS)
-            return json_fail_text (r->at, r->err,
-                                   "layers of more than %d kinds are not supported",
-                                   WORKLOAD_KINDS);
+        REFUSE_AT (r->at, r->err, kinds == WORKLOAD_KINDS,
+                   "layers of more than %d kinds are not supported", WORKLOAD_KINDS);
         m->kinds[kinds] = letter;
     }
     return ST_OK;
@@ -155,8 +151,10 @@ static bool has_own (const struct workload_reading *r)
 
 /* The first of these lists that is there, with what follows each mixer; or as `parts` says. */
 static enum status take_lists (const struct workload_reading *r, struct workload_model *m,
-                               const char *const lists[2], struct layers *l)
+                               const char *list, const char *or_list, struct layers *l)
 {
+    const char *const lists[] = {list, or_list};
+
     if (has_own (r)) {
         TRY (read_letters (r, "layer_pattern", m, l));
         return put_pattern (r, l, m);
@@ -176,14 +174,14 @@ static enum status check_mixer (const struct workload_reading *r,
 {
     if (!workload_has_parts (m, PART_LINEAR))
         return ST_OK;
-    if (m->lin_heads < 1 || m->lin_width < 1 || m->lin_groups < 1 || m->lin_state < 1)
-        return json_fail_text (r->at, r->err,
-                               "the linear mixer's heads, their width, its groups and "
-                               "the width of its state are needed");
-    if (m->lin_heads % m->lin_groups != 0)
-        return json_fail_text (r->at, r->err,
-                               "%d groups do not divide %d heads of the linear mixer",
-                               m->lin_groups, m->lin_heads);
+    REFUSE_AT (r->at, r->err,
+               m->lin_heads < 1 || m->lin_width < 1 || m->lin_groups < 1 ||
+                   m->lin_state < 1,
+               "the linear mixer's heads, their width, its groups and the width of its "
+               "state are needed");
+    REFUSE_AT (r->at, r->err, m->lin_heads % m->lin_groups != 0,
+               "%d groups do not divide %d heads of the linear mixer", m->lin_groups,
+               m->lin_heads);
     return ST_OK;
 }
 
@@ -222,126 +220,77 @@ static enum status refuse_flag (const struct workload_reading *r, const char *ke
 
 /* ---- the families ---- */
 
-#define SSM_FIELDS                                               \
-    FIELD ("mamba_n_heads", COUNT, lin_heads, WIDTH_MAX),        \
-        FIELD ("mamba_d_head", AUTO, lin_width, WIDTH_MAX),      \
-        FIELD ("mamba_n_groups", COUNT, lin_groups, WIDTH_MAX),  \
-        FIELD ("mamba_d_state", COUNT, lin_state, WIDTH_MAX),    \
-        FIELD ("mamba_d_conv", COUNT, lin_conv, WIDTH_MAX),      \
-        FIELD ("mamba_chunk_size", COUNT, lin_chunk, WIDTH_MAX), \
-        FIELD ("mamba_conv_bias", FLAG, lin_conv_bias, 0),       \
-        FIELD ("mamba_proj_bias", FLAG, lin_bias, 0)
+#define SSM_FIELDS                                                                \
+    COUNT ("mamba_n_heads", lin_heads), AUTO ("mamba_d_head", lin_width),         \
+        COUNT ("mamba_n_groups", lin_groups), COUNT ("mamba_d_state", lin_state), \
+        COUNT ("mamba_d_conv", lin_conv), COUNT ("mamba_chunk_size", lin_chunk),  \
+        FLAG ("mamba_conv_bias", lin_conv_bias), FLAG ("mamba_proj_bias", lin_bias)
 
-static const struct workload_field mamba2[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    FIELD ("num_heads", COUNT, lin_heads, WIDTH_MAX),
-    FIELD ("head_dim", COUNT, lin_width, WIDTH_MAX),
-    FIELD ("n_groups", COUNT, lin_groups, WIDTH_MAX),
-    FIELD ("state_size", COUNT, lin_state, WIDTH_MAX),
-    FIELD ("conv_kernel", COUNT, lin_conv, WIDTH_MAX),
-    FIELD ("chunk_size", COUNT, lin_chunk, WIDTH_MAX),
-    FIELD ("use_conv_bias", FLAG, lin_conv_bias, 0),
-    FIELD ("use_bias", FLAG, lin_bias, 0),
-    FIELD ("rms_norm", FLAG, lin_norm, 0),
-    {0}};
+static const struct workload_field mamba2[] =
+    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_hidden_layers", layers),
+            NEEDED ("vocab_size", vocab), FLAG ("tie_word_embeddings", tied),
+            COUNT ("num_heads", lin_heads), COUNT ("head_dim", lin_width),
+            COUNT ("n_groups", lin_groups), COUNT ("state_size", lin_state),
+            COUNT ("conv_kernel", lin_conv), COUNT ("chunk_size", lin_chunk),
+            FLAG ("use_conv_bias", lin_conv_bias), FLAG ("use_bias", lin_bias),
+            FLAG ("rms_norm", lin_norm));
 
 /* What its authors' own code writes: what it does not say is as that code has it. */
-static const struct workload_field mamba_ssm[] = {
-    FIELD ("d_model", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("n_layer", NEEDED, layers, LAYERS_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("tie_embeddings", FLAG, tied, 0),
-    FIELD_IN ("ssm_cfg", "headdim", COUNT, lin_width, WIDTH_MAX),
-    FIELD_IN ("ssm_cfg", "ngroups", COUNT, lin_groups, WIDTH_MAX),
-    FIELD_IN ("ssm_cfg", "d_state", COUNT, lin_state, WIDTH_MAX),
-    FIELD_IN ("ssm_cfg", "d_conv", COUNT, lin_conv, WIDTH_MAX),
-    FIELD_IN ("ssm_cfg", "chunk_size", COUNT, lin_chunk, WIDTH_MAX),
-    {0}};
+static const struct workload_field mamba_ssm[] = FIELDS (
+    NEEDED ("d_model", hidden), NEEDED ("n_layer", layers), NEEDED ("vocab_size", vocab),
+    FLAG ("tie_embeddings", tied), COUNT_IN ("ssm_cfg", "headdim", lin_width),
+    COUNT_IN ("ssm_cfg", "ngroups", lin_groups),
+    COUNT_IN ("ssm_cfg", "d_state", lin_state), COUNT_IN ("ssm_cfg", "d_conv", lin_conv),
+    COUNT_IN ("ssm_cfg", "chunk_size", lin_chunk));
 
 /* The number of layers is the pattern's where it is not told. */
-static const struct workload_field nemotron_h[] = {
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),
-    FIELD ("num_hidden_layers", COUNT, layers, LAYERS_MAX),
-    FIELD ("num_attention_heads", COUNT, heads, WIDTH_MAX),
-    FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX),
-    FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),
-    FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),
-    FIELD ("tie_word_embeddings", FLAG, tied, 0),
-    FIELD ("intermediate_size", COUNT, ffn, VOCAB_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("mlp_bias", FLAG, mlp_bias, 0),
-    FIELD ("mamba_num_heads", COUNT, lin_heads, WIDTH_MAX),
-    FIELD ("mamba_head_dim", COUNT, lin_width, WIDTH_MAX),
-    FIELD ("mamba_n_groups", OLDER, lin_groups, WIDTH_MAX),
-    FIELD ("n_groups", COUNT, lin_groups, WIDTH_MAX),
-    FIELD ("ssm_state_size", COUNT, lin_state, WIDTH_MAX),
-    FIELD ("mamba_d_conv", OLDER, lin_conv, WIDTH_MAX),
-    FIELD ("conv_kernel", COUNT, lin_conv, WIDTH_MAX),
-    FIELD ("mamba_chunk_size", OLDER, lin_chunk, WIDTH_MAX),
-    FIELD ("chunk_size", COUNT, lin_chunk, WIDTH_MAX),
-    FIELD ("use_conv_bias", FLAG, lin_conv_bias, 0),
-    FIELD ("use_bias", FLAG, lin_bias, 0),
-    FIELD ("n_routed_experts", SIZE, experts, EXPERTS_MAX),
-    FIELD ("n_shared_experts", SIZE, shared_experts, SHARED_MAX),
-    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
-    FIELD ("n_group", SIZE, expert_groups, EXPERTS_MAX),
-    FIELD ("topk_group", SIZE, top_groups, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
-    FIELD ("moe_shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
-    {0}};
+static const struct workload_field nemotron_h[] =
+    FIELDS (NEEDED ("hidden_size", hidden), COUNT ("num_hidden_layers", layers),
+            COUNT ("num_attention_heads", heads), COUNT ("num_key_value_heads", kv_heads),
+            COUNT ("head_dim", head_dim), NEEDED ("vocab_size", vocab),
+            FLAG ("tie_word_embeddings", tied), COUNT ("intermediate_size", ffn),
+            FLAG ("attention_bias", out_bias), FLAG ("mlp_bias", mlp_bias),
+            COUNT ("mamba_num_heads", lin_heads), COUNT ("mamba_head_dim", lin_width),
+            OLDER ("mamba_n_groups", lin_groups), COUNT ("n_groups", lin_groups),
+            COUNT ("ssm_state_size", lin_state), OLDER ("mamba_d_conv", lin_conv),
+            COUNT ("conv_kernel", lin_conv), OLDER ("mamba_chunk_size", lin_chunk),
+            COUNT ("chunk_size", lin_chunk), FLAG ("use_conv_bias", lin_conv_bias),
+            FLAG ("use_bias", lin_bias), SIZE ("n_routed_experts", experts),
+            SIZE ("n_shared_experts", shared_experts),
+            SIZE ("num_experts_per_tok", top_k), SIZE ("n_group", expert_groups),
+            SIZE ("topk_group", top_groups), SIZE ("moe_intermediate_size", expert_ffn),
+            SIZE ("moe_shared_expert_intermediate_size", shared_ffn));
 
-static const struct workload_field bamba[] = {LLAMA_SHAPE, LLAMA_MLP, SSM_FIELDS, {0}};
+static const struct workload_field bamba[] = FIELDS (LLAMA_SHAPE, LLAMA_MLP, SSM_FIELDS);
 
-static const struct workload_field granite_hybrid[] = {
-    LLAMA_SHAPE, GRANITE_MLP, SSM_FIELDS, {0}};
+static const struct workload_field granite_hybrid[] =
+    FIELDS (LLAMA_SHAPE, GRANITE_MLP, SSM_FIELDS);
 
-static const struct workload_field falcon_h1[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("mlp_bias", FLAG, mlp_bias, 0),
-    FIELD ("mamba_rms_norm", FLAG, lin_norm, 0),
-    SSM_FIELDS,
-    {0}};
+static const struct workload_field falcon_h1[] =
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+            FLAG ("mlp_bias", mlp_bias), FLAG ("mamba_rms_norm", lin_norm), SSM_FIELDS);
 
-static const struct workload_field qwen3_next[] = {
-    LLAMA_SHAPE,
-    FIELD ("intermediate_size", SIZE, ffn, VOCAB_MAX),
-    FIELD ("attention_bias", FLAG, out_bias, 0),
-    FIELD ("num_experts", SIZE, experts, EXPERTS_MAX),
-    FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),
-    FIELD ("moe_intermediate_size", SIZE, expert_ffn, VOCAB_MAX),
-    FIELD ("shared_expert_intermediate_size", SIZE, shared_ffn, VOCAB_MAX),
-    FIELD ("linear_num_value_heads", COUNT, lin_heads, WIDTH_MAX),
-    FIELD ("linear_value_head_dim", COUNT, lin_width, WIDTH_MAX),
-    FIELD ("linear_num_key_heads", COUNT, lin_groups, WIDTH_MAX),
-    FIELD ("linear_key_head_dim", COUNT, lin_state, WIDTH_MAX),
-    FIELD ("linear_conv_kernel_dim", COUNT, lin_conv, WIDTH_MAX),
-    {0}};
+static const struct workload_field qwen3_next[] = FIELDS (
+    LLAMA_SHAPE, SIZE ("intermediate_size", ffn), FLAG ("attention_bias", out_bias),
+    SIZE ("num_experts", experts), SIZE ("num_experts_per_tok", top_k),
+    SIZE ("moe_intermediate_size", expert_ffn),
+    SIZE ("shared_expert_intermediate_size", shared_ffn),
+    COUNT ("linear_num_value_heads", lin_heads),
+    COUNT ("linear_value_head_dim", lin_width),
+    COUNT ("linear_num_key_heads", lin_groups), COUNT ("linear_key_head_dim", lin_state),
+    COUNT ("linear_conv_kernel_dim", lin_conv));
 
-static const struct workload_field minimax[] = {
-    LLAMA_SHAPE, MIXTRAL_EXPERTS, FIELD ("block_size", COUNT, lin_chunk, WIDTH_MAX), {0}};
+static const struct workload_field minimax[] =
+    FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, COUNT ("block_size", lin_chunk));
 
-static const struct workload_field lfm2[] = {
-    LLAMA_SHAPE,
-    FIELD ("block_ff_dim", OLDER, ffn, VOCAB_MAX),
-    LLAMA_MLP,
-    FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
-    FIELD ("conv_bias", FLAG, lin_bias, 0),
-    {0}};
+static const struct workload_field lfm2[] =
+    FIELDS (LLAMA_SHAPE, OLDER ("block_ff_dim", ffn), LLAMA_MLP,
+            COUNT ("conv_L_cache", lin_conv), FLAG ("conv_bias", lin_bias));
 
-static const struct workload_field lfm2_moe[] = {
-    LLAMA_SHAPE,
-    LLAMA_MLP,
-    FIELD ("conv_L_cache", COUNT, lin_conv, WIDTH_MAX),
-    FIELD ("conv_bias", FLAG, lin_bias, 0),
-    OWN_EXPERTS,
-    FIELD ("num_dense_layers", SIZE, dense_layers, LAYERS_MAX),
-    FIELD ("use_expert_bias", FLAG, router_bias, 0),
-    {0}};
+static const struct workload_field lfm2_moe[] = FIELDS (
+    LLAMA_SHAPE, LLAMA_MLP, COUNT ("conv_L_cache", lin_conv),
+    FLAG ("conv_bias", lin_bias), OWN_EXPERTS, SIZE ("num_dense_layers", dense_layers),
+    FLAG ("use_expert_bias", router_bias));
 
 static enum status finish_mamba2 (const struct workload_reading *r,
                                   struct workload_model *m)
@@ -365,12 +314,11 @@ static enum status finish_mamba_ssm (const struct workload_reading *r,
     int unit = 8, expand = 2;
     struct layers l;
 
-    if (!kind || strcmp (kind, "Mamba2") != 0)
-        return json_fail_text (&cfg, r->err,
-                               "selective scans (Mamba 1) are not supported");
-    if (json_array_size (attention.v) > 0 || json_integer_value (mlp.v) > 0)
-        return json_fail_text (json_integer_value (mlp.v) > 0 ? &mlp : &attention, r->err,
-                               "layers beside Mamba-2 are not supported in this format");
+    REFUSE_AT (&cfg, r->err, !kind || strcmp (kind, "Mamba2") != 0,
+               "selective scans (Mamba 1) are not supported");
+    REFUSE_AT (json_integer_value (mlp.v) > 0 ? &mlp : &attention, r->err,
+               json_array_size (attention.v) > 0 || json_integer_value (mlp.v) > 0,
+               "layers beside Mamba-2 are not supported in this format");
     if (json_has (r->at, "pad_vocab_size_multiple"))
         TRY (
             json_get_int (r->at, "pad_vocab_size_multiple", 1, VOCAB_MAX, &unit, r->err));
@@ -394,10 +342,8 @@ static enum status finish_nemotron_h (const struct workload_reading *r,
     struct layers l = {{0}};
     bool listed = false;
 
-    if (json_is_integer (latent.v))
-        return json_fail_text (&latent, r->err,
-                               "experts of a narrower width than the layers are not "
-                               "supported");
+    REFUSE_AT (&latent, r->err, json_is_integer (latent.v),
+               "experts of a narrower width than the layers are not supported");
     for (int i = 0; i < 2 && !json_has (r->at, letters) && !listed; i++) {
         size_t n = json_array_size (json_key (r->at, lists[i]).v);
 
@@ -423,11 +369,10 @@ static enum status finish_nemotron_h (const struct workload_reading *r,
 static enum status finish_bamba (const struct workload_reading *r,
                                  struct workload_model *m)
 {
-    static const char *const none[2] = {NULL, NULL};
     struct layers l;
 
     TRY (read_indices (r, "attn_layer_indices", m, &l));
-    TRY (take_lists (r, m, none, &l));
+    TRY (take_lists (r, m, NULL, NULL, &l));
     TRY (share_inner (r, "mamba_n_heads", expanded (r, "mamba_expand", m), m));
     return check_mixer (r, m);
 }
@@ -435,14 +380,13 @@ static enum status finish_bamba (const struct workload_reading *r,
 static enum status finish_granite_hybrid (const struct workload_reading *r,
                                           struct workload_model *m)
 {
-    static const char *const lists[2] = {"layer_types", "layers_block_type"};
     struct layers l;
 
     /* Without state-space layers a file need not speak of them at all. */
     memset (l.parts, json_has (r->at, "mamba_n_heads") ? PART_LINEAR : PART_ATTENTION,
             sizeof l.parts);
     m->qkv_bias = m->out_bias;
-    TRY (take_lists (r, m, lists, &l));
+    TRY (take_lists (r, m, "layer_types", "layers_block_type", &l));
     m->shared_ffn = m->experts > 0 ? m->ffn : 0;
     if (workload_has_parts (m, PART_LINEAR))
         TRY (share_inner (r, "mamba_n_heads", expanded (r, "mamba_expand", m), m));
@@ -470,7 +414,6 @@ static enum status finish_falcon_h1 (const struct workload_reading *r,
 static enum status finish_qwen3_next (const struct workload_reading *r,
                                       struct workload_model *m)
 {
-    static const char *const lists[2] = {"layer_types", "layers_block_type"};
     struct json_at step = json_key (r->at, "decoder_sparse_step"),
                    dense = json_key (r->at, "mlp_only_layers");
     int every = 4;
@@ -479,17 +422,14 @@ static enum status finish_qwen3_next (const struct workload_reading *r,
     if (json_has (r->at, "full_attention_interval"))
         TRY (json_get_int (r->at, "full_attention_interval", 1, LAYERS_MAX, &every,
                            r->err));
-    if (json_integer_value (step.v) > 1)
-        return json_fail_text (&step, r->err,
-                               "layers without experts in between are "
-                               "not supported");
-    if (json_array_size (dense.v) > 0)
-        return json_fail_text (&dense, r->err,
-                               "layers without experts are not supported here");
+    REFUSE_AT (&step, r->err, json_integer_value (step.v) > 1,
+               "layers without experts in between are not supported");
+    REFUSE_AT (&dense, r->err, json_array_size (dense.v) > 0,
+               "layers without experts are not supported here");
     for (int i = 0; i < WORKLOAD_PATTERN_MAX; i++)
         l.parts[i] = (i + 1) % every == 0 ? PART_ATTENTION : PART_LINEAR;
     m->qkv_bias = m->out_bias;
-    TRY (take_lists (r, m, lists, &l));
+    TRY (take_lists (r, m, "layer_types", "layers_block_type", &l));
     m->ffn = m->experts > 0 ? 0 : m->ffn;
     m->shared_gate = m->shared_ffn > 0;
     return check_mixer (r, m);
@@ -500,12 +440,11 @@ static enum status finish_qwen3_next (const struct workload_reading *r,
 static enum status finish_minimax (const struct workload_reading *r,
                                    struct workload_model *m)
 {
-    static const char *const lists[2] = {"layer_types", "attn_type_list"};
     struct layers l;
 
     memset (l.parts, PART_ATTENTION, sizeof l.parts);
     m->ffn = m->expert_ffn;
-    TRY (take_lists (r, m, lists, &l));
+    TRY (take_lists (r, m, "layer_types", "attn_type_list", &l));
     if (!m->pattern[0]) {
         m->wide_qk_norm = m->router_bias = true;
         return ST_OK;
@@ -539,7 +478,6 @@ static void adjust_ffn (const struct workload_reading *r, struct workload_model 
 static enum status finish_lfm2 (const struct workload_reading *r,
                                 struct workload_model *m)
 {
-    static const char *const lists[2] = {"layer_types", NULL};
     struct layers l;
 
     memset (l.parts, PART_ATTENTION, sizeof l.parts);
@@ -550,7 +488,7 @@ static enum status finish_lfm2 (const struct workload_reading *r,
     m->lin_width = 1;
     if (m->experts == 0)
         adjust_ffn (r, m);
-    TRY (take_lists (r, m, lists, &l));
+    TRY (take_lists (r, m, "layer_types", NULL, &l));
     m->dense_layers = 0; /* the pattern says it */
     return ST_OK;
 }
@@ -565,49 +503,26 @@ static enum status finish_lfm2 (const struct workload_reading *r,
     .attention_gate = true, .head_dim = 256
 #define LIGHTNING .linear = LINEAR_LIGHTNING, .lin_chunk = 256, GATED
 
-static const struct workload_family families[] = {
-    {"mamba2", mamba2, {SSM (128, 64, 8, 128, 256), .lin_norm = true}, finish_mamba2},
-    {"mamba_ssm",
-     mamba_ssm,
-     {SSM (0, 64, 1, 128, 256), .lin_norm = true, .tied = true},
-     finish_mamba_ssm},
-    {"nemotron_h",
-     nemotron_h,
-     {SSM (128, 64, 8, 128, 128), .lin_norm = true, .heads = 32, .kv_heads = 8,
-      .head_dim = 128, .ffn = 21504},
-     finish_nemotron_h},
-    {"bamba", bamba, {SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED}, finish_bamba},
-    {"granitemoehybrid",
-     granite_hybrid,
-     {SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED},
-     finish_granite_hybrid},
-    {"falcon_h1", falcon_h1, {SSM (128, 0, 1, 256, 256), GATED}, finish_falcon_h1},
-    {"qwen3_next", qwen3_next, {DELTA}, finish_qwen3_next},
-    {"qwen3_5_text", qwen3_next, {DELTA}, finish_qwen3_next},
-    {"qwen3_5_moe_text", qwen3_next, {DELTA}, finish_qwen3_next},
-    {"minimax", minimax, {LIGHTNING}, finish_minimax},
-    {"minimax_text_01", minimax, {LIGHTNING}, finish_minimax},
-    {"minimax_m1", minimax, {LIGHTNING}, finish_minimax},
-    {"lfm2",
-     lfm2,
-     {.linear = LINEAR_CONV, .lin_conv = 3, GATED, .qk_norm = true, .tied = true},
-     finish_lfm2},
-    {"lfm2_moe",
-     lfm2_moe,
-     {.linear = LINEAR_CONV,
-      .lin_conv = 3,
-      GATED,
-      .qk_norm = true,
-      .tied = true,
-      .router_bias = true,
-      .dense_layers = 2},
-     finish_lfm2},
-};
-
-const struct workload_family *workload_family_find_hybrid (const char *type)
-{
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (strcmp (families[i].type, type) == 0)
-            return &families[i];
-    return NULL;
-}
+const struct workload_family workload_families_hybrid[] = {
+    FAMILY ("mamba2", mamba2, finish_mamba2, SSM (128, 64, 8, 128, 256),
+            .lin_norm = true),
+    FAMILY ("mamba_ssm", mamba_ssm, finish_mamba_ssm, SSM (0, 64, 1, 128, 256),
+            .lin_norm = true, .tied = true),
+    FAMILY ("nemotron_h", nemotron_h, finish_nemotron_h, SSM (128, 64, 8, 128, 128),
+            .lin_norm = true, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 21504),
+    FAMILY ("bamba", bamba, finish_bamba, SSM (128, 0, 1, 256, 256), .lin_norm = true,
+            GATED),
+    FAMILY ("granitemoehybrid", granite_hybrid, finish_granite_hybrid,
+            SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED),
+    FAMILY ("falcon_h1", falcon_h1, finish_falcon_h1, SSM (128, 0, 1, 256, 256), GATED),
+    FAMILY ("qwen3_next", qwen3_next, finish_qwen3_next, DELTA),
+    FAMILY ("qwen3_5_text", qwen3_next, finish_qwen3_next, DELTA),
+    FAMILY ("qwen3_5_moe_text", qwen3_next, finish_qwen3_next, DELTA),
+    FAMILY ("minimax", minimax, finish_minimax, LIGHTNING),
+    FAMILY ("minimax_text_01", minimax, finish_minimax, LIGHTNING),
+    FAMILY ("minimax_m1", minimax, finish_minimax, LIGHTNING),
+    FAMILY ("lfm2", lfm2, finish_lfm2, .linear = LINEAR_CONV, .lin_conv = 3, GATED,
+            .qk_norm = true, .tied = true),
+    FAMILY ("lfm2_moe", lfm2_moe, finish_lfm2, .linear = LINEAR_CONV, .lin_conv = 3,
+            GATED, .qk_norm = true, .tied = true, .router_bias = true, .dense_layers = 2),
+    {.type = NULL}};

@@ -32,9 +32,8 @@ static enum status read_int (const struct workload_reading *r, const struct json
     {
         struct json_at entry = json_entry (&at, i);
 
-        if (!json_equal (one, first))
-            return json_fail_text (&entry, r->err,
-                                   "layers of different shapes are not supported");
+        REFUSE_AT (&entry, r->err, !json_equal (one, first),
+                   "layers of different shapes are not supported");
         TRY (json_want_int (&entry, least, f->max, &value, r->err));
         *n = (int) value;
     }
@@ -90,21 +89,18 @@ static enum status check_heads (const struct json_at *at, struct workload_model 
         m->heads = m->kv_heads = m->head_dim = 0;
         return ST_OK;
     }
-    if (m->heads == 0)
-        return json_fail_text (at, err, "some layers have attention, but no heads of it");
-    if (m->head_dim == 0 && m->hidden % m->heads != 0)
-        return json_fail_text (at, err,
-                               "%d attention heads do not divide the hidden size %d, and "
-                               "no head_dim is given",
-                               m->heads, m->hidden);
+    REFUSE_AT (at, err, m->heads == 0, "some layers have attention, but no heads of it");
+    REFUSE_AT (at, err, m->head_dim == 0 && m->hidden % m->heads != 0,
+               "%d attention heads do not divide the hidden size %d, and no head_dim is "
+               "given",
+               m->heads, m->hidden);
     if (m->head_dim == 0)
         m->head_dim = m->hidden / m->heads;
     if (m->kv_heads == 0)
         m->kv_heads = m->heads;
-    if (m->kv_heads > m->heads || m->heads % m->kv_heads != 0)
-        return json_fail_text (at, err,
-                               "%d key/value heads do not divide %d attention heads",
-                               m->kv_heads, m->heads);
+    REFUSE_AT (at, err, m->kv_heads > m->heads || m->heads % m->kv_heads != 0,
+               "%d key/value heads do not divide %d attention heads", m->kv_heads,
+               m->heads);
     return ST_OK;
 }
 
@@ -119,20 +115,19 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
         m->norms = 2;
     if (m->expert_every == 0)
         m->expert_every = 1;
-    if (m->top_k > m->experts && m->experts > 0)
-        return json_fail_text (at, err, "a token cannot go to %d of %d experts", m->top_k,
-                               m->experts);
-    if (m->expert_groups > 0 && m->experts % m->expert_groups != 0)
-        return json_fail_text (at, err, "%d groups do not divide %d experts",
-                               m->expert_groups, m->experts);
-    if (m->expert_groups > 0 && m->top_groups > 0 &&
-        (m->top_groups > m->expert_groups ||
-         (long long) m->top_groups * (m->experts / m->expert_groups) < m->top_k))
-        return json_fail_text (at, err,
-                               "a token cannot go to %d experts in %d of %d groups",
-                               m->top_k, m->top_groups, m->expert_groups);
-    if (m->experts > 0 && m->top_k == 0)
-        return json_fail_text (at, err, "the model has experts, but tokens go to none");
+    REFUSE_AT (at, err, m->top_k > m->experts && m->experts > 0,
+               "a token cannot go to %d of %d experts", m->top_k, m->experts);
+    REFUSE_AT (at, err, m->expert_groups > 0 && m->experts % m->expert_groups != 0,
+               "%d groups do not divide %d experts", m->expert_groups, m->experts);
+    REFUSE_AT (
+        at, err,
+        m->expert_groups > 0 && m->top_groups > 0 &&
+            (m->top_groups > m->expert_groups ||
+             (long long) m->top_groups * (m->experts / m->expert_groups) < m->top_k),
+        "a token cannot go to %d experts in %d of %d groups", m->top_k, m->top_groups,
+        m->expert_groups);
+    REFUSE_AT (at, err, m->experts > 0 && m->top_k == 0,
+               "the model has experts, but tokens go to none");
     return ST_OK;
 }
 

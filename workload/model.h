@@ -114,27 +114,18 @@ struct workload_model {
  *  experts; 'p' both beside each other, and an MLP.  0: no such letter. */
 static inline unsigned workload_letter_parts (char letter)
 {
-    switch (letter) {
-    case '*':
-        return PART_ATTENTION;
-    case 'M':
-        return PART_LINEAR;
-    case '-':
-        return PART_MLP;
-    case 'E':
-        return PART_EXPERTS;
-    case 'a':
-        return PART_ATTENTION | PART_MLP;
-    case 'l':
-        return PART_LINEAR | PART_MLP;
-    case 'A':
-        return PART_ATTENTION | PART_EXPERTS;
-    case 'L':
-        return PART_LINEAR | PART_EXPERTS;
-    case 'p':
-        return PART_ATTENTION | PART_LINEAR | PART_MLP;
-    }
-    return 0;
+    static const unsigned char parts[256] = {['*'] = PART_ATTENTION,
+                                             ['M'] = PART_LINEAR,
+                                             ['-'] = PART_MLP,
+                                             ['E'] = PART_EXPERTS,
+                                             ['a'] = PART_ATTENTION | PART_MLP,
+                                             ['l'] = PART_LINEAR | PART_MLP,
+                                             ['A'] = PART_ATTENTION | PART_EXPERTS,
+                                             ['L'] = PART_LINEAR | PART_EXPERTS,
+                                             ['p'] =
+                                                 PART_ATTENTION | PART_LINEAR | PART_MLP};
+
+    return parts[(unsigned char) letter];
 }
 
 /** The parts of kind `kind` of a model with a pattern. */

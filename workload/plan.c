@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "workload/workload_private.h"
 
 /* ---- reading ---- */
 
@@ -105,9 +106,8 @@ static enum status read_layers (const struct json_at *root, struct workload_plan
         p->layers_per_stage[i] = (int) n;
         sum += (int) n;
     }
-    if (sum != p->model.layers)
-        return json_fail_text (&at, err, "the stages hold %d layers, the model has %d",
-                               sum, p->model.layers);
+    REFUSE_AT (&at, err, sum != p->model.layers,
+               "the stages hold %d layers, the model has %d", sum, p->model.layers);
     return ST_OK;
 }
 
@@ -206,8 +206,7 @@ static enum status read_rank (const struct json_at *at, struct workload_plan *p,
 
     TRY (json_want_object (at, err));
     TRY (json_get_int (at, "rank", 0, p->n_ranks - 1, &rank, err));
-    if (p->place[rank].node)
-        return json_fail_text (&rank_at, err, "rank %d appears twice", rank);
+    REFUSE_AT (&rank_at, err, p->place[rank].node, "rank %d appears twice", rank);
     TRY (json_get_string (at, "node", &node, err));
     TRY (json_get_int (at, "gpu", 0, 1 << 20, &gpu, err));
     TRY (check_coords (at, &p->config.deg, rank, err));
@@ -252,9 +251,8 @@ static enum status read_ranks (const struct json_at *root, struct workload_plan 
     size_t n;
 
     TRY (json_want_array (&at, &n, err));
-    if ((long long) n != world)
-        return json_fail_text (
-            &at, err, "expected %lld ranks (tp x cp x dp x pp), found %zu", world, n);
+    REFUSE_AT (&at, err, (long long) n != world,
+               "expected %lld ranks (tp x cp x dp x pp), found %zu", world, n);
     p->n_ranks = (int) world;
     if (!(p->place = calloc (n, sizeof *p->place)))
         return err_nomem (err);

@@ -30,39 +30,77 @@ struct workload_field {
 #define SHARED_MAX 64 /* times VOCAB_MAX is a number */
 #define EXPERTS_MAX 65536
 
-#define FIELD_IN(IN, KEY, KIND, MEMBER, MAX)                                 \
-    {                                                                        \
-        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MAX, IN \
-    }
-#define FIELD(KEY, KIND, MEMBER, MAX) FIELD_IN (NULL, KEY, KIND, MEMBER, MAX)
+/* The most that each member of a model may be; flags have none. */
+enum {
+    MOST_layers = LAYERS_MAX,
+    MOST_decoder_layers = LAYERS_MAX,
+    MOST_dense_layers = LAYERS_MAX,
+    MOST_expert_every = LAYERS_MAX,
+    MOST_hidden = WIDTH_MAX,
+    MOST_heads = WIDTH_MAX,
+    MOST_kv_heads = WIDTH_MAX,
+    MOST_head_dim = WIDTH_MAX,
+    MOST_q_rank = WIDTH_MAX,
+    MOST_kv_rank = WIDTH_MAX,
+    MOST_rope_dim = WIDTH_MAX,
+    MOST_nope_dim = WIDTH_MAX,
+    MOST_v_dim = WIDTH_MAX,
+    MOST_lin_heads = WIDTH_MAX,
+    MOST_lin_width = WIDTH_MAX,
+    MOST_lin_groups = WIDTH_MAX,
+    MOST_lin_state = WIDTH_MAX,
+    MOST_lin_conv = WIDTH_MAX,
+    MOST_lin_chunk = WIDTH_MAX,
+    MOST_vocab = VOCAB_MAX,
+    MOST_positions = VOCAB_MAX,
+    MOST_ffn = VOCAB_MAX,
+    MOST_expert_ffn = VOCAB_MAX,
+    MOST_shared_ffn = VOCAB_MAX,
+    MOST_shared_experts = SHARED_MAX,
+    MOST_experts = EXPERTS_MAX,
+    MOST_top_k = EXPERTS_MAX,
+    MOST_expert_groups = EXPERTS_MAX,
+    MOST_top_groups = EXPERTS_MAX,
+    MOST_norms = 2
+};
 
-#define LLAMA_SHAPE                                                \
-    FIELD ("hidden_size", NEEDED, hidden, WIDTH_MAX),              \
-        FIELD ("num_hidden_layers", NEEDED, layers, LAYERS_MAX),   \
-        FIELD ("num_attention_heads", NEEDED, heads, WIDTH_MAX),   \
-        FIELD ("num_key_value_heads", COUNT, kv_heads, WIDTH_MAX), \
-        FIELD ("head_dim", COUNT, head_dim, WIDTH_MAX),            \
-        FIELD ("vocab_size", NEEDED, vocab, VOCAB_MAX),            \
-        FIELD ("tie_word_embeddings", FLAG, tied, 0)
-#define LLAMA_MLP FIELD ("intermediate_size", NEEDED, ffn, VOCAB_MAX)
+#define FIELD(IN, KEY, KIND, MEMBER, MOST)                                    \
+    {                                                                         \
+        KEY, offsetof (struct workload_model, MEMBER), FIELD_##KIND, MOST, IN \
+    }
+#define NEEDED(KEY, MEMBER) FIELD (NULL, KEY, NEEDED, MEMBER, MOST_##MEMBER)
+#define SIZE(KEY, MEMBER) FIELD (NULL, KEY, SIZE, MEMBER, MOST_##MEMBER)
+#define COUNT(KEY, MEMBER) FIELD (NULL, KEY, COUNT, MEMBER, MOST_##MEMBER)
+#define COUNT_IN(IN, KEY, MEMBER) FIELD (IN, KEY, COUNT, MEMBER, MOST_##MEMBER)
+#define OLDER(KEY, MEMBER) FIELD (NULL, KEY, OLDER, MEMBER, MOST_##MEMBER)
+#define AUTO(KEY, MEMBER) FIELD (NULL, KEY, AUTO, MEMBER, MOST_##MEMBER)
+#define FLAG(KEY, MEMBER) FIELD (NULL, KEY, FLAG, MEMBER, 0)
+/* A table of them. */
+#define FIELDS(...)                                    \
+    {                                                  \
+        __VA_ARGS__, FIELD (NULL, NULL, FLAG, tied, 0) \
+    }
+
+#define LLAMA_SHAPE                                                                     \
+    NEEDED ("hidden_size", hidden), NEEDED ("num_hidden_layers", layers),               \
+        NEEDED ("num_attention_heads", heads), COUNT ("num_key_value_heads", kv_heads), \
+        COUNT ("head_dim", head_dim), NEEDED ("vocab_size", vocab),                     \
+        FLAG ("tie_word_embeddings", tied)
+#define LLAMA_MLP NEEDED ("intermediate_size", ffn)
 /* Every layer has experts, as wide as the MLP that they stand for. */
-#define MIXTRAL_EXPERTS                                            \
-    FIELD ("intermediate_size", NEEDED, expert_ffn, VOCAB_MAX),    \
-        FIELD ("num_local_experts", NEEDED, experts, EXPERTS_MAX), \
-        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX)
+#define MIXTRAL_EXPERTS                                                              \
+    NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_local_experts", experts), \
+        NEEDED ("num_experts_per_tok", top_k)
 
 /* Experts that have a width of their own, as most files name them. */
-#define OWN_EXPERTS                                                \
-    FIELD ("num_experts", NEEDED, experts, EXPERTS_MAX),           \
-        FIELD ("num_experts_per_tok", NEEDED, top_k, EXPERTS_MAX), \
-        FIELD ("moe_intermediate_size", NEEDED, expert_ffn, VOCAB_MAX)
+#define OWN_EXPERTS                                                         \
+    NEEDED ("num_experts", experts), NEEDED ("num_experts_per_tok", top_k), \
+        NEEDED ("moe_intermediate_size", expert_ffn)
 /* Granite's later ones: an MLP that is the shared expert, where there are others. */
-#define GRANITE_MLP                                               \
-    FIELD ("shared_intermediate_size", NEEDED, ffn, VOCAB_MAX),   \
-        FIELD ("intermediate_size", SIZE, expert_ffn, VOCAB_MAX), \
-        FIELD ("num_local_experts", SIZE, experts, EXPERTS_MAX),  \
-        FIELD ("num_experts_per_tok", SIZE, top_k, EXPERTS_MAX),  \
-        FIELD ("attention_bias", FLAG, out_bias, 0)
+#define GRANITE_MLP                                                                   \
+    NEEDED ("shared_intermediate_size", ffn), SIZE ("intermediate_size", expert_ffn), \
+        SIZE ("num_local_experts", experts), SIZE ("num_experts_per_tok", top_k),     \
+        FLAG ("attention_bias", out_bias)
 
 /* Members of a family's base. */
 #define GATED .gated_mlp = true
@@ -76,6 +114,13 @@ struct workload_reading {
     struct error *err;
 };
 
+/** A reason with the place of a document where something is so; like TRY it may leave the function. */
+#define REFUSE_AT(PLACE, ERR, IF, ...)                       \
+    do {                                                     \
+        if (IF)                                              \
+            return json_fail_text (PLACE, ERR, __VA_ARGS__); \
+    } while (0)
+
 /** A model family. */
 struct workload_family {
     const char *type; /* model_type */
@@ -85,14 +130,18 @@ struct workload_family {
     enum status (*finish) (const struct workload_reading *r, struct workload_model *m);
 };
 
+#define FAMILY(TYPE, FIELDS, FINISH, ...)   \
+    {                                       \
+        TYPE, FIELDS, {__VA_ARGS__}, FINISH \
+    }
+
 /** The family of a model_type, or NULL. */
 const struct workload_family *workload_family_find (const char *type);
-/** The same of those whose fields have names of their own (family_gpt.c) and of the next ones. */
-const struct workload_family *workload_family_find_gpt (const char *type);
-/** The same of those whose layers are of several kinds (family_hybrid.c). */
-const struct workload_family *workload_family_find_hybrid (const char *type);
-/** The family of which an unknown model_type (NULL: there is none) has the fields, with a note.  Where none is so,
- *  or something in the file says that its layers are others, ST_INVALID. */
+/** Its tables beside that of family.c, which end with a NULL type: those whose fields have names of
+ *  their own, and those whose layers are of several kinds. */
+extern const struct workload_family workload_families_gpt[], workload_families_hybrid[];
+/** The family of which an unknown model_type (NULL: there is none) has the fields, with a note.
+ *  Where none is so, or something in the file says that its layers are others, ST_INVALID. */
 enum status workload_family_guess (const struct workload_reading *r, const char *type,
                                    const struct workload_family **family);
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */

@@ -161,7 +161,7 @@ bool pattern_play (enum workload_schedule s, const struct costmodel_pipeline *p,
     bool known = false;
 
     if (x.cell && slot) {
-        workload_schedule_rules (s)->slots (n, slot);
+        workload_schedule_slots (s, n, slot);
         known = fill (p, slot, &x);
     }
     if (known) {

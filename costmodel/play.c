@@ -213,7 +213,7 @@ static bool play_orders (struct player *x, enum workload_schedule s)
     for (int j = 0; j < x->micros; j++)
         begin_micro (x, j);
     for (int i = 0; i < p->stages && ok; i++)
-        workload_schedule_rules (s)->order (size, i, op + (size_t) i * (size_t) n);
+        workload_schedule_order (s, size, i, op + (size_t) i * (size_t) n);
     while (left > 0 && ok) {
         int before = left;
 
@@ -462,7 +462,7 @@ static bool play_by_time (struct greedy *g, enum workload_schedule s)
 static bool play_greedy (struct player *x, enum workload_schedule s, bool skip)
 {
     size_t stages = (size_t) x->p->stages;
-    int limit = workload_schedule_rules (s)->memory_limit (x->p->stages);
+    int limit = workload_schedule_rules (s)->held * x->p->stages;
     /* Ends that are waited for are of chunks that some stage holds. */
     size_t values = stages * (size_t) (1 + 3 * x->p->chunks + 2 * limit);
     double *value = malloc ((2 * values + stages) * sizeof *value);

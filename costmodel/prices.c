@@ -121,8 +121,11 @@ static double joined_part (const struct workload_config *c, int microbatches, in
     const struct workload_schedule_rules *rules = workload_schedule_rules (c->schedule);
     double chunks = (double) microbatches * c->deg.vpp;
 
-    return rules->joined ? rules->joined (size, stage) / chunks
-                         : 1.0 - rules->forwards_first (size, stage) / chunks;
+    return rules->joined
+               ? rules->joined (size, stage) / chunks
+               : 1.0 - workload_forwards_first (c->schedule, c->deg.pp, c->deg.vpp,
+                                                microbatches, stage) /
+                           chunks;
 }
 
 double costmodel_ep_exposed_s (const struct workload_profile *p,

@@ -292,7 +292,7 @@ static void schedule (enum workload_schedule s, const struct costmodel_pipeline 
         return;
     }
     if (p->chunks > 1 || workload_schedule_splits_backward (s)) {
-        bool patterned = workload_schedule_rules (s)->slots && p->chunks == 2;
+        bool patterned = workload_schedule_rules (s)->pace > 0 && p->chunks == 2;
 
         for (int i = 0; i < n; i++)
             if (!(patterned && pattern_play (s, &q[i], skip, end_s[i], work)) &&

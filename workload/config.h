@@ -187,9 +187,9 @@ static inline int workload_own_norms (const struct workload_model *m, bool fused
 static inline double workload_in_flight (const struct workload_config *c,
                                          int microbatches, int stage)
 {
-    return workload_schedule_rules (c->schedule)
-        ->in_flight ((struct workload_pipeline_size){c->deg.pp, c->deg.vpp, microbatches},
-                     stage);
+    return workload_schedule_in_flight (
+        c->schedule, (struct workload_pipeline_size){c->deg.pp, c->deg.vpp, microbatches},
+        stage);
 }
 
 /** Micro-batches times chunks of a stage, under schedules that are played out. */
@@ -408,7 +408,7 @@ static inline int workload_expert_shards (const struct workload_config *c)
 }
 
 /** Give a job without a sequence length or a global batch (0) those that the model is usually
- *  trained with (usual.c), with a note on each. */
+ *  trained with (presets.c), with a note on each. */
 void workload_job_usual (const struct workload_model *m, struct workload_job *j,
                          struct notes *notes);
 
@@ -480,7 +480,7 @@ enum workload_partition {
 bool workload_layers_split (const struct workload_model *m, enum workload_partition by,
                             int pp, int *layers);
 
-/* ---- as JSON: config_json.c ---- */
+/* ---- as JSON ---- */
 
 struct json_at;
 

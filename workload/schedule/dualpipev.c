@@ -13,21 +13,11 @@ struct list {
     int put_off; /* from this entry on, backwards put off their weights' gradients */
 };
 
+/* A backward alone leaves its weights for later. */
 static void add (struct list *l, enum workload_operation what, int chunk)
 {
     l->op[l->n++] = (struct workload_op){
         .what = what, .chunk = chunk, .micro = l->next[what][chunk]++};
-}
-
-static void forward (struct list *l, int chunk)
-{
-    add (l, OPERATION_FORWARD, chunk);
-}
-
-/* A backward that leaves its weights for later. */
-static void half_backward (struct list *l, int chunk)
-{
-    add (l, OPERATION_BACKWARD, chunk);
 }
 
 static void add_weights (struct list *l, struct workload_op of)
@@ -38,7 +28,7 @@ static void add_weights (struct list *l, struct workload_op of)
 
 static void backward (struct list *l, int chunk)
 {
-    half_backward (l, chunk);
+    add (l, OPERATION_BACKWARD, chunk);
     add_weights (l, l->op[l->n - 1]);
     l->op[l->n - 2].joined = 1;
 }
@@ -46,7 +36,7 @@ static void backward (struct list *l, int chunk)
 /* A forward of one chunk with a backward of the other. */
 static void both (struct list *l, int chunk)
 {
-    forward (l, chunk);
+    add (l, OPERATION_FORWARD, chunk);
     backward (l, 1 - chunk);
     l->op[l->n - 3].joined = 2;
 }
@@ -62,15 +52,15 @@ static void late_weights (struct list *l)
 static void begin (struct list *l, int after, int before)
 {
     for (int i = 0; i < 2 * after; i++)
-        forward (l, 0);
+        add (l, OPERATION_FORWARD, 0);
     for (int i = 0; i < before; i++) {
-        forward (l, 0);
-        forward (l, 1);
+        add (l, OPERATION_FORWARD, 0);
+        add (l, OPERATION_FORWARD, 1);
     }
     for (int i = 0; i < after; i++) {
-        half_backward (l, 1);
+        add (l, OPERATION_BACKWARD, 1);
         add_weights (l, l->op[l->n - 1]);
-        forward (l, 1);
+        add (l, OPERATION_FORWARD, 1);
     }
 }
 
@@ -80,10 +70,10 @@ static void end (struct list *l, int after, int before)
         backward (l, i % 2 ? 0 : 1);
     l->put_off = l->n;
     for (int i = before; i < 2 * before; i++)
-        half_backward (l, i % 2 ? 0 : 1);
+        add (l, OPERATION_BACKWARD, i % 2 ? 0 : 1);
     for (int i = 0; i < after; i++) {
         late_weights (l);
-        half_backward (l, 0);
+        add (l, OPERATION_BACKWARD, 0);
     }
     for (int i = 0; i < before; i++)
         late_weights (l);

@@ -1,4 +1,4 @@
-/* The table of schedules, and the order that several of them have in common. */
+/* The table of schedules, and what their rules say. */
 #include "workload/schedule/schedule_private.h"
 
 #include <string.h>
@@ -27,4 +27,43 @@ bool workload_schedule_parse (const char *s, enum workload_schedule *out)
             return true;
         }
     return false;
+}
+
+double workload_schedule_in_flight (enum workload_schedule s,
+                                    struct workload_pipeline_size size, int stage)
+{
+    const struct workload_schedule_rules *rules = schedules[s];
+
+    return rules->held > 0 ? schedule_least (rules->held * size.stages / rules->chunks,
+                                             size.microbatches)
+                           : rules->in_flight (size, stage);
+}
+
+int workload_forwards_first (enum workload_schedule s, int stages, int chunks,
+                             int microbatches, int stage)
+{
+    struct workload_pipeline_size size = {stages, chunks, microbatches};
+    const struct workload_schedule_rules *rules = schedules[s];
+
+    if (rules->held > 0)
+        return schedule_warm_up (size, rules->held * size.stages);
+    return rules->pace > 0 ? schedule_pattern_first (rules->pace, size, stage)
+                           : rules->forwards_first (size, stage);
+}
+
+void workload_schedule_order (enum workload_schedule s,
+                              struct workload_pipeline_size size, int stage,
+                              struct workload_op *op)
+{
+    const struct workload_schedule_rules *rules = schedules[s];
+
+    if (rules->pace > 0)
+        schedule_pattern_order (rules->pace, size, stage, op);
+    else
+        rules->order (size, stage, op);
+}
+
+void workload_schedule_slots (enum workload_schedule s, int stages, int *slot)
+{
+    schedule_pattern_slots (schedules[s]->pace, stages, slot);
 }

@@ -1,4 +1,4 @@
-/* Pipeline schedules: one file each, one line in the table of schedule.c.
+/* Pipeline schedules: one file a kind, one line each in the table of schedule.c.
  *
  * The rooms above ask here for everything that tells one schedule from another: memest how
  * much a stage holds, costmodel the order of operations, the lower bound how far forwards can
@@ -49,30 +49,28 @@ struct workload_schedule_rules {
     bool whole_groups;    /* needs a multiple of `stages` micro-batches */
     int rounds;           /* needs at least so many micro-batches for each stage */
 
-    /** Activations that a stage holds at most, in micro-batches of all its chunks. */
+    /* Where the order follows from the times: chunks whose activations a stage may hold, times
+     * the number of stages; 0: the schedule fixes it. */
+    int held;
+    /* Where every micro-batch repeats one pattern of slots (v_pattern.c): those a stage that its
+     * slower passes take; 0: there is none. */
+    int pace;
+
+    /** Activations that a stage holds at most, in micro-batches of all its chunks; NULL where
+     *  `held` says it. */
     double (*in_flight) (struct workload_pipeline_size size, int stage);
 
     /** Forwards of chunks that a stage does before its first backward, whatever they take:
-     *  at most so many. */
+     *  at most so many; NULL where `held` or `pace` says it. */
     int (*forwards_first) (struct workload_pipeline_size size, int stage);
 
     /** Of a stage's forwards of chunks, those that run joined with the backward of another
      *  micro-batch, whose exchanges each hides; NULL: the schedule joins none by itself. */
     int (*joined) (struct workload_pipeline_size size, int stage);
 
-    /** A stage's operations in order, where the schedule fixes it; else NULL.
+    /** A stage's operations in order; NULL where `held` or `pace` says it.
      *  @param[out] op  [workload_schedule_operations] */
     void (*order) (struct workload_pipeline_size size, int stage, struct workload_op *op);
-
-    /** Where every micro-batch of two chunks repeats one pattern, one operation a slot: the slots
-     *  of the first one's forwards of chunks 0 and 1, backwards of chunks 1 and 0, weights of
-     *  chunks 1 and 0; each next one is WORKLOAD_PATTERN_SLOTS later.  What an operation
-     *  waits for is in an earlier slot, up to so many before.  Else NULL.
-     *  @param[out] slot  [stages * WORKLOAD_PATTERN_SLOTS] */
-    void (*slots) (int stages, int *slot);
-
-    /** Where the order follows from the times: chunks whose activations a stage may hold. */
-    int (*memory_limit) (int stages);
 };
 const struct workload_schedule_rules *workload_schedule_rules (enum workload_schedule s);
 
@@ -100,16 +98,24 @@ static inline int workload_default_vpp (enum workload_schedule s)
 /** Does the order follow from the times? */
 static inline bool workload_schedule_is_greedy (enum workload_schedule s)
 {
-    return !workload_schedule_rules (s)->order;
+    return workload_schedule_rules (s)->held > 0;
 }
 
-/** The schedule's forwards_first. */
-static inline int workload_forwards_first (enum workload_schedule s, int stages,
-                                           int chunks, int microbatches, int stage)
-{
-    return workload_schedule_rules (s)->forwards_first (
-        (struct workload_pipeline_size){stages, chunks, microbatches}, stage);
-}
+/** The schedule's in_flight, forwards_first and order, whatever says them. */
+double workload_schedule_in_flight (enum workload_schedule s,
+                                    struct workload_pipeline_size size, int stage);
+int workload_forwards_first (enum workload_schedule s, int stages, int chunks,
+                             int microbatches, int stage);
+void workload_schedule_order (enum workload_schedule s,
+                              struct workload_pipeline_size size, int stage,
+                              struct workload_op *op);
+
+/** Of a schedule with a pace, the slots of the first micro-batch's forwards of chunks 0 and 1,
+ *  backwards of chunks 1 and 0, weights of chunks 1 and 0; each next micro-batch is
+ *  WORKLOAD_PATTERN_SLOTS later.  What an operation waits for is in an earlier slot, up to so many
+ *  before.
+ *  @param[out] slot  [stages * WORKLOAD_PATTERN_SLOTS] */
+void workload_schedule_slots (enum workload_schedule s, int stages, int *slot);
 
 /** Operations of one stage in all. */
 static inline int workload_schedule_operations (enum workload_schedule s,

@@ -19,11 +19,11 @@ static inline int schedule_warm_up (struct workload_pipeline_size size, int warm
     return schedule_least (warm, size.microbatches * size.chunks);
 }
 
-/** `warm` forwards, then one forward and one backward in turn, then the backwards that are
- *  left.  Groups of `stages` micro-batches (the last may be smaller) go through all chunks
- *  before the next group starts.
- *  @param[out] op  [2 * chunks * microbatches] */
-void schedule_take_turns (struct workload_pipeline_size size, int warm,
-                          struct workload_op *op);
+/** Of the pattern of slots with this pace, what the rules' forwards_first and order are, and its
+ *  slots. */
+int schedule_pattern_first (int pace, struct workload_pipeline_size size, int stage);
+void schedule_pattern_order (int pace, struct workload_pipeline_size size, int stage,
+                             struct workload_op *op);
+void schedule_pattern_slots (int pace, int stages, int *slot);
 
 #endif

@@ -6,8 +6,6 @@
 
 #include <limits.h>
 
-#define PACE_HALF 2 /* of the passes that are not as fast as can be */
-#define PACE_MIN 1
 /* Of one micro-batch on one stage: forward, backward, weights, twice. */
 #define SLOTS WORKLOAD_PATTERN_SLOTS
 
@@ -85,8 +83,8 @@ static void stage_slots (const struct pattern *t, int stages, int stage, int *sl
         slot[k + 2] = free_slot (used, slot[k]);
 }
 
-static void pattern_order (int pace, struct workload_pipeline_size size, int stage,
-                           struct workload_op *op)
+void schedule_pattern_order (int pace, struct workload_pipeline_size size, int stage,
+                             struct workload_op *op)
 {
     static const struct workload_op passes[SLOTS] = {
         {OPERATION_FORWARD, 0, 0, 0},  {OPERATION_FORWARD, 1, 0, 0},
@@ -113,7 +111,7 @@ static void pattern_order (int pace, struct workload_pipeline_size size, int sta
     }
 }
 
-static int pattern_first (int pace, struct workload_pipeline_size size, int stage)
+int schedule_pattern_first (int pace, struct workload_pipeline_size size, int stage)
 {
     struct pattern t;
     int n = 0;
@@ -128,6 +126,15 @@ static int pattern_first (int pace, struct workload_pipeline_size size, int stag
     return schedule_warm_up (size, n);
 }
 
+void schedule_pattern_slots (int pace, int stages, int *slot)
+{
+    struct pattern t;
+
+    fill_pattern (pace, stages, &t);
+    for (int i = 0; i < stages; i++)
+        stage_slots (&t, stages, i, slot + i * SLOTS);
+}
+
 static double half_in_flight (struct workload_pipeline_size size, int stage)
 {
     (void) stage;
@@ -140,61 +147,16 @@ static double min_in_flight (struct workload_pipeline_size size, int stage)
     return schedule_least ((size.stages + 4) / 3, size.microbatches);
 }
 
-static int half_first (struct workload_pipeline_size size, int stage)
-{
-    return pattern_first (PACE_HALF, size, stage);
-}
-
-static int min_first (struct workload_pipeline_size size, int stage)
-{
-    return pattern_first (PACE_MIN, size, stage);
-}
-
-static void half_order (struct workload_pipeline_size size, int stage,
-                        struct workload_op *op)
-{
-    pattern_order (PACE_HALF, size, stage, op);
-}
-
-static void min_order (struct workload_pipeline_size size, int stage,
-                       struct workload_op *op)
-{
-    pattern_order (PACE_MIN, size, stage, op);
-}
-
-static void pattern_slots (int pace, int stages, int *slot)
-{
-    struct pattern t;
-
-    fill_pattern (pace, stages, &t);
-    for (int i = 0; i < stages; i++)
-        stage_slots (&t, stages, i, slot + i * SLOTS);
-}
-
-static void half_slots (int stages, int *slot)
-{
-    pattern_slots (PACE_HALF, stages, slot);
-}
-
-static void min_slots (int stages, int *slot)
-{
-    pattern_slots (PACE_MIN, stages, slot);
-}
-
 const struct workload_schedule_rules schedule_v_half = {.name = "v-half",
                                                         .chunks = 2,
                                                         .v_shaped = true,
                                                         .splits_backward = true,
-                                                        .in_flight = half_in_flight,
-                                                        .forwards_first = half_first,
-                                                        .order = half_order,
-                                                        .slots = half_slots};
+                                                        .pace = 2,
+                                                        .in_flight = half_in_flight};
 
 const struct workload_schedule_rules schedule_v_min = {.name = "v-min",
                                                        .chunks = 2,
                                                        .v_shaped = true,
                                                        .splits_backward = true,
-                                                       .in_flight = min_in_flight,
-                                                       .forwards_first = min_first,
-                                                       .order = min_order,
-                                                       .slots = min_slots};
+                                                       .pace = 1,
+                                                       .in_flight = min_in_flight};

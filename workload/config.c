@@ -1,10 +1,19 @@
-/* Does a configuration fit the model and the job?  And its ranks' coordinates. */
+/* Does a configuration fit the model and the job?  Its ranks' coordinates, and its form in JSON. */
 #include "workload/workload.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define TOKENS_MAX (1 << 30)
+
+/* A reason and ST_INVALID where something is so; like TRY it may leave the function. */
+#define REFUSE(IF, ...)                                    \
+    do {                                                   \
+        if (IF)                                            \
+            return err_set (err, ST_INVALID, __VA_ARGS__); \
+    } while (0)
 
 /* "(1, 2, 4 would)": the divisors of n, for a message. */
 static void list_divisors (long long n, char *buf, size_t size)
@@ -46,22 +55,18 @@ static enum status divides (const char *what, long long d, long long n, const ch
 enum status workload_job_check (const struct workload_model *m,
                                 const struct workload_job *j, struct error *err)
 {
-    if (j->seq < 1 || j->seq > TOKENS_MAX)
-        return err_set (err, ST_INVALID, "seq: expected 1 to %d tokens, found %d",
-                        TOKENS_MAX, j->seq);
-    if (j->global_batch < 1 || j->global_batch > TOKENS_MAX)
-        return err_set (err, ST_INVALID,
-                        "global batch: expected 1 to %d sequences, found %d", TOKENS_MAX,
-                        j->global_batch);
-    if (m->positions > 0 && j->seq > m->positions)
-        return err_set (err, ST_INVALID,
-                        "seq: %s has learned positions for %d tokens, found seq %d",
-                        m->name, m->positions, j->seq);
-    if (workload_has_parts (m, PART_LINEAR) && (j->lora || j->wta_crs > 0))
-        return err_set (err, ST_INVALID,
-                        "%s: not modelled for %s, which has state-space, linear "
-                        "attention or convolution mixers",
-                        j->lora ? "LoRA" : "WTA-CRS", m->name);
+    REFUSE (j->seq < 1 || j->seq > TOKENS_MAX, "seq: expected 1 to %d tokens, found %d",
+            TOKENS_MAX, j->seq);
+    REFUSE (j->global_batch < 1 || j->global_batch > TOKENS_MAX,
+            "global batch: expected 1 to %d sequences, found %d", TOKENS_MAX,
+            j->global_batch);
+    REFUSE (m->positions > 0 && j->seq > m->positions,
+            "seq: %s has learned positions for %d tokens, found seq %d", m->name,
+            m->positions, j->seq);
+    REFUSE (workload_has_parts (m, PART_LINEAR) && (j->lora || j->wta_crs > 0),
+            "%s: not modelled for %s, which has state-space, linear attention or "
+            "convolution mixers",
+            j->lora ? "LoRA" : "WTA-CRS", m->name);
     return ST_OK;
 }
 
@@ -76,11 +81,10 @@ static enum status check_mixer (const struct workload_model *m,
 
     if (!workload_has_parts (m, PART_LINEAR))
         return ST_OK;
-    if (c->deg.cp > 1)
-        return err_set (err, ST_INVALID,
-                        "cp %d: context parallelism is not modelled for layers with "
-                        "state-space, linear attention or convolution mixers",
-                        c->deg.cp);
+    REFUSE (c->deg.cp > 1,
+            "cp %d: context parallelism is not modelled for layers with state-space, "
+            "linear attention or convolution mixers",
+            c->deg.cp);
     if (m->linear == LINEAR_SSM || m->linear == LINEAR_DELTA)
         TRY (divides ("tp", c->deg.tp, m->lin_groups, groups[m->linear], err));
     return divides ("tp", c->deg.tp, m->lin_heads,
@@ -101,9 +105,8 @@ static enum status check_tp (const struct workload_model *m,
     TRY (divides ("tp", tp, m->heads, "attention heads", err));
     if (tp < m->kv_heads)
         TRY (divides ("tp", tp, m->kv_heads, "key/value heads", err));
-    if (tp > m->kv_heads && tp % m->kv_heads != 0)
-        return err_set (err, ST_INVALID, "tp %d is not a multiple of %d key/value heads",
-                        tp, m->kv_heads);
+    REFUSE (tp > m->kv_heads && tp % m->kv_heads != 0,
+            "tp %d is not a multiple of %d key/value heads", tp, m->kv_heads);
     return divides ("tp", tp, m->ffn, "columns of the MLP", err);
 }
 
@@ -116,13 +119,11 @@ static enum status check_seq (const struct workload_job *j,
 
     if (c->sequence_parallel)
         parts *= c->deg.tp;
-    if (j->seq % parts == 0)
-        return ST_OK;
-    return err_set (
-        err, ST_INVALID,
-        "seq %d cannot be split into %lld equal parts (cp %d, tp %d, sequence "
-        "parallelism %s)",
-        j->seq, parts, c->deg.cp, c->deg.tp, c->sequence_parallel ? "on" : "off");
+    REFUSE (j->seq % parts != 0,
+            "seq %d cannot be split into %lld equal parts (cp %d, tp %d, sequence "
+            "parallelism %s)",
+            j->seq, parts, c->deg.cp, c->deg.tp, c->sequence_parallel ? "on" : "off");
+    return ST_OK;
 }
 
 /* Expert parallelism deals out experts; expert tensor parallelism splits each. */
@@ -133,22 +134,18 @@ static enum status check_experts (const struct workload_model *m,
     long long ranks = (long long) d->tp * d->cp * d->dp;
 
     if (m->experts == 0) {
-        if (d->ep == 1 && d->etp == d->tp)
-            return ST_OK;
-        return err_set (err, ST_INVALID, "ep %d, etp %d: %s has no experts", d->ep,
-                        d->etp, m->name);
+        REFUSE (d->ep > 1 || d->etp != d->tp, "ep %d, etp %d: %s has no experts", d->ep,
+                d->etp, m->name);
+        return ST_OK;
     }
     TRY (divides ("ep", d->ep, m->experts, "experts", err));
     TRY (divides ("etp", d->etp, m->expert_ffn, "columns of an expert", err));
-    if (d->etp > d->tp)
-        return err_set (err, ST_INVALID, "etp %d is above tp %d", d->etp, d->tp);
+    REFUSE (d->etp > d->tp, "etp %d is above tp %d", d->etp, d->tp);
     if (d->etp == d->tp)
         TRY (divides ("ep", d->ep, (long long) d->dp * d->cp, "ranks of dp x cp", err));
-    return ranks % ((long long) d->etp * d->ep) == 0
-               ? ST_OK
-               : err_set (err, ST_INVALID,
-                          "etp %d x ep %d does not divide tp x cp x dp = %lld", d->etp,
-                          d->ep, ranks);
+    REFUSE (ranks % ((long long) d->etp * d->ep) != 0,
+            "etp %d x ep %d does not divide tp x cp x dp = %lld", d->etp, d->ep, ranks);
+    return ST_OK;
 }
 
 /* Interleaving needs as many rounds as stages; V shapes have two chunks. */
@@ -160,40 +157,29 @@ static enum status check_chunks (const struct workload_model *m,
     const char *name = workload_schedule_name (c->schedule);
     int micro = workload_microbatches (j, c);
 
-    if (c->schedule != SCHEDULE_1F1B && c->schedule != SCHEDULE_GPIPE &&
-        (long long) micro * d->vpp > WORKLOAD_CHUNK_RUNS_MAX)
-        return err_set (err, ST_INVALID,
-                        "%d micro-batches x %d chunks: the %s schedule can be priced up "
-                        "to %d in all",
-                        micro, d->vpp, name, WORKLOAD_CHUNK_RUNS_MAX);
-    if (workload_default_vpp (c->schedule) == 1)
-        return d->vpp == 1 ? ST_OK
-                           : err_set (err, ST_INVALID,
-                                      "vpp %d: the %s schedule has one chunk a stage",
-                                      d->vpp, name);
-    if (d->pp == 1)
-        return err_set (err, ST_INVALID, "schedule %s needs a pipeline, pp is 1", name);
-    if (workload_schedule_is_v (c->schedule) && d->vpp != 2)
-        return err_set (err, ST_INVALID, "vpp %d: the %s schedule has two chunks a stage",
-                        d->vpp, name);
-    if (d->vpp < 2)
-        return err_set (err, ST_INVALID,
-                        "vpp %d: the interleaved schedule needs 2 or more", d->vpp);
+    REFUSE (c->schedule != SCHEDULE_1F1B && c->schedule != SCHEDULE_GPIPE &&
+                (long long) micro * d->vpp > WORKLOAD_CHUNK_RUNS_MAX,
+            "%d micro-batches x %d chunks: the %s schedule can be priced up to %d in "
+            "all",
+            micro, d->vpp, name, WORKLOAD_CHUNK_RUNS_MAX);
+    if (workload_default_vpp (c->schedule) == 1) {
+        REFUSE (d->vpp != 1, "vpp %d: the %s schedule has one chunk a stage", d->vpp,
+                name);
+        return ST_OK;
+    }
+    REFUSE (d->pp == 1, "schedule %s needs a pipeline, pp is 1", name);
+    REFUSE (workload_schedule_is_v (c->schedule) && d->vpp != 2,
+            "vpp %d: the %s schedule has two chunks a stage", d->vpp, name);
+    REFUSE (d->vpp < 2, "vpp %d: the interleaved schedule needs 2 or more", d->vpp);
     /* Interleaved, the last chunk of some stages may be empty. */
-    if ((long long) d->pp * d->vpp >=
-        m->layers + (c->schedule == SCHEDULE_INTERLEAVED ? d->pp : 1LL))
-        return err_set (err, ST_INVALID, "pp %d x vpp %d: %s has %d layers", d->pp,
-                        d->vpp, m->name, m->layers);
-    if (workload_schedule_rules (c->schedule)->whole_groups && micro % d->pp != 0)
-        return err_set (
-            err, ST_INVALID,
+    REFUSE ((long long) d->pp * d->vpp >=
+                m->layers + (c->schedule == SCHEDULE_INTERLEAVED ? d->pp : 1LL),
+            "pp %d x vpp %d: %s has %d layers", d->pp, d->vpp, m->name, m->layers);
+    REFUSE (workload_schedule_rules (c->schedule)->whole_groups && micro % d->pp != 0,
             "the %s schedule needs a multiple of pp %d micro-batches, found %d", name,
             d->pp, micro);
-    if (micro < workload_schedule_rules (c->schedule)->rounds * d->pp)
-        return err_set (
-            err, ST_INVALID,
-            "the %s schedule needs %d micro-batches for each of pp %d stages, "
-            "found %d",
+    REFUSE (micro < workload_schedule_rules (c->schedule)->rounds * d->pp,
+            "the %s schedule needs %d micro-batches for each of pp %d stages, found %d",
             name, workload_schedule_rules (c->schedule)->rounds, d->pp, micro);
     return ST_OK;
 }
@@ -250,20 +236,16 @@ static enum status check_memory_options (const struct workload_model *m,
         c->recompute_modules ? c->recompute_modules & ~workload_modules_of (m) : 0;
     char text[WORKLOAD_RECOMPUTE_TEXT];
 
-    if (none)
-        return err_set (err, ST_INVALID, "recompute %s: %s has no such part",
-                        modules_text (none, text), m->name);
-    if (c->recompute_modules && j->wta_crs > 0)
-        return err_set (err, ST_INVALID,
-                        "recompute %s: WTA-CRS keeps a part of the same inputs",
-                        modules_text (c->recompute_modules, text));
-    if (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX)
-        return err_set (err, ST_INVALID, "optimizer bytes: expected 1 to %d, found %d",
-                        WORKLOAD_OPTIMIZER_BYTES_MAX, c->optimizer_bytes);
-    if (c->optimizer_bytes > 0 && j->precision != PREC_BF16 &&
-        workload_quantised_bytes (j->precision) == 0)
-        return err_set (
-            err, ST_INVALID,
+    REFUSE (none, "recompute %s: %s has no such part", modules_text (none, text),
+            m->name);
+    REFUSE (c->recompute_modules && j->wta_crs > 0,
+            "recompute %s: WTA-CRS keeps a part of the same inputs",
+            modules_text (c->recompute_modules, text));
+    REFUSE (c->optimizer_bytes < 0 || c->optimizer_bytes > WORKLOAD_OPTIMIZER_BYTES_MAX,
+            "optimizer bytes: expected 1 to %d, found %d", WORKLOAD_OPTIMIZER_BYTES_MAX,
+            c->optimizer_bytes);
+    REFUSE (c->optimizer_bytes > 0 && j->precision != PREC_BF16 &&
+                workload_quantised_bytes (j->precision) == 0,
             "optimizer bytes %d: they can be chosen in bf16, fp8 and fp4, not in %s",
             c->optimizer_bytes, workload_precision_name (j->precision));
     return ST_OK;
@@ -277,18 +259,14 @@ static enum status check_shard (const struct workload_config *c, struct error *e
     if (c->shard == 0)
         return ST_OK;
     TRY (divides ("shard", c->shard, d->dp, "data-parallel ranks", err));
-    if (c->zero == 0 && c->shard < d->dp)
-        return err_set (err, ST_INVALID, "shard %d: zero 0 shards nothing", c->shard);
-    if (c->shard == 1 && d->cp == 1 && d->dp > 1)
-        return err_set (err, ST_INVALID,
-                        "shard 1: one rank keeps all, which is zero 0, found zero %d",
-                        c->zero);
-    return (long long) d->tp * d->cp * c->shard % ((long long) d->etp * d->ep) == 0
-               ? ST_OK
-               : err_set (
-                     err, ST_INVALID,
-                     "shard %d: etp %d x ep %d does not divide tp x cp x shard = %lld",
-                     c->shard, d->etp, d->ep, (long long) d->tp * d->cp * c->shard);
+    REFUSE (c->zero == 0 && c->shard < d->dp, "shard %d: zero 0 shards nothing",
+            c->shard);
+    REFUSE (c->shard == 1 && d->cp == 1 && d->dp > 1,
+            "shard 1: one rank keeps all, which is zero 0, found zero %d", c->zero);
+    REFUSE ((long long) d->tp * d->cp * c->shard % ((long long) d->etp * d->ep) != 0,
+            "shard %d: etp %d x ep %d does not divide tp x cp x shard = %lld", c->shard,
+            d->etp, d->ep, (long long) d->tp * d->cp * c->shard);
+    return ST_OK;
 }
 
 /* What the profile's framework can recompute and keep. */
@@ -300,21 +278,19 @@ static enum status memory_options_offered (const struct workload_config *c,
     char text[WORKLOAD_RECOMPUTE_TEXT], offered[WORKLOAD_RECOMPUTE_TEXT];
     struct text bytes = {0};
 
-    if (other)
-        return err_set (
-            err, ST_INVALID,
-            "recompute %s: profile %s does not offer it by itself (modules: %s)",
+    REFUSE (other, "recompute %s: profile %s does not offer it by itself (modules: %s)",
             modules_text (other, text), p->name,
             modules_text (p->recompute_modules, offered));
     if (c->optimizer_bytes == 0 || c->optimizer_bytes == p->memory.optimizer_bytes)
         return ST_OK;
-    if (p->optimizer_choices >> c->optimizer_bytes & 1)
-        return c->zero >= 1
-                   ? ST_OK
-                   : err_set (err, ST_INVALID,
-                              "optimizer bytes %d need zero 1 or more: only sharded "
-                              "states have a choice of precision",
-                              c->optimizer_bytes);
+    if (p->optimizer_choices >> c->optimizer_bytes & 1) {
+        REFUSE (
+            c->zero == 0,
+            "optimizer bytes %d need zero 1 or more: only sharded states have a choice "
+            "of precision",
+            c->optimizer_bytes);
+        return ST_OK;
+    }
     for (int i = 1; i <= WORKLOAD_OPTIMIZER_BYTES_MAX && err; i++)
         if (p->optimizer_choices >> i & 1 || i == p->memory.optimizer_bytes)
             text_add (&bytes, "%s%d", text_str (&bytes)[0] ? ", " : "", i);
@@ -330,21 +306,15 @@ static enum status offload_offered (const struct workload_config *c,
 {
     if (c->offload == OFFLOAD_NONE)
         return ST_OK;
-    if (!(p->offloads >> c->offload & 1))
-        return err_set (err, ST_INVALID, "offload %s: profile %s does not have it",
-                        workload_offload_name (c->offload), p->name);
-    if (c->offload == OFFLOAD_OPTIMIZER && c->zero == 0)
-        return err_set (err, ST_INVALID,
-                        "offload optimizer needs zero 1 or more: only sharded states go "
-                        "to the host");
-    if (c->offload == OFFLOAD_ALL && c->zero != 3)
-        return err_set (err, ST_INVALID,
-                        "offload all: weights leave the GPU under zero 3 alone, found "
-                        "zero %d",
-                        c->zero);
-    if (c->offload == OFFLOAD_CHECKPOINTS && c->recompute != RECOMPUTE_FULL)
-        return err_set (err, ST_INVALID,
-                        "offload checkpoints: there are none without recompute full");
+    REFUSE (!(p->offloads >> c->offload & 1), "offload %s: profile %s does not have it",
+            workload_offload_name (c->offload), p->name);
+    REFUSE (c->offload == OFFLOAD_OPTIMIZER && c->zero == 0,
+            "offload optimizer needs zero 1 or more: only sharded states go to the host");
+    REFUSE (c->offload == OFFLOAD_ALL && c->zero != 3,
+            "offload all: weights leave the GPU under zero 3 alone, found zero %d",
+            c->zero);
+    REFUSE (c->offload == OFFLOAD_CHECKPOINTS && c->recompute != RECOMPUTE_FULL,
+            "offload checkpoints: there are none without recompute full");
     return ST_OK;
 }
 
@@ -364,13 +334,11 @@ static enum status parallelism_offered (const struct workload_config *c,
                  {PARALLEL_EP, d->ep, "expert parallelism"}};
 
     for (size_t i = 0; i < sizeof split / sizeof *split; i++)
-        if (split[i].degree > 1 && !(p->parallelism >> split[i].over & 1))
-            return err_set (err, ST_INVALID, "%s %d: profile %s has no %s",
-                            workload_parallel_names[split[i].over], split[i].degree,
-                            p->name, split[i].what);
-    if (c->sequence_parallel && d->tp > 1 && !(p->parallelism >> PARALLEL_SP & 1))
-        return err_set (err, ST_INVALID,
-                        "sequence parallelism on: profile %s does not have it", p->name);
+        REFUSE (split[i].degree > 1 && !(p->parallelism >> split[i].over & 1),
+                "%s %d: profile %s has no %s", workload_parallel_names[split[i].over],
+                split[i].degree, p->name, split[i].what);
+    REFUSE (c->sequence_parallel && d->tp > 1 && !(p->parallelism >> PARALLEL_SP & 1),
+            "sequence parallelism on: profile %s does not have it", p->name);
     return ST_OK;
 }
 
@@ -381,17 +349,14 @@ enum status workload_heads_exchanged (const struct workload_model *m,
 
     if (d->cp == 1)
         return ST_OK;
-    if (m->kv_rank > 0)
-        return err_set (err, ST_INVALID,
-                        "cp %d: exchanged heads of queries, keys and values are of one "
-                        "width, those of %s's latent attention are not",
-                        d->cp, m->name);
+    REFUSE (m->kv_rank > 0,
+            "cp %d: exchanged heads of queries, keys and values are of one width, "
+            "those of %s's latent attention are not",
+            d->cp, m->name);
     TRY (divides ("cp", d->cp, m->heads, "attention heads", err));
-    if (kv % d->cp != 0 && d->cp % kv != 0)
-        return err_set (err, ST_INVALID,
-                        "cp %d neither divides %d key/value heads nor is a multiple of "
-                        "them",
-                        d->cp, kv);
+    REFUSE (kv % d->cp != 0 && d->cp % kv != 0,
+            "cp %d neither divides %d key/value heads nor is a multiple of them", d->cp,
+            kv);
     return ST_OK;
 }
 
@@ -405,10 +370,9 @@ static enum status exchange_offered (const struct workload_model *m,
 
     if (!p->cp_all_to_all || d->cp == 1)
         return ST_OK;
-    if (d->tp > 1 || d->pp > 1)
-        return err_set (err, ST_INVALID,
-                        "cp %d: profile %s has no context parallelism beside %s", d->cp,
-                        p->name, d->tp > 1 ? "tensor parallelism" : "a pipeline");
+    REFUSE (d->tp > 1 || d->pp > 1,
+            "cp %d: profile %s has no context parallelism beside %s", d->cp, p->name,
+            d->tp > 1 ? "tensor parallelism" : "a pipeline");
     return workload_heads_exchanged (m, d, err);
 }
 
@@ -423,14 +387,11 @@ static enum status split_offered (const struct workload_model *m,
 
     if (!p->one_split)
         return ST_OK;
-    if (splits > 1)
-        return err_set (
-            err, ST_INVALID,
+    REFUSE (splits > 1,
             "tp %d, pp %d, cp %d, ep %d: profile %s has one of them at a time", d->tp,
             d->pp, d->cp, d->ep, p->name);
-    if (m->experts > 0 && d->etp != d->tp)
-        return err_set (err, ST_INVALID, "etp %d: profile %s has etp tp, %d", d->etp,
-                        p->name, d->tp);
+    REFUSE (m->experts > 0 && d->etp != d->tp, "etp %d: profile %s has etp tp, %d",
+            d->etp, p->name, d->tp);
     return ST_OK;
 }
 
@@ -450,23 +411,18 @@ enum status workload_config_offered (const struct workload_model *m,
     TRY (parallelism_offered (c, p, err));
     TRY (exchange_offered (m, c, p, err));
     TRY (split_offered (m, c, p, err));
-    if (!((p->schedules | p->schedules_on_request) >> c->schedule & 1))
-        return err_set (err, ST_INVALID, "profile %s does not support the %s schedule",
-                        p->name, workload_schedule_name (c->schedule));
+    REFUSE (!((p->schedules | p->schedules_on_request) >> c->schedule & 1),
+            "profile %s does not support the %s schedule", p->name,
+            workload_schedule_name (c->schedule));
     /* Where there is nothing to shard, no stage is as good as any. */
-    if (!(p->zero_stages >> c->zero & 1) &&
-        (c->zero > 0 || workload_dense_shards (c) > 1))
-        return err_set (err, ST_INVALID, "zero %d: profile %s has no such stage", c->zero,
-                        p->name);
-    if (workload_shard_copies (c) > 1 && !(p->shard_stages >> c->zero & 1))
-        return err_set (
-            err, ST_INVALID,
+    REFUSE (!(p->zero_stages >> c->zero & 1) &&
+                (c->zero > 0 || workload_dense_shards (c) > 1),
+            "zero %d: profile %s has no such stage", c->zero, p->name);
+    REFUSE (workload_shard_copies (c) > 1 && !(p->shard_stages >> c->zero & 1),
             "shard %d of dp %d: profile %s shards over all ranks under zero %d", c->shard,
             c->deg.dp, p->name, c->zero);
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-        if (beside[i].degree > 1 && c->zero > beside[i].most)
-            return err_set (
-                err, ST_INVALID,
+        REFUSE (beside[i].degree > 1 && c->zero > beside[i].most,
                 "zero %d with %s %d: profile %s supports at most zero %d with %s",
                 c->zero, beside[i].name, beside[i].degree, p->name, beside[i].most,
                 beside[i].what);
@@ -485,32 +441,26 @@ enum status workload_config_check (const struct workload_model *m,
                   {"ep", d->ep}, {"etp", d->etp}, {"vpp", d->vpp}};
 
     for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
-        if (degree[i].value < 1 || degree[i].value > WORKLOAD_RANKS_MAX)
-            return err_set (err, ST_INVALID, "%s: expected 1 to %d, found %d",
-                            degree[i].name, WORKLOAD_RANKS_MAX, degree[i].value);
-    if (workload_world (d) > WORKLOAD_RANKS_MAX)
-        return err_set (err, ST_INVALID,
-                        "tp %d x cp %d x dp %d x pp %d: expected at most %d ranks", d->tp,
-                        d->cp, d->dp, d->pp, WORKLOAD_RANKS_MAX);
-    if (c->micro_batch < 1)
-        return err_set (err, ST_INVALID, "micro-batch: expected 1 or more, found %d",
-                        c->micro_batch);
-    if (c->zero < 0 || c->zero > 3)
-        return err_set (err, ST_INVALID, "zero: expected 0 to 3, found %d", c->zero);
-    if (d->pp > m->layers)
-        return err_set (err, ST_INVALID,
-                        "pp %d: %s has %d layers, and every stage needs one", d->pp,
-                        m->name, m->layers);
-    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers > m->layers)
-        return err_set (err, ST_INVALID, "recompute full:%d: %s has %d layers",
-                        c->recompute_layers, m->name, m->layers);
+        REFUSE (degree[i].value < 1 || degree[i].value > WORKLOAD_RANKS_MAX,
+                "%s: expected 1 to %d, found %d", degree[i].name, WORKLOAD_RANKS_MAX,
+                degree[i].value);
+    REFUSE (workload_world (d) > WORKLOAD_RANKS_MAX,
+            "tp %d x cp %d x dp %d x pp %d: expected at most %d ranks", d->tp, d->cp,
+            d->dp, d->pp, WORKLOAD_RANKS_MAX);
+    REFUSE (c->micro_batch < 1, "micro-batch: expected 1 or more, found %d",
+            c->micro_batch);
+    REFUSE (c->zero < 0 || c->zero > 3, "zero: expected 0 to 3, found %d", c->zero);
+    REFUSE (d->pp > m->layers, "pp %d: %s has %d layers, and every stage needs one",
+            d->pp, m->name, m->layers);
+    REFUSE (c->recompute == RECOMPUTE_FULL && c->recompute_layers > m->layers,
+            "recompute full:%d: %s has %d layers", c->recompute_layers, m->name,
+            m->layers);
 
     TRY (check_memory_options (m, j, c, err));
-    if (m->decoder_layers > 0 && (d->tp > 1 || d->pp > 1 || d->cp > 1))
-        return err_set (err, ST_INVALID,
-                        "tp %d, pp %d, cp %d: encoder-decoder models such as %s support "
-                        "data parallelism only",
-                        d->tp, d->pp, d->cp, m->name);
+    REFUSE (m->decoder_layers > 0 && (d->tp > 1 || d->pp > 1 || d->cp > 1),
+            "tp %d, pp %d, cp %d: encoder-decoder models such as %s support data "
+            "parallelism only",
+            d->tp, d->pp, d->cp, m->name);
 
     TRY (check_tp (m, c, err));
     TRY (check_experts (m, c, err));
@@ -535,4 +485,83 @@ struct workload_coords workload_coords_of (const struct workload_degrees *d, int
     k.dp = rank % d->dp;
     k.pp = rank / d->dp;
     return k;
+}
+
+/* ---- as members of JSON documents ---- */
+
+json_t *workload_degrees_to_json (const struct workload_degrees *d)
+{
+    return json_pack ("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "tp", d->tp, "pp", d->pp,
+                      "dp", d->dp, "cp", d->cp, "ep", d->ep, "etp", d->etp, "vpp",
+                      d->vpp);
+}
+
+json_t *workload_settings_to_json (const struct workload_config *c)
+{
+    char recompute[WORKLOAD_RECOMPUTE_TEXT];
+    json_t *doc = json_pack ("{s:i, s:i, s:b, s:s, s:s}", "micro_batch", c->micro_batch,
+                             "zero", c->zero, "sequence_parallel", c->sequence_parallel,
+                             "recompute", workload_recompute_text (c, recompute),
+                             "schedule", workload_schedule_name (c->schedule));
+
+    if (doc && c->offload != OFFLOAD_NONE)
+        json_object_set_new (doc, "offload",
+                             json_string (workload_offload_name (c->offload)));
+    if (doc && workload_shard_copies (c) > 1)
+        json_object_set_new (doc, "shard", json_integer (c->shard));
+    return doc;
+}
+
+enum status workload_degrees_from_json (const struct json_at *at,
+                                        struct workload_degrees *d, struct error *err)
+{
+    const struct {
+        const char *key;
+        int *value;
+        bool needed;
+    } degree[] = {{"tp", &d->tp, true},   {"pp", &d->pp, true},  {"dp", &d->dp, true},
+                  {"cp", &d->cp, false},  {"ep", &d->ep, false}, {"etp", &d->etp, false},
+                  {"vpp", &d->vpp, false}};
+
+    *d = (struct workload_degrees){.cp = 1, .ep = 1, .vpp = 1};
+    TRY (json_want_object (at, err));
+    for (size_t i = 0; i < sizeof degree / sizeof *degree; i++)
+        if (degree[i].needed || json_has (at, degree[i].key))
+            TRY (json_get_int (at, degree[i].key, 1, WORKLOAD_RANKS_MAX, degree[i].value,
+                               err));
+    if (!json_has (at, "etp"))
+        d->etp = d->tp;
+    return ST_OK;
+}
+
+enum status workload_settings_from_json (const struct json_at *at,
+                                         struct workload_config *c, struct error *err)
+{
+    struct json_at recompute = json_key (at, "recompute"),
+                   offload = json_key (at, "offload"),
+                   schedule = json_key (at, "schedule");
+    const char *s;
+
+    TRY (json_get_int (at, "micro_batch", 1, 1 << 30, &c->micro_batch, err));
+    TRY (json_get_int (at, "zero", 0, 3, &c->zero, err));
+    TRY (json_get_bool (at, "sequence_parallel", &c->sequence_parallel, err));
+    TRY (json_want_string (&recompute, &s, err));
+    if (!workload_recompute_parse (s, c))
+        return json_fail (&recompute, err,
+                          "none, selective, full, full:K or modules (layernorm,mlp)");
+    c->shard = 0;
+    if (json_has (at, "shard"))
+        TRY (json_get_int (at, "shard", 1, WORKLOAD_RANKS_MAX, &c->shard, err));
+    if (json_has (at, "optimizer_bytes"))
+        TRY (json_get_int (at, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
+                           &c->optimizer_bytes, err));
+    if (json_has (at, "offload")) {
+        TRY (json_want_string (&offload, &s, err));
+        if (!workload_offload_parse (s, &c->offload))
+            return json_fail (&offload, err, "none, optimizer, all or checkpoints");
+    }
+    TRY (json_want_string (&schedule, &s, err));
+    return workload_schedule_parse (s, &c->schedule)
+               ? ST_OK
+               : json_fail (&schedule, err, "the name of a schedule");
 }

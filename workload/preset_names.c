@@ -20,70 +20,27 @@ static const char idle_words[] =
 /* Words that do, wherever they stand. */
 static const char shape_words[] = "moe vl vision omni audio hybrid tiny toy proxy";
 
-/* Families with the shapes of another one, where they have no preset of that size themselves. */
-static const struct {
-    const char *family, *as;
-} same[] = {{"llama", "llama2"},
-            {"llama1", "llama2"},
-            {"llama31", "llama3"},
-            {"llama33", "llama3"},
-            {"llama31nemotron", "llama3"},
-            {"codellama", "llama2"},
-            {"vicuna", "llama2"},
-            {"alpaca", "llama2"},
-            {"openllama", "llama2"},
-            {"deepseekr1distillllama", "llama3"},
-            {"deepseekr1distillqwen", "qwen25"},
-            {"qwen", "qwen15"},
-            {"qwen2", "qwen25"},
-            {"qwen2math", "qwen25"},
-            {"qwen25math", "qwen25"},
-            {"qwen25coder", "qwen25"},
-            {"qwq", "qwen25"},
-            {"qwen3coder", "qwen3"},
-            {"zephyr", "mistral"},
-            {"mathstral", "mistral"},
-            {"smollm", "smollm2"},
-            {"yi15", "yi"},
-            {"bloomz", "bloom"},
-            {"gpt", "gpt3"},
-            {"megatrongpt", "gpt3"},
-            {"megatronturingnlg", "mtnlg"},
-            {"starcoderbase", "starcoder"},
-            {"chatglm2", "chatglm3"},
-            {"glm46", "glm45"},
-            {"internlm25", "internlm2"},
-            {"codegemma", "gemma"},
-            {"deepseekr1", "deepseekv3"},
-            {"deepseekv31", "deepseekv3"},
-            {"deepseekv25", "deepseekv2"},
-            {"deepseekcoderv2", "deepseekv2"},
-            {"deepseekcoderv2lite", "deepseekv2lite"},
-            {"phi35mini", "phi3mini"},
-            {"phi4plus", "phi4"},
-            {"flant5", "t5"},
-            {"flant5base", "t5base"},
-            {"flant5large", "t5large"}};
+/* Families with the shapes of another one, where they have no preset of that size themselves:
+ * "family:other". */
+static const char same[] =
+    "llama:llama2 llama1:llama2 llama31:llama3 llama33:llama3 llama31nemotron:llama3 "
+    "codellama:llama2 vicuna:llama2 alpaca:llama2 openllama:llama2 "
+    "deepseekr1distillllama:llama3 deepseekr1distillqwen:qwen25 qwen:qwen15 qwen2:qwen25 "
+    "qwen2math:qwen25 qwen25math:qwen25 qwen25coder:qwen25 qwq:qwen25 qwen3coder:qwen3 "
+    "zephyr:mistral mathstral:mistral smollm:smollm2 yi15:yi bloomz:bloom gpt:gpt3 "
+    "megatrongpt:gpt3 megatronturingnlg:mtnlg starcoderbase:starcoder chatglm2:chatglm3 "
+    "glm46:glm45 internlm25:internlm2 codegemma:gemma deepseekr1:deepseekv3 "
+    "deepseekv31:deepseekv3 deepseekv25:deepseekv2 deepseekcoderv2:deepseekv2 "
+    "deepseekcoderv2lite:deepseekv2lite phi35mini:phi3mini phi4plus:phi4 flant5:t5 "
+    "flant5base:t5base flant5large:t5large";
 
-/* Names without the size that presets have, or with one that they have not. */
-static const struct {
-    const char *name, *preset;
-} called[] = {{"bloom", "bloom-176b"},
-              {"gpt2-small", "gpt2"},
-              {"gpt-2", "gpt2"},
-              {"gpt2-124m", "gpt2"},
-              {"gpt2-355m", "gpt2-medium"},
-              {"gpt2-774m", "gpt2-large"},
-              {"gpt2-1.5b", "gpt2-xl"},
-              {"gpt3", "gpt3-175b"},
-              {"phi-3-3.8b", "phi-3-mini"},
-              {"phi-3-14b", "phi-3-medium"},
-              {"gpt3-530b", "mt-nlg-530b"},
-              {"phi-1.5-1.3b", "phi-1.5"},
-              {"llama-30b", "llama-33b"},
-              {"gpt-neox", "gpt-neox-20b"},
-              {"mistral-small", "mistral-small-24b"},
-              {"mistral-large", "mistral-large-123b"}};
+/* Names without the size that presets have, or with one that they have not: "name:preset". */
+static const char called[] =
+    "bloom:bloom-176b gpt2-small:gpt2 gpt-2:gpt2 gpt2-124m:gpt2 gpt2-355m:gpt2-medium "
+    "gpt2-774m:gpt2-large gpt2-1.5b:gpt2-xl gpt3:gpt3-175b phi-3-3.8b:phi-3-mini "
+    "phi-3-14b:phi-3-medium gpt3-530b:mt-nlg-530b phi-1.5-1.3b:phi-1.5 "
+    "llama-30b:llama-33b gpt-neox:gpt-neox-20b mistral-small:mistral-small-24b "
+    "mistral-large:mistral-large-123b";
 
 struct spelled {
     char family[PLAIN_MAX];
@@ -295,22 +252,34 @@ static const struct workload_model *joined (const char *name)
     return NULL;
 }
 
+/* The next "a:b" of a list.  @return false: there is none */
+static bool next_pair (const char **list, char a[PLAIN_MAX], char b[PLAIN_MAX])
+{
+    int n = 0;
+
+    if (sscanf (*list, " %63[^:]:%63s%n", a, b, &n) < 2)
+        return false;
+    *list += n;
+    return true;
+}
+
 const struct workload_model *workload_preset_meant (const char *name)
 {
     struct spelled asked = read_name (name);
     const struct workload_model *m =
         asked.family[0] ? preset_of (asked.family, asked.size_b) : NULL;
+    char name_of[PLAIN_MAX], as[PLAIN_MAX];
 
-    for (size_t i = 0; i < sizeof called / sizeof *called && !m; i++) {
-        struct spelled own = read_name (called[i].name);
+    for (const char *list = called; !m && next_pair (&list, name_of, as);) {
+        struct spelled own = read_name (name_of);
 
         if (strcmp (own.family, asked.family) == 0 &&
             fabs (own.size_b - asked.size_b) < 1e-9)
-            m = workload_preset_find (called[i].preset);
+            m = workload_preset_find (as);
     }
-    for (size_t i = 0; i < sizeof same / sizeof *same && !m; i++)
-        if (strcmp (same[i].family, asked.family) == 0)
-            m = preset_of (same[i].as, asked.size_b);
+    for (const char *list = same; !m && next_pair (&list, name_of, as);)
+        if (strcmp (name_of, asked.family) == 0)
+            m = preset_of (as, asked.size_b);
     return m ? m : joined (name);
 }
 

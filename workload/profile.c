@@ -119,62 +119,42 @@ static enum status read_constants (const struct json_at *at, bool memory,
 
 /* ---- what the framework keeps and offers ---- */
 
-/* What is true or false of a framework. */
+/* What is true or false of a framework: a member, and its key where that is another word. */
+#define NAMED_FACT(KEY, MEMBER)                         \
+    {                                                   \
+        KEY, offsetof (struct workload_profile, MEMBER) \
+    }
+#define FACT(MEMBER) NAMED_FACT (#MEMBER, MEMBER)
+#define TIME_FACT(MEMBER) NAMED_FACT (#MEMBER, time.MEMBER)
+#define FACTS(...)   \
+    {                \
+        __VA_ARGS__, \
+        {            \
+            NULL, 0  \
+        }            \
+    }
+
 static const struct {
     const char *key;
     size_t at;
-} flags[] = {
-    {"splits_sequences", offsetof (struct workload_profile, splits_sequences)},
-    {"fused_norm", offsetof (struct workload_profile, fused_norm)},
-    {"fused_mlp", offsetof (struct workload_profile, fused_mlp)},
-    {"fused_loss", offsetof (struct workload_profile, fused_loss)},
-    {"gathered_logits", offsetof (struct workload_profile, gathered_logits)},
-    {"fused_experts", offsetof (struct workload_profile, fused_experts)},
-    {"cp_by_pieces", offsetof (struct workload_profile, cp_by_pieces)},
-    {"cp_all_to_all", offsetof (struct workload_profile, cp_all_to_all)},
-    {"fp32_adapters", offsetof (struct workload_profile, fp32_adapters)},
-    {"autocast", offsetof (struct workload_profile, autocast)},
-    {"drops_tokens", offsetof (struct workload_profile, drops_tokens)},
-    {"chunked_loss", offsetof (struct workload_profile, chunked_loss)},
-    {"repeats_kv", offsetof (struct workload_profile, repeats_kv)},
-    {"keeps_gathered", offsetof (struct workload_profile, keeps_gathered)},
-    {"uneven_chunks", offsetof (struct workload_profile, uneven_chunks)},
-    {"fused_rotary", offsetof (struct workload_profile, fused_rotary)},
-    {"fused_accumulation", offsetof (struct workload_profile, fused_accumulation)},
-    {"separate_gate", offsetof (struct workload_profile, separate_gate)},
-    {"compute_of_gpu_type", offsetof (struct workload_profile, compute_of_type)},
-    {"flash_attention_2", offsetof (struct workload_profile, flash2)},
-    {"sums_in_products", offsetof (struct workload_profile, sums_in_products)},
-    {"gradients_freed", offsetof (struct workload_profile, gradients_freed)},
-    {"logits_freed", offsetof (struct workload_profile, logits_freed)},
-    {"autocast_copies", offsetof (struct workload_profile, autocast_copies)},
-    {"whole_gradients", offsetof (struct workload_profile, whole_gradients)},
-    {"frozen_gradients", offsetof (struct workload_profile, frozen_gradients)},
-    {"whole_adapters", offsetof (struct workload_profile, whole_adapters)},
-    {"offloads_gradients", offsetof (struct workload_profile, offloads_gradients)},
-    {"flat_step", offsetof (struct workload_profile, flat_step)},
-    {"zero_always", offsetof (struct workload_profile, zero_always)},
-    {"gathers_by_layer", offsetof (struct workload_profile, gathers_by_layer)},
-    {"gathers_at_step", offsetof (struct workload_profile, gathers_at_step)},
-    {"reduces_late", offsetof (struct workload_profile, reduces_late)},
-    {"reduces_bare", offsetof (struct workload_profile, reduces_bare)},
-    {"copies_reduced_once", offsetof (struct workload_profile, copies_once)},
-    {"copies_inputs", offsetof (struct workload_profile, copies_inputs)},
-    {"fitted_experts", offsetof (struct workload_profile, fitted_experts)},
-    {"one_split", offsetof (struct workload_profile, one_split)},
-    {"unsharded_in_fp32", offsetof (struct workload_profile, unsharded_in_fp32)},
-    {"one_sequence", offsetof (struct workload_profile, one_sequence)},
-    {"dp_overlaps_chunks", offsetof (struct workload_profile, time.dp_chunks)},
-    {"all_reduced_gradients",
-     offsetof (struct workload_profile, time.all_reduced_gradients)},
-    {"reduced_as_kept", offsetof (struct workload_profile, time.reduced_as_kept)},
-    {"blocking_sends", offsetof (struct workload_profile, time.blocking_sends)},
-    {"tp_comm_overlap", offsetof (struct workload_profile, time.tp_comm_overlap)},
-    {"deduplicated_dispatch",
-     offsetof (struct workload_profile, time.deduplicated_dispatch)},
-};
-
-#define N_FLAGS (sizeof flags / sizeof *flags)
+} flags[] = FACTS (
+    FACT (splits_sequences), FACT (fused_norm), FACT (fused_mlp), FACT (fused_loss),
+    FACT (gathered_logits), FACT (fused_experts), FACT (cp_by_pieces),
+    FACT (cp_all_to_all), FACT (fp32_adapters), FACT (autocast), FACT (drops_tokens),
+    FACT (chunked_loss), FACT (repeats_kv), FACT (keeps_gathered), FACT (uneven_chunks),
+    FACT (fused_rotary), FACT (fused_accumulation), FACT (separate_gate),
+    NAMED_FACT ("compute_of_gpu_type", compute_of_type),
+    NAMED_FACT ("flash_attention_2", flash2), FACT (sums_in_products),
+    FACT (gradients_freed), FACT (logits_freed), FACT (autocast_copies),
+    FACT (whole_gradients), FACT (frozen_gradients), FACT (whole_adapters),
+    FACT (offloads_gradients), FACT (flat_step), FACT (zero_always),
+    FACT (gathers_by_layer), FACT (gathers_at_step), FACT (reduces_late),
+    FACT (reduces_bare), NAMED_FACT ("copies_reduced_once", copies_once),
+    FACT (copies_inputs), FACT (fitted_experts), FACT (one_split),
+    FACT (unsharded_in_fp32), FACT (one_sequence),
+    NAMED_FACT ("dp_overlaps_chunks", time.dp_chunks), TIME_FACT (all_reduced_gradients),
+    TIME_FACT (reduced_as_kept), TIME_FACT (blocking_sends), TIME_FACT (tp_comm_overlap),
+    TIME_FACT (deduplicated_dispatch));
 
 static bool *flag_of (struct workload_profile *p, size_t i)
 {
@@ -184,7 +164,7 @@ static bool *flag_of (struct workload_profile *p, size_t i)
 static enum status read_flags (const struct json_at *root, struct workload_profile *p,
                                struct error *err)
 {
-    for (size_t i = 0; i < N_FLAGS; i++) {
+    for (size_t i = 0; flags[i].key; i++) {
         struct json_at at = json_key (root, flags[i].key);
 
         if (at.v)
@@ -247,15 +227,23 @@ static enum status read_words (const struct json_at *root, const char *key,
     return ST_OK;
 }
 
-/* Those of the framework, and those of its forks. */
-static enum status read_schedules (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
+/* A list of numbers as bits beside those that are there. */
+static enum status read_bits (const struct json_at *root, const char *key, int least,
+                              int most, unsigned long long *bits, struct error *err)
 {
-    static const char expected[] = "the name of a schedule";
+    struct json_at list = json_key (root, key);
+    size_t n = 0;
 
-    TRY (read_words (root, "schedules", schedule_bit, expected, &p->schedules, err));
-    return read_words (root, "schedules_on_request", schedule_bit, expected,
-                       &p->schedules_on_request, err);
+    if (list.v)
+        TRY (json_want_array (&list, &n, err));
+    for (size_t i = 0; i < n; i++) {
+        struct json_at one = json_entry (&list, i);
+        long long number;
+
+        TRY (json_want_int (&one, least, most, &number, err));
+        *bits |= 1ull << number;
+    }
+    return ST_OK;
 }
 
 /* Sets of modules, none where the key is absent.
@@ -289,12 +277,9 @@ static enum status read_modules (const struct json_at *root, const char *key, in
 static enum status read_memory_options (const struct json_at *root,
                                         struct workload_profile *p, struct error *err)
 {
-    struct json_at list = json_key (root, "optimizer_bytes_offered"),
-                   searched = json_key (root, "recompute_searched");
+    struct json_at searched = json_key (root, "recompute_searched");
     unsigned offered[WORKLOAD_MODULES];
-    long long bytes;
     int n_offered;
-    size_t n = 0;
 
     TRY (read_modules (root, "recompute_modules", WORKLOAD_MODULES, offered, &n_offered,
                        err));
@@ -305,15 +290,8 @@ static enum status read_memory_options (const struct json_at *root,
     for (int i = 0; i < p->n_searched; i++)
         if (p->searched[i] & ~p->recompute_modules)
             return json_fail (&searched, err, "modules of recompute_modules alone");
-    if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-
-        TRY (json_want_int (&one, 1, WORKLOAD_OPTIMIZER_BYTES_MAX, &bytes, err));
-        p->optimizer_choices |= 1ull << bytes;
-    }
-    return ST_OK;
+    return read_bits (root, "optimizer_bytes_offered", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
+                      &p->optimizer_choices, err);
 }
 
 /* A list of names, none where the key is absent.
@@ -468,37 +446,31 @@ static enum status read_defaults (const struct json_at *root, struct workload_pr
     return ST_OK;
 }
 
-#define ZERO_STAGES 0xfu /* all of them */
-
-/* A list of stages from `least` on as bits beside those that are there. */
-static enum status read_stages (const struct json_at *list, int least, unsigned *stages,
-                                struct error *err)
+/* The stages of ZeRO: the usual one, the highest beside what else is split, and all that the
+ * framework has. */
+static enum status read_zero (const struct json_at *root, struct workload_profile *p,
+                              struct error *err)
 {
-    size_t n = 0;
+    const struct {
+        const char *key;
+        int *stage;
+    } stages[] = {{"zero", &p->zero},
+                  {"zero_with_pipeline", &p->zero_with_pipeline},
+                  {"zero_with_tensor", &p->zero_with_tensor},
+                  {"zero_with_experts", &p->zero_with_experts}};
+    struct json_at list = json_key (root, "zero_stages");
+    unsigned long long has = !list.v ? 0xfu : p->zero_always ? 0u : 1u, shards = 0;
 
-    if (list->v)
-        TRY (json_want_array (list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (list, i);
-        long long stage;
-
-        TRY (json_want_int (&one, least, 3, &stage, err));
-        *stages |= 1u << stage;
-    }
-    return ST_OK;
-}
-
-/* Stages that the framework has not are not offered. */
-static enum status read_zero_stages (const struct json_at *root,
-                                     struct workload_profile *p, struct error *err)
-{
-    struct json_at list = json_key (root, "zero_stages"),
-                   shard = json_key (root, "shard_stages");
-
-    p->zero_stages = !list.v ? ZERO_STAGES : p->zero_always ? 0u : 1u;
-    TRY (read_stages (&list, 0, &p->zero_stages, err));
-    TRY (read_stages (&shard, 1, &p->shard_stages, err));
-    return p->zero_stages >> p->zero & 1
+    p->zero_with_pipeline = 1;
+    p->zero_with_tensor = p->zero_with_experts = 3;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        if (json_key (root, stages[i].key).v)
+            TRY (json_get_int (root, stages[i].key, 0, 3, stages[i].stage, err));
+    TRY (read_bits (root, "zero_stages", 0, 3, &has, err));
+    TRY (read_bits (root, "shard_stages", 1, 3, &shards, err));
+    p->zero_stages = (unsigned) has;
+    p->shard_stages = (unsigned) shards;
+    return has >> p->zero & 1
                ? ST_OK
                : json_fail (&list, err, "a list that has zero, %d", p->zero);
 }
@@ -506,34 +478,21 @@ static enum status read_zero_stages (const struct json_at *root,
 static enum status read_framework (const struct json_at *root, struct workload_profile *p,
                                    struct error *err)
 {
-    struct json_at zero = json_key (root, "zero"),
-                   with_pipeline = json_key (root, "zero_with_pipeline"),
-                   with_tensor = json_key (root, "zero_with_tensor"),
-                   with_experts = json_key (root, "zero_with_experts");
+    static const char schedule[] = "the name of a schedule";
 
     p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_loss = true;
     p->fused_accumulation = true;
-    if (zero.v)
-        TRY (json_get_int (root, "zero", 0, 3, &p->zero, err));
     TRY (read_defaults (root, p, err));
     TRY (read_flags (root, p, err));
-    p->zero_with_pipeline = 1;
-    if (with_pipeline.v)
-        TRY (
-            json_get_int (root, "zero_with_pipeline", 0, 3, &p->zero_with_pipeline, err));
-    p->zero_with_tensor = 3;
-    if (with_tensor.v)
-        TRY (json_get_int (root, "zero_with_tensor", 0, 3, &p->zero_with_tensor, err));
-    p->zero_with_experts = 3;
-    if (with_experts.v)
-        TRY (json_get_int (root, "zero_with_experts", 0, 3, &p->zero_with_experts, err));
-    TRY (read_zero_stages (root, p, err));
+    TRY (read_zero (root, p, err));
     p->parallelism = ~0u;
     TRY (read_words (root, "parallelism", parallel_bit, "tp, sp, pp, cp or ep",
                      &p->parallelism, err));
     p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
     p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
-    TRY (read_schedules (root, p, err));
+    TRY (read_words (root, "schedules", schedule_bit, schedule, &p->schedules, err));
+    TRY (read_words (root, "schedules_on_request", schedule_bit, schedule,
+                     &p->schedules_on_request, err));
     TRY (read_memory_options (root, p, err));
     TRY (read_words (root, "offload", offload_bit, "optimizer, all or checkpoints",
                      &p->offloads, err));
@@ -557,19 +516,15 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 {
     struct text known = {0};
 
-    text_add (
-        &known,
-        "version name source sources frameworks gpu fitted_on elsewhere precision zero "
-        "attention "
-        "recompute recompute_sharded selective_recompute all_reduce partition "
-        "cuda_graphs captured_parts "
-        "zero_with_pipeline zero_with_tensor zero_with_experts zero_stages shard_stages "
-        "parallelism "
-        "schedules "
-        "schedules_on_request recompute_modules "
-        "recompute_searched optimizer_bytes_offered offload memory time "
-        "measured_rank measured_memory releases fit");
-    for (size_t i = 0; i < N_FLAGS; i++)
+    text_add (&known,
+              "version name source sources frameworks gpu fitted_on elsewhere "
+              "precision zero attention recompute recompute_sharded "
+              "selective_recompute all_reduce partition cuda_graphs captured_parts "
+              "zero_with_pipeline zero_with_tensor zero_with_experts zero_stages "
+              "shard_stages parallelism schedules schedules_on_request "
+              "recompute_modules recompute_searched optimizer_bytes_offered offload "
+              "memory time measured_rank measured_memory releases fit");
+    for (size_t i = 0; flags[i].key; i++)
         text_add (&known, " %s", flags[i].key);
     json_note_unknown (root, text_str (&known), notes);
     text_free (&known);
@@ -713,7 +668,7 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
         "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],
         "captured_parts", captured_parts[p->captured_parts], "recompute_sharded",
         workload_recompute_text (&sharded, sharded_word));
-    for (size_t i = 0; doc && i < N_FLAGS; i++)
+    for (size_t i = 0; doc && flags[i].key; i++)
         json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
     if (doc)
         put_options (p, doc);

@@ -8,6 +8,8 @@
 
 #include "base/json.h"
 
+#define DEPTH_MAX 32 /* of what is read, inside each other */
+
 static const char keys[] =
     "train_batch_size:global_batch train_micro_batch_size_per_gpu:micro_batch "
     "gradient_accumulation_steps:accumulation zero_optimization.stage:zero "
@@ -48,8 +50,8 @@ static const char harmless[] =
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
     "zero_optimization.offload_param.pin";
 
-static enum status say_members (struct jobs_reading *r, int file, const json_t *at,
-                                const char *way, int depth);
+static enum status say_value (struct jobs_reading *r, int file, const json_t *v,
+                              const char *way, int depth);
 
 /* A scalar's text; "auto" is the program's business but for buckets.
  * @return NULL: it says nothing */
@@ -92,19 +94,6 @@ static enum status say_list (struct jobs_reading *r, int file, const json_t *lis
     return st;
 }
 
-static enum status say_member (struct jobs_reading *r, int file, const json_t *v,
-                               const char *way, int depth)
-{
-    char number[32];
-    const char *word = scalar_text (v, way, number);
-
-    if (word)
-        return jobs_say (r, file, 0, -1, way, word);
-    if (json_is_array (v))
-        TRY (say_list (r, file, v, way));
-    return depth < 32 ? say_members (r, file, v, way, depth + 1) : ST_OK;
-}
-
 static enum status say_inside (struct jobs_reading *r, int file, const json_t *v,
                                const char *way, const char *name, int depth)
 {
@@ -112,35 +101,40 @@ static enum status say_inside (struct jobs_reading *r, int file, const json_t *v
     enum status st;
 
     text_add (&own, "%s%s%s", way, *way ? "." : "", name);
-    st =
-        own.failed ? err_nomem (r->err) : say_member (r, file, v, text_str (&own), depth);
+    st = own.failed ? err_nomem (r->err) : say_value (r, file, v, text_str (&own), depth);
     text_free (&own);
     return st;
 }
 
-/* Lines are not kept by jansson: statements of JSON have none. */
-static enum status say_members (struct jobs_reading *r, int file, const json_t *at,
-                                const char *way, int depth)
+/* A value and all inside it.  Lines are not kept by jansson: statements of JSON have none. */
+static enum status say_value (struct jobs_reading *r, int file, const json_t *v,
+                              const char *way, int depth)
 {
-    const char *key;
-    char number[24];
-    json_t *v;
+    char number[32];
+    const char *word = scalar_text (v, way, number), *key;
+    json_t *inner;
     size_t i;
 
-    json_object_foreach ((json_t *) at, key, v)
-        TRY (say_inside (r, file, v, way, key, depth));
-    json_array_foreach (at, i, v)
+    if (word)
+        return jobs_say (r, file, 0, -1, way, word);
+    if (json_is_array (v))
+        TRY (say_list (r, file, v, way));
+    if (depth > DEPTH_MAX)
+        return ST_OK;
+    json_object_foreach ((json_t *) v, key, inner)
+        TRY (say_inside (r, file, inner, way, key, depth + 1));
+    json_array_foreach (v, i, inner)
     {
         snprintf (number, sizeof number, "%zu", i);
-        if (json_is_object (v) || json_is_array (v))
-            TRY (say_inside (r, file, v, way, number, depth));
+        if (json_is_object (inner) || json_is_array (inner))
+            TRY (say_inside (r, file, inner, way, number, depth + 1));
     }
     return ST_OK;
 }
 
 enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
 {
-    return say_members (r, file, doc, "", 0);
+    return say_value (r, file, doc, "", 0);
 }
 
 /* Gradients: whether they are reduced beside the backward pass, by default under ZeRO 3 alone
@@ -155,11 +149,9 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
     bool whole = precision && strstr (precision, "32"); /* tf32 is kept so, too */
 
     if (jobs_find (r, "zero"))
-        TRY (jobs_default (r, "overlap-comm",
-                           jobs_int (r, "zero", 0) == 3 ? "true" : "false"));
+        TRY (jobs_default_flag (r, "overlap-comm", jobs_int (r, "zero", 0) == 3));
     if (kept_in) /* the fact is of either 16-bit type */
-        TRY (jobs_default (r, "grad-reduce-in-bf16",
-                           strstr (kept_in, "16") ? "true" : "false"));
+        TRY (jobs_default_flag (r, "grad-reduce-in-bf16", strstr (kept_in, "16")));
     else if (kept)
         notes_add (r->notes, "grad_accum_dtype %.20s is not known: taken as not stated",
                    kept);

@@ -14,49 +14,32 @@
 
 /* AutoEP replaces the experts of Hugging Face's models (docs/code-docs/source/moe.rst;
  * module_inject/auto_ep_config.py). */
-static enum status check_experts (const struct workload_plan *p, struct error *err)
-{
-    const struct workload_degrees *d = &p->config.deg;
-
-    if (p->model.experts > 0 && d->etp != d->tp)
-        return err_set (
-            err, ST_NOFIT,
-            "DeepSpeed's automatic tensor parallelism splits experts too; plan "
-            "with --etp %d",
-            d->tp);
-    if (d->ep > 1 && d->tp * d->cp * d->pp > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's automatic expert parallelism is written beside data "
-                        "parallelism alone; plan with --ep 1, or --tp 1 --cp 1 --pp 1");
-    if (d->ep > 1 && p->config.zero == 3)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's automatic expert parallelism has no ZeRO 3; plan "
-                        "with --zero 2");
-    return ST_OK;
-}
-
 static enum status check_degrees (const struct workload_plan *p, struct error *err)
 {
     const struct workload_degrees *d = &p->config.deg;
 
-    TRY (check_experts (p, err));
-    if (d->cp > 1 && d->tp * d->pp > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's file knows sequence parallelism beside data "
-                        "parallelism alone; plan with --cp 1, or --tp 1 --pp 1");
-    if (workload_heads_exchanged (&p->model, d, NULL) != ST_OK)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's sequence parallelism divides heads, which are as "
-                        "wide; not those of %s by %d; plan with --cp 1",
-                        p->model.name, d->cp);
-    if (d->pp > 1 && d->tp > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's automatic tensor parallelism has no pipeline; plan "
-                        "with --pp 1 or --tp 1");
-    if (p->config.sequence_parallel && d->tp > 1)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's automatic tensor parallelism does not split the "
-                        "sequence; plan with --sequence-parallel off");
+    CANNOT (p->model.experts > 0 && d->etp != d->tp,
+            "DeepSpeed's automatic tensor parallelism splits experts too; plan with "
+            "--etp %d",
+            d->tp);
+    CANNOT (d->ep > 1 && d->tp * d->cp * d->pp > 1,
+            "DeepSpeed's automatic expert parallelism is written beside data "
+            "parallelism alone; plan with --ep 1, or --tp 1 --cp 1 --pp 1");
+    CANNOT (d->ep > 1 && p->config.zero == 3,
+            "DeepSpeed's automatic expert parallelism has no ZeRO 3; plan with --zero 2");
+    CANNOT (d->cp > 1 && d->tp * d->pp > 1,
+            "DeepSpeed's file knows sequence parallelism beside data parallelism "
+            "alone; plan with --cp 1, or --tp 1 --pp 1");
+    CANNOT (workload_heads_exchanged (&p->model, d, NULL) != ST_OK,
+            "DeepSpeed's sequence parallelism divides heads, which are as wide; not "
+            "those of %s by %d; plan with --cp 1",
+            p->model.name, d->cp);
+    CANNOT (d->pp > 1 && d->tp > 1,
+            "DeepSpeed's automatic tensor parallelism has no pipeline; plan with --pp "
+            "1 or --tp 1");
+    CANNOT (p->config.sequence_parallel && d->tp > 1,
+            "DeepSpeed's automatic tensor parallelism does not split the sequence; "
+            "plan with --sequence-parallel off");
     return ST_OK;
 }
 
@@ -79,15 +62,13 @@ static enum status check_pipeline (const struct workload_plan *p, struct error *
 
     if (c->deg.pp == 1)
         return ST_OK;
-    if (c->schedule != SCHEDULE_1F1B)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed has no %s schedule; plan with --schedule 1f1b",
-                        workload_schedule_name (c->schedule));
-    if (c->zero >= 2)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed shards gradients (zero %d) without a pipeline alone; "
-                        "plan with --zero 1 or --pp 1",
-                        c->zero);
+    CANNOT (c->schedule != SCHEDULE_1F1B,
+            "DeepSpeed has no %s schedule; plan with --schedule 1f1b",
+            workload_schedule_name (c->schedule));
+    CANNOT (c->zero >= 2,
+            "DeepSpeed shards gradients (zero %d) without a pipeline alone; plan with "
+            "--zero 1 or --pp 1",
+            c->zero);
     return ST_OK;
 }
 
@@ -98,24 +79,19 @@ static enum status check (const struct workload_plan *p, struct error *err)
 
     TRY (check_degrees (p, err));
     TRY (check_pipeline (p, err));
-    if (workload_shard_copies (c) > 1)
-        return err_set (
-            err, ST_NOFIT,
-            "DeepSpeed shards over all data-parallel ranks since it left MiCS "
-            "out; plan with --shard 0");
-    if (precision != PREC_BF16 && precision != PREC_FP16 && precision != PREC_FP32)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's file has no %s; plan with --precision bf16",
-                        workload_precision_name (precision));
-    if (c->offload == OFFLOAD_CHECKPOINTS)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's file offloads no checkpoints of other programs' "
-                        "layers; plan with --offload optimizer");
-    if (c->optimizer_bytes != 0 && c->optimizer_bytes != 12)
-        return err_set (err, ST_NOFIT,
-                        "DeepSpeed's optimizer keeps 12 bytes a parameter, not %d; plan "
-                        "with --optimizer-bytes 12",
-                        c->optimizer_bytes);
+    CANNOT (workload_shard_copies (c) > 1,
+            "DeepSpeed shards over all data-parallel ranks since it left MiCS out; "
+            "plan with --shard 0");
+    CANNOT (precision != PREC_BF16 && precision != PREC_FP16 && precision != PREC_FP32,
+            "DeepSpeed's file has no %s; plan with --precision bf16",
+            workload_precision_name (precision));
+    CANNOT (c->offload == OFFLOAD_CHECKPOINTS,
+            "DeepSpeed's file offloads no checkpoints of other programs' layers; plan "
+            "with --offload optimizer");
+    CANNOT (c->optimizer_bytes != 0 && c->optimizer_bytes != 12,
+            "DeepSpeed's optimizer keeps 12 bytes a parameter, not %d; plan with "
+            "--optimizer-bytes 12",
+            c->optimizer_bytes);
     return ST_OK;
 }
 

@@ -37,7 +37,7 @@ static bool has_line (const char *text, const char *const *word)
 static int known_statements (const struct jobs_reading *r, int from,
                              const struct jobs_dialect *d)
 {
-    char fact[JOBS_FACT_MAX];
+    char fact[JOBS_WORD_MAX];
     int n = 0;
 
     for (int i = from; i < r->n_said; i++)

@@ -53,7 +53,7 @@ static bool is_printed_gpu (const struct jobs_said *s)
 static enum status state (struct jobs_reading *r, const struct jobs_said *s)
 {
     const struct jobs_dialect *d = dialect_of (r, s);
-    char fact[JOBS_FACT_MAX];
+    char fact[JOBS_WORD_MAX];
     const char *value = referred (r, s);
 
     if (is_printed_gpu (s))
@@ -188,7 +188,7 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
         const struct jobs_said *s = &r->said[i];
         const struct jobs_dialect *d = dialect_of (r, s);
         struct jobs_unknown one = {.file = r->file[s->file], .line = s->line};
-        char fact[JOBS_FACT_MAX];
+        char fact[JOBS_WORD_MAX];
 
         /* A log lists every option, with its default: nobody chose those. */
         if (s->run >= 0 || jobs_fact_of (d, s->key, fact) || !jobs_matters (d, s->key) ||

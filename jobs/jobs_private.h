@@ -16,7 +16,7 @@
 #define JOBS_VALUE_MAX 65536 /* bytes of a shell variable, and of any value */
 #define JOBS_SAID_MAX 20000  /* statements of a file */
 #define JOBS_KEY_MAX 512     /* bytes of an option's name */
-#define JOBS_FACT_MAX 64
+#define JOBS_WORD_MAX 128    /* bytes of a word of the lists of options and facts */
 
 struct jobs_dialect;
 
@@ -103,14 +103,24 @@ struct jobs_flavor {
     const char *model, *flavor, *preset;
 };
 extern const struct jobs_flavor jobs_titan_flavors[];
+/** What a writer of a framework's file cannot tell it, and what works: ST_NOFIT where something is
+ *  so; like TRY it may leave the function. */
+#define CANNOT(IF, ...)                                  \
+    do {                                                 \
+        if (IF)                                          \
+            return err_set (err, ST_NOFIT, __VA_ARGS__); \
+    } while (0)
+
 /** PyTorch's name of a schedule; NULL: it has none. */
 const char *jobs_titan_schedule (enum workload_schedule s);
 
 /* ---- names of options: words.c ---- */
 
+/** The next word of a list with blanks between; false: there is none. */
+bool jobs_next_word (const char **list, char word[JOBS_WORD_MAX]);
 /** The fact that an option states, as a file spells it; false: none. */
 bool jobs_fact_of (const struct jobs_dialect *d, const char *said,
-                   char fact[JOBS_FACT_MAX]);
+                   char fact[JOBS_WORD_MAX]);
 /** The other way: the option that states a fact, one that the dialect has. */
 void jobs_key_of (const struct jobs_dialect *d, const char *fact, char key[JOBS_KEY_MAX]);
 /** Is it none of those of no matter? */
@@ -134,10 +144,11 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
 /** The same, of what is worked out, whatever was stated; and unless it was stated. */
 enum status jobs_override (struct jobs_reading *r, const char *name, const char *value);
 enum status jobs_default (struct jobs_reading *r, const char *name, const char *value);
+enum status jobs_default_flag (struct jobs_reading *r, const char *name, bool is);
 enum status jobs_default_int (struct jobs_reading *r, const char *name, long value);
 void jobs_forget (struct jobs_reading *r, const char *name);
 void jobs_forget_all (struct jobs_reading *r);
-const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
+struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
 /** The fact's value, or NULL. */
 const char *jobs_value (const struct jobs_reading *r, const char *name);
 /** Does a value choose something?  Not "", "none", false, 0 and the like, as a dump of all options

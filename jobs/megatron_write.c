@@ -205,32 +205,24 @@ static void write_states (const struct workload_config *c, struct writing *w)
 
 static enum status check_states (const struct workload_config *c, struct error *err)
 {
-    if (c->offload > OFFLOAD_OPTIMIZER)
-        return err_set (
-            err, ST_NOFIT,
-            "Megatron-LM's options keep the optimizer alone on the host; plan "
-            "with --offload optimizer");
-    if (c->offload == OFFLOAD_OPTIMIZER &&
-        (state_of (c->optimizer_bytes) || c->zero == 0))
-        return err_set (
-            err, ST_NOFIT,
-            "Megatron-LM's optimizer on the host is its distributed one, with "
-            "fp32 states; plan with --zero 1, without --optimizer-bytes");
+    CANNOT (c->offload > OFFLOAD_OPTIMIZER,
+            "Megatron-LM's options keep the optimizer alone on the host; plan with "
+            "--offload optimizer");
+    CANNOT (c->offload == OFFLOAD_OPTIMIZER &&
+                (state_of (c->optimizer_bytes) || c->zero == 0),
+            "Megatron-LM's optimizer on the host is its distributed one, with fp32 "
+            "states; plan with --zero 1, without --optimizer-bytes");
     if (c->optimizer_bytes == 0 || c->optimizer_bytes == JOBS_MEGATRON_STATE)
         return ST_OK;
-    if (!state_of (c->optimizer_bytes))
-        return err_set (
-            err, ST_NOFIT,
-            "Megatron-LM's optimizer keeps 4, 6, 8, 10 or 12 bytes a parameter, "
-            "not %d; plan with --optimizer-bytes 12",
+    CANNOT (!state_of (c->optimizer_bytes),
+            "Megatron-LM's optimizer keeps 4, 6, 8, 10 or 12 bytes a parameter, not "
+            "%d; plan with --optimizer-bytes 12",
             c->optimizer_bytes);
-    return c->zero == 0
-               ? err_set (
-                     err, ST_NOFIT,
-                     "Megatron-LM's optimizer of %d bytes a parameter is its distributed "
-                     "one; plan with --zero 1",
-                     c->optimizer_bytes)
-               : ST_OK;
+    CANNOT (c->zero == 0,
+            "Megatron-LM's optimizer of %d bytes a parameter is its distributed one; "
+            "plan with --zero 1",
+            c->optimizer_bytes);
+    return ST_OK;
 }
 
 /* How fp8 is scaled: in blocks where the GPU multiplies those.  Delayed scaling, the default,
@@ -291,40 +283,27 @@ static const char *bridge_precision (enum workload_precision p, enum scaling sca
     }
 }
 
-/* Megatron-LM recomputes whole layers, equally many in each of a stage's chunks. */
-static enum status check_chunks (const struct workload_plan *p, struct error *err)
-{
-    const struct workload_config *c = &p->config;
-    int vpp = c->deg.vpp;
-
-    if (c->recompute == RECOMPUTE_FULL && c->recompute_layers % vpp != 0)
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM recomputes equally many layers in each of a stage's "
-                        "%d chunks, not %d in all; plan with --recompute full:%d",
-                        vpp, c->recompute_layers, (c->recompute_layers / vpp + 1) * vpp);
-    return ST_OK;
-}
-
 /* What Megatron-LM cannot be told. */
 static enum status check_expressible (const struct workload_plan *p, struct error *err)
 {
     const struct workload_config *c = &p->config;
     const char *schedule = workload_schedule_name (c->schedule);
 
-    if (strcmp (schedule, "1f1b") != 0 && strcmp (schedule, "interleaved") != 0 &&
-        c->deg.pp > 1)
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM has no %s schedule; plan with --schedule 1f1b",
-                        schedule);
-    if (c->zero >= 2 && c->deg.pp > 1)
-        return err_set (err, ST_NOFIT,
-                        "Megatron-LM shards gradients (zero %d) through FSDP, without a "
-                        "pipeline; plan with --zero 1 or --pp 1",
-                        c->zero);
-    if (p->model.layers > LAYOUT_MAX)
-        return err_set (err, ST_NOFIT, "a layout of more than %d layers", LAYOUT_MAX);
+    CANNOT (strcmp (schedule, "1f1b") != 0 && strcmp (schedule, "interleaved") != 0 &&
+                c->deg.pp > 1,
+            "Megatron-LM has no %s schedule; plan with --schedule 1f1b", schedule);
+    CANNOT (c->zero >= 2 && c->deg.pp > 1,
+            "Megatron-LM shards gradients (zero %d) through FSDP, without a pipeline; "
+            "plan with --zero 1 or --pp 1",
+            c->zero);
+    CANNOT (p->model.layers > LAYOUT_MAX, "a layout of more than %d layers", LAYOUT_MAX);
     TRY (check_states (c, err));
-    return check_chunks (p, err);
+    CANNOT (c->recompute == RECOMPUTE_FULL && c->recompute_layers % c->deg.vpp != 0,
+            "Megatron-LM recomputes equally many layers in each of a stage's %d "
+            "chunks, not %d in all; plan with --recompute full:%d",
+            c->deg.vpp, c->recompute_layers,
+            (c->recompute_layers / c->deg.vpp + 1) * c->deg.vpp);
+    return ST_OK;
 }
 
 static void write_config (const struct workload_plan *p, struct writing *w)
@@ -435,9 +414,7 @@ enum status jobs_nemo_write (const struct workload_plan *p, const struct jobs_pr
     enum status st;
 
     TRY (check_expressible (p, err));
-    if (!precision)
-        return err_set (
-            err, ST_NOFIT,
+    CANNOT (!precision,
             "Megatron Bridge has no recipe for %s; plan with --precision bf16",
             workload_precision_name (p->job.precision));
     st = write_model (&p->model, &w, err);

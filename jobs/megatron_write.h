@@ -1,5 +1,4 @@
-/* Shared by the files that write Megatron's words: megatron_write.c, below it megatron_facts.c, and
- * megatron_say.c below both. */
+/* Shared by the files that write Megatron's words: megatron_write.c, and megatron_facts.c below it. */
 #ifndef JOBS_MEGATRON_WRITE_H
 #define JOBS_MEGATRON_WRITE_H
 

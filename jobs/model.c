@@ -79,12 +79,11 @@ enum status jobs_model_facts (struct jobs_reading *r)
         return ST_OK;
     TRY (sizes (r, m));
     TRY (jobs_default (r, "model", m->name));
-    TRY (jobs_default (r, "swiglu", m->gated_mlp ? "true" : "false"));
+    TRY (jobs_default_flag (r, "swiglu", m->gated_mlp));
     TRY (
         jobs_default (r, "normalization", m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm"));
-    TRY (jobs_default (r, "disable-bias-linear", biased ? "false" : "true"));
-    TRY (jobs_default (r, "untie-embeddings-and-output-weights",
-                       m->tied ? "false" : "true"));
+    TRY (jobs_default_flag (r, "disable-bias-linear", !biased));
+    TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights", !m->tied));
     TRY (jobs_default (r, "transformer-impl", "transformer_engine"));
     TRY (jobs_default (r, "position-embedding-type",
                        m->positions > 0 ? "learned_absolute" : "rope"));

@@ -35,11 +35,9 @@ static enum status finish (struct jobs_reading *r)
 
     if (jobs_is (r, "schedule", "afab"))
         TRY (jobs_override (r, "schedule", "gpipe"));
-    TRY (jobs_default (r, "sp",
-                       jobs_is (r, "parallelism.tp_mode", "REDUCE_SCATTER") &&
-                               jobs_int (r, "tp", 1) > 1
-                           ? "true"
-                           : "false"));
+    TRY (jobs_default_flag (r, "sp",
+                            jobs_is (r, "parallelism.tp_mode", "REDUCE_SCATTER") &&
+                                jobs_int (r, "tp", 1) > 1));
     TRY (jobs_default (r, "recompute",
                        jobs_true (r, "parallelism.recompute_layer") ? "full" : "none"));
     TRY (jobs_default (r, "precision",
@@ -54,9 +52,8 @@ static enum status finish (struct jobs_reading *r)
         TRY (jobs_default (r, "disable-bias-linear", "true"));
         TRY (jobs_default (r, "position-embedding-type", "rope"));
         TRY (jobs_default (r, "transformer-impl", "nanotron"));
-        TRY (
-            jobs_default (r, "untie-embeddings-and-output-weights",
-                          jobs_true (r, MODEL "tie_word_embeddings") ? "false" : "true"));
+        TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights",
+                                !jobs_true (r, MODEL "tie_word_embeddings")));
     }
     return jobs_default (r, "framework", "nanotron");
 }

@@ -129,8 +129,8 @@ static enum status finish_turned (struct jobs_reading *r)
 
     for (size_t i = 0; i < COUNT_OF (turned); i++)
         if (jobs_find (r, turned[i].field))
-            TRY (jobs_default (r, turned[i].argument,
-                               jobs_true (r, turned[i].field) ? "false" : "true"));
+            TRY (jobs_default_flag (r, turned[i].argument,
+                                    !jobs_true (r, turned[i].field)));
     return ST_OK;
 }
 
@@ -148,8 +148,8 @@ static enum status finish (struct jobs_reading *r)
         TRY (jobs_override (r, "normalization",
                             strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm"));
     if (share)
-        TRY (jobs_default (r, "untie-embeddings-and-output-weights",
-                           strcasecmp (share, "false") == 0 ? "true" : "false"));
+        TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights",
+                                strcasecmp (share, "false") == 0));
     if (jobs_int (r, "kv_heads", 0) > 0) /* stated is meant */
         TRY (jobs_default (r, "group-query-attention", "true"));
     if (optimizer && strstr (optimizer, "distributed"))

@@ -34,24 +34,12 @@ static const char noted[] =
     "use-transformer-engine-op-fuser moe-token-dispatcher-type "
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity";
 
-/* The next word of such a list; false: there is none. */
-static bool next_word (const char **list, char word[JOBS_FACT_MAX])
-{
-    size_t n;
-
-    *list += strspn (*list, " ");
-    n = strcspn (*list, " ");
-    snprintf (word, JOBS_FACT_MAX, "%.*s", (int) n, *list);
-    *list += n;
-    return n > 0;
-}
-
 const char *jobs_cell (const struct jobs_job *j, const char *column)
 {
     const char *list = columns;
-    char name[JOBS_FACT_MAX];
+    char name[JOBS_WORD_MAX];
 
-    for (int i = 0; next_word (&list, name); i++)
+    for (int i = 0; jobs_next_word (&list, name); i++)
         if (strcmp (name, column) == 0 && j->cell[i])
             return j->cell[i];
     return "";
@@ -340,10 +328,10 @@ static enum status check_needed (struct jobs_reading *r)
 static char *notes_of (struct jobs_reading *r)
 {
     const char *list = noted;
-    char name[JOBS_FACT_MAX];
+    char name[JOBS_WORD_MAX];
     struct text t = {0};
 
-    while (next_word (&list, name)) {
+    while (jobs_next_word (&list, name)) {
         const char *value = jobs_value (r, name);
 
         if (value && strchr (value, ';')) /* which would begin another note */
@@ -398,7 +386,7 @@ enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
                       const struct jobs_run *run, struct jobs_job *out)
 {
     const char *list = columns;
-    char name[JOBS_FACT_MAX];
+    char name[JOBS_WORD_MAX];
     enum status st;
 
     *out = (struct jobs_job){
@@ -408,7 +396,7 @@ enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,
     st = state_row (r, given, run, out);
     out->has_model = r->has_model;
     out->model = r->model;
-    for (int i = 0; st == ST_OK && next_word (&list, name); i++) {
+    for (int i = 0; st == ST_OK && jobs_next_word (&list, name); i++) {
         const char *value = jobs_value (r, name);
 
         if (strcmp (name, "notes") == 0)

@@ -27,17 +27,12 @@ enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
     return ST_OK;
 }
 
-static struct jobs_fact *find (const struct jobs_reading *r, const char *name)
+struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name)
 {
     for (int i = 0; i < r->n_facts; i++)
         if (strcmp (r->fact[i].name, name) == 0)
             return &r->fact[i];
     return NULL;
-}
-
-const struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name)
-{
-    return find (r, name);
 }
 
 /* 8, 8.0 and "8" are one number; words are compared whatever their case. */
@@ -107,7 +102,7 @@ static void join_digits (char *s)
 enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
                       int file, int line, bool log)
 {
-    struct jobs_fact *old = find (r, name);
+    struct jobs_fact *old = jobs_find (r, name);
     char *copy = strdup (value);
 
     if (!copy)
@@ -142,7 +137,12 @@ enum status jobs_override (struct jobs_reading *r, const char *name, const char 
 
 enum status jobs_default (struct jobs_reading *r, const char *name, const char *value)
 {
-    return find (r, name) ? ST_OK : jobs_override (r, name, value);
+    return jobs_find (r, name) ? ST_OK : jobs_override (r, name, value);
+}
+
+enum status jobs_default_flag (struct jobs_reading *r, const char *name, bool is)
+{
+    return jobs_default (r, name, is ? "true" : "false");
 }
 
 enum status jobs_default_int (struct jobs_reading *r, const char *name, long value)
@@ -155,7 +155,7 @@ enum status jobs_default_int (struct jobs_reading *r, const char *name, long val
 
 void jobs_forget (struct jobs_reading *r, const char *name)
 {
-    struct jobs_fact *f = find (r, name);
+    struct jobs_fact *f = jobs_find (r, name);
 
     if (!f)
         return;
@@ -166,7 +166,7 @@ void jobs_forget (struct jobs_reading *r, const char *name)
 
 const char *jobs_value (const struct jobs_reading *r, const char *name)
 {
-    const struct jobs_fact *f = find (r, name);
+    const struct jobs_fact *f = jobs_find (r, name);
 
     return f ? f->value : NULL;
 }

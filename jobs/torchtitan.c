@@ -234,8 +234,8 @@ static enum status finish_facts (struct jobs_reading *r)
     TRY (jobs_default (r, "fused-norm", fused));
     TRY (jobs_default (r, "fused-mlp", fused));
     TRY (jobs_default (r, "tp-comm-overlap", "false"));
-    return jobs_default (r, "grad-reduce-in-bf16",
-                         reduce && strcmp (reduce, "bfloat16") == 0 ? "true" : "false");
+    return jobs_default_flag (r, "grad-reduce-in-bf16",
+                              reduce && strcmp (reduce, "bfloat16") == 0);
 }
 
 static enum status finish (struct jobs_reading *r)
@@ -265,7 +265,7 @@ static enum status finish (struct jobs_reading *r)
     TRY (jobs_default (r, "accumulation", "1"));
     TRY (finish_recompute (r));
     TRY (finish_facts (r));
-    TRY (jobs_default (r, "sp", jobs_int (r, "tp", 1) > 1 ? "true" : "false"));
+    TRY (jobs_default_flag (r, "sp", jobs_int (r, "tp", 1) > 1));
     TRY (jobs_default (r, "precision",
                        fp8                                  ? "fp8"
                        : param && strstr (param, "float32") ? "fp32"

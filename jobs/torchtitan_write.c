@@ -14,16 +14,13 @@ static enum status check_schedule (const struct workload_plan *p, struct error *
 
     if (c->deg.pp == 1)
         return ST_OK;
-    if (!jobs_titan_schedule (c->schedule))
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan has no %s schedule of %d chunks a stage; plan with "
-                        "--schedule 1f1b",
-                        workload_schedule_name (c->schedule), c->deg.vpp);
-    if (c->schedule == SCHEDULE_INTERLEAVED && rounds > 1 && micro % rounds != 0)
-        return err_set (
-            err, ST_NOFIT,
-            "PyTorch's interleaved schedule takes %d micro-batches in %d equal "
-            "rounds; plan with --schedule 1f1b",
+    CANNOT (!jobs_titan_schedule (c->schedule),
+            "TorchTitan has no %s schedule of %d chunks a stage; plan with --schedule "
+            "1f1b",
+            workload_schedule_name (c->schedule), c->deg.vpp);
+    CANNOT (c->schedule == SCHEDULE_INTERLEAVED && rounds > 1 && micro % rounds != 0,
+            "PyTorch's interleaved schedule takes %d micro-batches in %d equal rounds; "
+            "plan with --schedule 1f1b",
             micro, rounds);
     return ST_OK;
 }
@@ -32,14 +29,12 @@ static enum status check_sharding (const struct workload_config *c, struct error
 {
     const struct workload_degrees *d = &c->deg;
 
-    if (c->zero == 1 && workload_dense_shards (c) > 1)
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan shards gradients where it shards optimizer states "
-                        "(zero 1); plan with --zero 2 or --zero 3");
-    if (c->zero == 0 && workload_dense_shards (c) > 1 && d->tp * d->pp * d->cp > 1)
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan replicates weights (zero 0) under data parallelism "
-                        "alone; plan with --zero 3");
+    CANNOT (c->zero == 1 && workload_dense_shards (c) > 1,
+            "TorchTitan shards gradients where it shards optimizer states (zero 1); "
+            "plan with --zero 2 or --zero 3");
+    CANNOT (c->zero == 0 && workload_dense_shards (c) > 1 && d->tp * d->pp * d->cp > 1,
+            "TorchTitan replicates weights (zero 0) under data parallelism alone; plan "
+            "with --zero 3");
     return ST_OK;
 }
 
@@ -50,26 +45,12 @@ static enum status check_experts (const struct workload_plan *p, struct error *e
 
     if (p->model.experts == 0 || (d->ep == 1 && d->etp == d->tp))
         return ST_OK;
-    if (d->etp != 1 && d->etp != d->tp)
-        return err_set (
-            err, ST_NOFIT,
+    CANNOT (d->etp != 1 && d->etp != d->tp,
             "TorchTitan splits an expert over 1 or %d GPUs; plan with --etp 1", d->tp);
-    return d->ep % whole == 0
-               ? ST_OK
-               : err_set (err, ST_NOFIT,
-                          "TorchTitan's expert groups hold whole context%s groups; plan "
-                          "with --ep %d",
-                          d->etp == 1 && d->tp > 1 ? " and tensor" : "", whole);
-}
-
-static enum status check_recompute (const struct workload_config *c, struct error *err)
-{
-    if (c->recompute_layers == 0 && c->recompute_modules == 0)
-        return ST_OK;
-    return err_set (
-        err, ST_NOFIT,
-        "TorchTitan recomputes all layers or a selection of its own; plan with "
-        "--recompute full or selective");
+    CANNOT (d->ep % whole != 0,
+            "TorchTitan's expert groups hold whole context%s groups; plan with --ep %d",
+            d->etp == 1 && d->tp > 1 ? " and tensor" : "", whole);
+    return ST_OK;
 }
 
 static enum status check (const struct workload_plan *p, struct error *err)
@@ -80,27 +61,23 @@ static enum status check (const struct workload_plan *p, struct error *err)
     TRY (check_schedule (p, err));
     TRY (check_sharding (c, err));
     TRY (check_experts (p, err));
-    TRY (check_recompute (c, err));
-    if (p->model.mtp_layers > 0)
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan has no multi-token prediction; plan without "
-                        "--mtp-num-layers");
-    if (precision != PREC_BF16 && precision != PREC_FP32 && precision != PREC_FP8)
-        return err_set (err, ST_NOFIT, "TorchTitan has no %s; plan with --precision bf16",
-                        workload_precision_name (precision));
-    if (c->deg.tp > 1 && !c->sequence_parallel)
-        return err_set (err, ST_NOFIT,
-                        "TorchTitan's tensor parallelism has sequence parallelism; plan "
-                        "with --sequence-parallel on");
-    if (c->offload != OFFLOAD_NONE && c->offload != OFFLOAD_ALL)
-        return err_set (
-            err, ST_NOFIT,
+    CANNOT (c->recompute_layers != 0 || c->recompute_modules != 0,
+            "TorchTitan recomputes all layers or a selection of its own; plan with "
+            "--recompute full or selective");
+    CANNOT (p->model.mtp_layers > 0,
+            "TorchTitan has no multi-token prediction; plan without --mtp-num-layers");
+    CANNOT (precision != PREC_BF16 && precision != PREC_FP32 && precision != PREC_FP8,
+            "TorchTitan has no %s; plan with --precision bf16",
+            workload_precision_name (precision));
+    CANNOT (c->deg.tp > 1 && !c->sequence_parallel,
+            "TorchTitan's tensor parallelism has sequence parallelism; plan with "
+            "--sequence-parallel on");
+    CANNOT (c->offload != OFFLOAD_NONE && c->offload != OFFLOAD_ALL,
             "TorchTitan offloads all states or none; plan with --offload all");
-    return c->optimizer_bytes == 0
-               ? ST_OK
-               : err_set (err, ST_NOFIT,
-                          "TorchTitan's optimizer keeps fp32 states alone; plan without "
-                          "--optimizer-bytes");
+    CANNOT (c->optimizer_bytes != 0,
+            "TorchTitan's optimizer keeps fp32 states alone; plan without "
+            "--optimizer-bytes");
+    return ST_OK;
 }
 
 /* ---- one setting ---- */
@@ -184,12 +161,10 @@ static enum status write_model (const struct workload_model *m, struct writing *
             say (w, "titan-flavor", "\"%s\"", f->flavor);
             return ST_OK;
         }
-    if (!like_llama (m))
-        return err_set (
-            err, ST_NOFIT,
-            "TorchTitan has no flavor of this model, nor one that is built like "
-            "it; plan one of its models (llama-3-8b, qwen3-8b, deepseek-v3), "
-            "or take --to nemo");
+    CANNOT (!like_llama (m),
+            "TorchTitan has no flavor of this model, nor one that is built like it; "
+            "plan one of its models (llama-3-8b, qwen3-8b, deepseek-v3), or take --to "
+            "nemo");
     name_flavor (m, name);
     say (w, "titan-model", "\"llama3\"");
     say (w, "titan-flavor", "\"%s\"", name);

@@ -4,14 +4,29 @@
 #include <assert.h>
 #include <string.h>
 
-/* The word at *w, of *n characters; false: the list is at its end. */
-static bool next_word (const char **w, size_t *n)
+bool jobs_next_word (const char **list, char word[JOBS_WORD_MAX])
 {
-    if (!*w)
-        return false;
-    *w += *n + strspn (*w + *n, " ");
-    *n = strcspn (*w, " ");
-    return *n > 0;
+    size_t n;
+
+    *list += strspn (*list, " ");
+    n = strcspn (*list, " ");
+    assert (n < JOBS_WORD_MAX);
+    memcpy (word, *list, n);
+    word[n] = '\0';
+    *list += n;
+    return n > 0;
+}
+
+/* The next option of a dialect's list, and the fact that it states. */
+static bool next_key (const char **list, char key[JOBS_WORD_MAX], const char **fact)
+{
+    bool is = jobs_next_word (list, key);
+    char *colon = strchr (key, ':');
+
+    if (colon)
+        *colon = '\0';
+    *fact = colon ? colon + 1 : key;
+    return is;
 }
 
 static void normalised (const struct jobs_dialect *d, const char *said,
@@ -24,67 +39,52 @@ static void normalised (const struct jobs_dialect *d, const char *said,
 }
 
 bool jobs_fact_of (const struct jobs_dialect *d, const char *said,
-                   char fact[JOBS_FACT_MAX])
+                   char fact[JOBS_WORD_MAX])
 {
-    char key[JOBS_KEY_MAX];
+    char key[JOBS_KEY_MAX], own[JOBS_WORD_MAX];
+    const char *states;
 
     normalised (d, said, key);
-    for (; d; d = d->like) {
-        const char *w = d->keys;
-
-        for (size_t n = 0; next_word (&w, &n);) {
-            size_t k = strcspn (w, ": ");
-
-            if (strlen (key) != k || strncmp (key, w, k) != 0)
-                continue;
-            k = w[k] == ':' ? k + 1 : 0;
-            snprintf (fact, JOBS_FACT_MAX, "%.*s", (int) (n - k), w + k);
-            return true;
-        }
-    }
+    for (; d; d = d->like)
+        for (const char *list = d->keys; next_key (&list, own, &states);)
+            if (strcmp (own, key) == 0) {
+                snprintf (fact, JOBS_WORD_MAX, "%s", states);
+                return true;
+            }
     return false;
 }
 
 void jobs_key_of (const struct jobs_dialect *d, const char *fact, char key[JOBS_KEY_MAX])
 {
-    size_t len = strlen (fact);
+    const char *states;
 
-    for (; d; d = d->like) {
-        const char *w = d->keys;
-
-        for (size_t n = 0; next_word (&w, &n);) {
-            size_t k = strcspn (w, ": "), own = w[k] == ':' ? k + 1 : 0;
-
-            if (n - own == len && strncmp (w + own, fact, len) == 0) {
-                snprintf (key, JOBS_KEY_MAX, "%.*s", (int) k, w);
+    for (; d; d = d->like)
+        for (const char *list = d->keys; next_key (&list, key, &states);)
+            if (strcmp (states, fact) == 0)
                 return;
-            }
-        }
-    }
     assert (!"a fact that the dialect has no option for");
 }
 
-/* @param word  of n characters, as struct jobs_dialect has them */
-static bool stands_for (const char *word, size_t n, const char *key)
+/* @param word  as struct jobs_dialect has them */
+static bool stands_for (const char *word, const char *key)
 {
+    size_t n = strlen (word);
+
     if (word[0] == '*')
-        return memmem (key, strlen (key), word + 1, n - 1) != NULL;
+        return strstr (key, word + 1) != NULL;
     return word[n - 1] == '=' ? strlen (key) == n - 1 && strncmp (key, word, n - 1) == 0
                               : strncmp (key, word, n) == 0;
 }
 
 bool jobs_matters (const struct jobs_dialect *d, const char *said)
 {
-    char key[JOBS_KEY_MAX];
+    char key[JOBS_KEY_MAX], word[JOBS_WORD_MAX];
 
     normalised (d, said, key);
-    for (; d; d = d->like) {
-        const char *w = d->harmless;
-
-        for (size_t n = 0; next_word (&w, &n);)
-            if (stands_for (w, n, key))
+    for (; d; d = d->like)
+        for (const char *list = d->harmless; list && jobs_next_word (&list, word);)
+            if (stands_for (word, key))
                 return false;
-    }
     return true;
 }
 

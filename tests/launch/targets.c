@@ -84,140 +84,66 @@ static const struct launcher generic = {.readme = "README", .write = launch_gene
     "\n#SBATCH --nodelist=" NAMES "\n#SBATCH --ntasks=" RANKS            \
     "\n#SBATCH --ntasks-per-node=" EACH "\n#SBATCH --exclusive\n#SBATCH --gres=gpu:2\n"
 
+#define ONE_NODE(TYPE, EACH, NAME) COMPONENT (TYPE, EACH, "1", NAME, EACH)
+
 static const struct block {
     const struct launcher *l;
-    const char *cluster;
-    int n, gpu[4];
-    const char *path, *expected;
+    const char *cluster, *gpus, *path, *expected; /* a digit a rank */
 } blocks[] = {
-    {&launch_torchrun, SAME, 4, {2, 3, 0, 1}, "torchrun/agents.txt", "n1 0 2\nn0 1 2\n"},
-    {&launch_torchrun,
-     SAME,
-     4,
-     {0, 2, 1, 3},
-     "torchrun/agents.txt",
-     "n0 0 1\nn1 1 1\nn0 2 1\n"},
-    {&launch_torchrun, UNLIKE, 3, {0, 1, 2}, "torchrun/agents.txt", "n0 0 2\nn1 1 1\n"},
-    {&launch_torchrun, UNLIKE, 3, {2, 1, 0}, "torchrun/agents.txt", "n1 0 1\nn0 1 2\n"},
-    {&launch_torchrun,
-     UNLIKE,
-     3,
-     {0, 2, 1},
-     "torchrun/agents.txt",
-     "n0 0 1\nn1 1 1\nn0 2 1\n"},
-    {&launch_torchrun, UNLIKE, 2, {2, 1}, "torchrun/agents.txt", "n1 0 1\nn0 1 1\n"},
-    {&launch_torchrun,
-     SAME,
-     4,
-     {0, 2, 3, 1},
-     "torchrun/agents.txt",
-     "n0 0 1\nn1 1 2\nn0 2 1\n"},
-    {&launch_deepspeed,
-     SAME,
-     4,
-     {2, 3, 0, 1},
-     "deepspeed/hostfile",
-     "n1 slots=2\nn0 slots=2\n"},
-    {&launch_deepspeed, SAME, 4, {2, 3, 0, 1}, "deepspeed/include", ""},
-    {&launch_deepspeed, SAME, 4, {0, 1, 2, 3}, "deepspeed/rankfile", ""},
-    {&launch_deepspeed, SAME, 2, {3, 1}, "deepspeed/include", "n1:1@n0:1\n"},
-    {&launch_deepspeed, UNLIKE, 2, {0, 1}, "deepspeed/rankfile", ""},
-    {&launch_deepspeed, UNLIKE, 2, {2, 1}, "deepspeed/include", "n1:0@n0:1\n"},
-    {&launch_deepspeed, SAME, 4, {1, 0, 2, 3}, "deepspeed/rankfile", ""},
-    {&launch_deepspeed, SAME, 3, {3, 1, 0}, "deepspeed/include", "n1:1@n0:1,0\n"},
-    {&launch_deepspeed,
-     UNLIKE,
-     3,
-     {2, 0, 1},
-     "deepspeed/hostfile",
-     "n1 slots=1\nn0 slots=2\n"},
-    {&launch_deepspeed, UNLIKE, 3, {2, 0, 1}, "deepspeed/include", ""},
-    {&launch_deepspeed, UNLIKE, 3, {0, 2, 1}, "deepspeed/rankfile", "rank 1=n1 slot=*\n"},
-    {&launch_deepspeed,
-     SAME,
-     4,
-     {0, 2, 1, 3},
-     "deepspeed/rankfile",
-     "rank 1=n1 slot=*\n"},
-    {&launch_openmpi, SAME, 3, {3, 1, 0}, "openmpi/hostfile", "n0 slots=2\nn1 slots=1\n"},
-    {&launch_openmpi,
-     SAME,
-     2,
-     {3, 1},
-     "openmpi5/rankfile",
+    {&launch_torchrun, SAME, "2301", "torchrun/agents.txt", "n1 0 2\nn0 1 2\n"},
+    {&launch_torchrun, SAME, "0213", "torchrun/agents.txt", "n0 0 1\nn1 1 1\nn0 2 1\n"},
+    {&launch_torchrun, UNLIKE, "012", "torchrun/agents.txt", "n0 0 2\nn1 1 1\n"},
+    {&launch_torchrun, UNLIKE, "210", "torchrun/agents.txt", "n1 0 1\nn0 1 2\n"},
+    {&launch_torchrun, UNLIKE, "021", "torchrun/agents.txt", "n0 0 1\nn1 1 1\nn0 2 1\n"},
+    {&launch_torchrun, UNLIKE, "21", "torchrun/agents.txt", "n1 0 1\nn0 1 1\n"},
+    {&launch_torchrun, SAME, "0231", "torchrun/agents.txt", "n0 0 1\nn1 1 2\nn0 2 1\n"},
+    {&launch_deepspeed, SAME, "2301", "deepspeed/hostfile", "n1 slots=2\nn0 slots=2\n"},
+    {&launch_deepspeed, SAME, "2301", "deepspeed/include", ""},
+    {&launch_deepspeed, SAME, "0123", "deepspeed/rankfile", ""},
+    {&launch_deepspeed, SAME, "31", "deepspeed/include", "n1:1@n0:1\n"},
+    {&launch_deepspeed, UNLIKE, "01", "deepspeed/rankfile", ""},
+    {&launch_deepspeed, UNLIKE, "21", "deepspeed/include", "n1:0@n0:1\n"},
+    {&launch_deepspeed, SAME, "1023", "deepspeed/rankfile", ""},
+    {&launch_deepspeed, SAME, "310", "deepspeed/include", "n1:1@n0:1,0\n"},
+    {&launch_deepspeed, UNLIKE, "201", "deepspeed/hostfile", "n1 slots=1\nn0 slots=2\n"},
+    {&launch_deepspeed, UNLIKE, "201", "deepspeed/include", ""},
+    {&launch_deepspeed, UNLIKE, "021", "deepspeed/rankfile", "rank 1=n1 slot=*\n"},
+    {&launch_deepspeed, SAME, "0213", "deepspeed/rankfile", "rank 1=n1 slot=*\n"},
+    {&launch_openmpi, SAME, "310", "openmpi/hostfile", "n0 slots=2\nn1 slots=1\n"},
+    {&launch_openmpi, SAME, "31", "openmpi5/rankfile",
      "rank 0=n1 slot=0\nrank 1=n0 slot=0\n"},
-    {&launch_slurm,
-     UNLIKE,
-     3,
-     {1, 2, 0},
-     "slurm/multi-prog",
+    {&launch_slurm, UNLIKE, "120", "slurm/multi-prog",
      "CUDA_VISIBLE_DEVICES=1,0 RANK=2 WORLD_SIZE=3 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 "
      "NODE_RANK=0 GROUP_RANK=0 GROUP_WORLD_SIZE=2 "},
-    {&launch_slurm,
-     UNLIKE,
-     3,
-     {1, 2, 0},
-     "slurm/multi-prog",
+    {&launch_slurm, UNLIKE, "120", "slurm/multi-prog",
      "CUDA_VISIBLE_DEVICES=0 RANK=1 WORLD_SIZE=3 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 "
      "NODE_RANK=1 GROUP_RANK=1 GROUP_WORLD_SIZE=2 "},
-    {&launch_mpich, SAME, 2, {3, 1}, "mpich/machinefile", "n1:1\nn0:1\n"},
-    {&launch_kubernetes, UNLIKE, 3, {0, 1, 2}, "", "n0 has 2 GPUs and n1 1"},
-    {&launch_kubernetes, SAME, 3, {0, 1, 2}, "kubernetes/job.json", "\"completions\": 2"},
-    {&launch_kubernetes,
-     SAME,
-     3,
-     {0, 1, 2},
-     "kubernetes/job.json",
-     "\"nvidia.com/gpu\": \"2\""},
-    {&launch_kubernetes,
-     SAME,
-     3,
-     {0, 1, 2},
-     "kubernetes/mpijob.json",
-     "\"slotsPerWorker\": 2"},
+    {&launch_mpich, SAME, "31", "mpich/machinefile", "n1:1\nn0:1\n"},
+    {&launch_kubernetes, UNLIKE, "012", "", "n0 has 2 GPUs and n1 1"},
+    {&launch_kubernetes, SAME, "012", "kubernetes/job.json", "\"completions\": 2"},
+    {&launch_kubernetes, SAME, "012", "kubernetes/job.json", "\"nvidia.com/gpu\": \"2\""},
+    {&launch_kubernetes, SAME, "012", "kubernetes/mpijob.json", "\"slotsPerWorker\": 2"},
     /* A pod that failed is not started again: the others would wait for its ranks. */
-    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/job.json", "\"backoffLimit\": 0"},
-    {&launch_kubernetes,
-     SAME,
-     2,
-     {0, 2},
-     "kubernetes/mpijob.json",
-     "\"backoffLimit\": 0"},
-    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/job.json", "\"hostNetwork\": true"},
-    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/mpijob.json", "\"replicas\": 1,"},
-    {&launch_kubernetes, SAME, 2, {0, 2}, "kubernetes/mpijob.json", "\"replicas\": 2,"},
-    {&generic, UNLIKE, 3, {2, 0, 1}, "map.txt", "0 n1 0\n1 n0 0\n2 n0 1\n"},
-    {&generic, UNLIKE, 1, {2}, "hosts.txt", "n0 0 1\nn1 0\n"},
-    {&generic, UNLIKE, 1, {2}, "README", "1 rank on 1 node,"},
-    {&generic, UNLIKE, 1, {2}, "exec.sh", "\ngeneration=0123456789abcdef\n"},
-    {&generic, UNLIKE, 1, {2}, "where.sh", "where.py"},
-    {&generic, UNLIKE, 1, {2}, "gpu-uuid.txt", ""},
-    {&launch_slurm, SAME, 3, {0, 1, 2}, "slurm/job.sbatch", "#SBATCH --gres=gpu:2\n"},
-    {&launch_slurm, UNLIKE, 3, {0, 1, 2}, "slurm/job.sbatch", "#SBATCH --gpus=3\n"},
-    {&launch_slurm, SAME, 4, {0, 1, 2, 3}, "slurm/het.sbatch", ""},
-    {&launch_slurm,
-     SAME " + 1x2 a100-sxm4-80g inter:48",
-     4,
-     {4, 2, 1, 0},
-     "slurm/het.sbatch",
-     "#!/bin/sh\n" COMPONENT (
-         "a100-sxm4-80g", "1", "1", "n2",
-         "1") "#SBATCH hetjob\n" COMPONENT ("h100-sxm5-80g", "1", "1", "n1",
-                                            "1") "#SBATCH hetjob\n" COMPONENT ("h100-"
-                                                                               "sxm5-80g",
-                                                                               "2", "1",
-                                                                               "n0",
-                                                                               "2") "comp"
-                                                                                    "onen"
-                                                                                    "ts="
-                                                                                    "0-"
-                                                                                    "2"
-                                                                                    "\n"},
-    {&launch_slurm,
-     SAME " + 1x2 a100-sxm4-80g inter:48",
-     3,
-     {4, 0, 2},
-     "slurm/het.sbatch",
+    {&launch_kubernetes, SAME, "02", "kubernetes/job.json", "\"backoffLimit\": 0"},
+    {&launch_kubernetes, SAME, "02", "kubernetes/mpijob.json", "\"backoffLimit\": 0"},
+    {&launch_kubernetes, SAME, "02", "kubernetes/job.json", "\"hostNetwork\": true"},
+    {&launch_kubernetes, SAME, "02", "kubernetes/mpijob.json", "\"replicas\": 1,"},
+    {&launch_kubernetes, SAME, "02", "kubernetes/mpijob.json", "\"replicas\": 2,"},
+    {&generic, UNLIKE, "201", "map.txt", "0 n1 0\n1 n0 0\n2 n0 1\n"},
+    {&generic, UNLIKE, "2", "hosts.txt", "n0 0 1\nn1 0\n"},
+    {&generic, UNLIKE, "2", "README", "1 rank on 1 node,"},
+    {&generic, UNLIKE, "2", "exec.sh", "\ngeneration=0123456789abcdef\n"},
+    {&generic, UNLIKE, "2", "where.sh", "where.py"},
+    {&generic, UNLIKE, "2", "gpu-uuid.txt", ""},
+    {&launch_slurm, SAME, "012", "slurm/job.sbatch", "#SBATCH --gres=gpu:2\n"},
+    {&launch_slurm, UNLIKE, "012", "slurm/job.sbatch", "#SBATCH --gpus=3\n"},
+    {&launch_slurm, SAME, "0123", "slurm/het.sbatch", ""},
+    {&launch_slurm, SAME " + 1x2 a100-sxm4-80g inter:48", "4210", "slurm/het.sbatch",
+     "#!/bin/sh\n" ONE_NODE ("a100-sxm4-80g", "1", "n2") "#SBATCH hetjob\n" ONE_NODE (
+         "h100-sxm5-80g", "1",
+         "n1") "#SBATCH hetjob\n" ONE_NODE ("h100-sxm5-80g", "2",
+                                            "n0") "components=0-2\n"},
+    {&launch_slurm, SAME " + 1x2 a100-sxm4-80g inter:48", "402", "slurm/het.sbatch",
      COMPONENT ("h100-sxm5-80g", "1", "2", "n0,n1", "2") "components=0-1\n"},
 };
 
@@ -227,10 +153,13 @@ static void takes_blocks (void **state)
 
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         const struct block *b = &blocks[i];
+        int gpu[RANKS], n = (int) strlen (b->gpus);
         struct made m;
         char what[32];
 
-        make (&m, b->cluster, b->n, b->gpu);
+        for (int r = 0; r < n; r++)
+            gpu[r] = b->gpus[r] - '0';
+        make (&m, b->cluster, n, gpu);
         snprintf (what, sizeof what, "block %zu", i);
         expect_says (b->l, &m, b->path, b->expected, what);
         topology_cluster_destroy (m.cluster);
@@ -305,6 +234,66 @@ static void tells_types_and_gpus (void **state)
     m.cluster->node[0].gpu_uuid = NULL;
     m.cluster->node[0].gpu_numa = NULL;
     topology_cluster_destroy (m.cluster);
+}
+
+/* ---- a ConfigMap holds 1 MiB, the limit of Kubernetes, and what is a byte more is refused ---- */
+
+/* What the manifests take beside a map of so many bytes, in the count that a refusal says. */
+static enum status emitted (const struct launch_input *in, size_t map, size_t *needs)
+{
+    struct launch_files f = {.generation = "0123456789abcdef"};
+    struct text readme = {0}, *t = launch_file (&f, "map.txt", 0644);
+    struct error err = {""};
+    enum status st;
+    const char *said;
+
+    for (size_t i = 0; i < map; i++)
+        text_add_mem (t, "x", 1);
+    st = launch_kubernetes.write (in, &f, &readme, &err);
+    said = strstr (err.text, "ConfigMap of ");
+    if (said)
+        *needs = strtoul (said + strlen ("ConfigMap of "), NULL, 10);
+    if (st == ST_OK) {
+        json_t *doc = NULL, *value;
+        const char *key;
+
+        *needs = 0;
+        for (int i = 0; i < f.n; i++)
+            if (strcmp (f.file[i].path, "kubernetes/configmap.json") == 0)
+                doc = json_loads (text_str (&f.file[i].text), 0, NULL);
+        assert_non_null (doc);
+        json_object_foreach (json_object_get (doc, "data"), key, value) *needs +=
+            json_string_length (value);
+        json_decref (doc);
+    }
+    for (int i = 0; i < f.n; i++)
+        text_free (&f.file[i].text);
+    text_free (&readme);
+    return st;
+}
+
+static void holds_a_mebibyte (void **state)
+{
+    struct topology_cluster *c = cluster_of ("1x2 h100-sxm5-80g intra:400");
+    struct workload_plan plan = {.n_ranks = 2};
+    const int gpu[] = {0, 1}, on_node[] = {2};
+    struct launch_input in = {.plan = &plan,
+                              .cluster = c,
+                              .gpu = gpu,
+                              .ranks_on_node = on_node,
+                              .nodes = 1,
+                              .most_ranks = 2,
+                              .linkwise = "linkwise"};
+    size_t rest, needs = 0, all = 1 << 20;
+    (void) state;
+
+    assert_int_equal (emitted (&in, 0, &rest), ST_OK);
+    assert_true (rest > 0 && rest < all);
+    assert_int_equal (emitted (&in, all - rest, &needs), ST_OK);
+    assert_int_equal (needs, all);
+    assert_int_equal (emitted (&in, all - rest + 1, &needs), ST_NOFIT);
+    assert_int_equal (needs, all + 1);
+    topology_cluster_destroy (c);
 }
 
 /* ---- one folder ---- */
@@ -400,6 +389,7 @@ int main (void)
                                        cmocka_unit_test (takes_blocks),
                                        cmocka_unit_test (leaves_out_idle_nodes),
                                        cmocka_unit_test (tells_types_and_gpus),
+                                       cmocka_unit_test (holds_a_mebibyte),
                                        cmocka_unit_test (keeps_what_is_of_the_plan)};
 
     return cmocka_run_group_tests (tests, make_folder, remove_folder);

@@ -6,10 +6,14 @@
 
 #include "base/json.h"
 
-#define SHAPE(TYPE, H, L, A, K, F, V)                                                    \
+/* Fields that most families have, and more of them as text that begins with a comma. */
+#define SHAPE(TYPE, H, L, A, K, F, V, ...)                                               \
     "'model_type':'" TYPE "','hidden_size':" #H ",'num_hidden_layers':" #L               \
     ",'num_attention_heads':" #A ",'num_key_value_heads':" #K ",'intermediate_size':" #F \
-    ",'vocab_size':" #V
+    ",'vocab_size':" #V "" __VA_ARGS__
+
+#define HEADS(WIDTH) ",'head_dim':" #WIDTH
+#define TIED ",'tie_word_embeddings':true"
 
 /* A config.json of these fields. */
 static inline json_t *config (const char *fields)
@@ -33,6 +37,14 @@ static inline enum status read_fields (const char *fields, struct workload_model
 
     json_decref (doc);
     return st;
+}
+
+/* Refused with these words, or (NULL) taken. */
+static inline void expect (enum status st, const struct error *err, const char *says)
+{
+    assert_int_equal (st, says ? ST_INVALID : ST_OK);
+    if (says && !strstr (err->text, says))
+        fail_msg ("\"%s\" does not say \"%s\"", err->text, says);
 }
 
 #endif

@@ -1,31 +1,21 @@
 /* Sliding windows and chunks of attention: how many layers have one, by what the file says or the
  * family has; the pairs that are left; and a document that reads back the same. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/fields.h"
 
-#define FIELDS                                                                       \
-    "'hidden_size':256,'num_hidden_layers':12,'num_attention_heads':4,'vocab_size':" \
-    "1000,"                                                                          \
-    "'intermediate_size':512,'num_local_experts':8,'num_experts_per_tok':2,"         \
-    "'num_key_value_heads':4,'intermediate_size_mlp':512,'head_dim':64"
 #define SIX(KIND) \
     "'" KIND "','" KIND "','" KIND "','" KIND "','" KIND "','full_attention'"
 
 static enum status read_model (const char *type, const char *more,
                                struct workload_model *m, struct error *err)
 {
-    struct text t = {0};
-    enum status st;
-    json_t *doc;
+    char fields[1024];
 
-    text_add (&t, "{'model_type':'%s'," FIELDS "%s}", type, more);
-    for (char *s = strchr (text_str (&t), '\''); s; s = strchr (s, '\''))
-        *s = '"';
-    doc = json_loads (text_str (&t), 0, NULL);
-    assert_non_null (doc);
-    st = workload_model_from_json (doc, "config.json", "x", m, NULL, err);
-    json_decref (doc);
-    text_free (&t);
-    return st;
+    snprintf (fields, sizeof fields,
+              SHAPE ("%s", 256, 12, 4, 4, 512, 1000,
+                     ",'num_local_experts':8,'num_experts_per_tok':2,"
+                     "'intermediate_size_mlp':512,'head_dim':64%s"),
+              type, more);
+    return read_fields (fields, m, NULL, err);
 }
 
 static void layers (void **state)
@@ -107,34 +97,29 @@ static void refused (void **state)
         struct workload_model m;
         struct error err = {""};
 
-        assert_int_equal (read_model (bad[i].type, bad[i].more, &m, &err), ST_INVALID);
-        if (!strstr (err.text, bad[i].says))
-            fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+        expect (read_model (bad[i].type, bad[i].more, &m, &err), &err, bad[i].says);
     }
 }
 
 /* Words for another number of layers are said, and only the model's layers are counted. */
 static void too_many_words (void **state)
 {
-    static const char two_words[] =
-        "{\"model_type\":\"mistral\",\"hidden_size\":256,\"num_hidden_layers\":1,"
-        "\"num_attention_heads\":4,\"vocab_size\":1000,\"intermediate_size\":512,"
-        "\"sliding_window\":64,\"layer_types\":[\"full_attention\","
-        "\"sliding_attention\"]}";
     struct workload_model m;
     struct notes notes = {0};
     struct error err = {""};
-    json_t *doc = json_loads (two_words, 0, NULL);
     (void) state;
 
-    ok (workload_model_from_json (doc, "config.json", "x", &m, &notes, &err), &err);
+    ok (read_fields (SHAPE ("mistral", 256, 1, 4, 4, 512, 1000,
+                            ",'sliding_window':64,'layer_types':['full_attention',"
+                            "'sliding_attention']"),
+                     &m, &notes, &err),
+        &err);
     assert_int_equal (m.window_layers, 0);
     assert_int_equal (notes.n, 1);
     assert_non_null (strstr (notes.line[0],
                              "config.json: layer_types: expected a word for "
                              "each of 1 layers, found 2"));
     notes_free (&notes);
-    json_decref (doc);
 }
 
 /* Token i of s sees min (i, w) others: counted one by one, and i mod w in chunks of w. */

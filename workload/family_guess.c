@@ -61,21 +61,15 @@ static const struct {
     {"parallel_attn_mlp_res", "an MLP beside the experts"},
 };
 
-/* An encoder has no output that follows the tokens before it. */
-static enum status refuse_encoder (const struct workload_reading *r)
-{
-    struct json_at list = json_key (r->at, "architectures");
-    struct json_at first = json_entry (&list, 0);
-    const char *s = json_string_value (first.v);
-
-    return s && strstr (s, "MaskedLM")
-               ? json_fail_text (&first, r->err, "an encoder alone: not supported")
-               : ST_OK;
-}
-
 static enum status refuse_others (const struct workload_reading *r)
 {
-    TRY (refuse_encoder (r));
+    struct json_at list = json_key (r->at, "architectures"),
+                   first = json_entry (&list, 0);
+    const char *s = json_string_value (first.v);
+
+    /* whose output does not follow the tokens before it */
+    REFUSE_AT (&first, r->err, s && strstr (s, "MaskedLM"),
+               "an encoder alone: not supported");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct json_at at = json_key (r->at, others[i].key);
 

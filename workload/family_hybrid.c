@@ -137,13 +137,6 @@ static enum status put_pattern (const struct workload_reading *r, const struct l
     return ST_OK;
 }
 
-/* Each mixer's layer has an MLP, or experts where the model has any. */
-static void add_insides (const struct workload_model *m, struct layers *l)
-{
-    for (int i = 0; i < m->layers; i++)
-        l->parts[i] |= m->experts > 0 && i >= m->dense_layers ? PART_EXPERTS : PART_MLP;
-}
-
 static bool has_own (const struct workload_reading *r)
 {
     return json_has (r->at, "layer_pattern");
@@ -164,7 +157,9 @@ static enum status take_lists (const struct workload_reading *r, struct workload
             TRY (read_list (r, lists[i], m, l));
             break;
         }
-    add_insides (m, l);
+    /* Each mixer's layer has an MLP, or experts where the model has any. */
+    for (int i = 0; i < m->layers; i++)
+        l->parts[i] |= m->experts > 0 && i >= m->dense_layers ? PART_EXPERTS : PART_MLP;
     return put_pattern (r, l, m);
 }
 
@@ -208,14 +203,6 @@ static long long expanded (const struct workload_reading *r, const char *key,
     if (has_own (r)) /* written with what followed from it */
         return (long long) m->lin_heads * m->lin_width;
     return by > 0 && by <= WIDTH_MAX ? by * m->hidden : 0;
-}
-
-/* A flag that must not be set. */
-static enum status refuse_flag (const struct workload_reading *r, const char *key)
-{
-    struct json_at at = json_key (r->at, key);
-
-    return json_is_true (at.v) ? json_fail_text (&at, r->err, "not supported") : ST_OK;
 }
 
 /* ---- the families ---- */
@@ -396,11 +383,12 @@ static enum status finish_granite_hybrid (const struct workload_reading *r,
 static enum status finish_falcon_h1 (const struct workload_reading *r,
                                      struct workload_model *m)
 {
-    struct json_at told = json_key (r->at, "mamba_d_ssm");
+    struct json_at told = json_key (r->at, "mamba_d_ssm"),
+                   biased = json_key (r->at, "projectors_bias");
     long long inner = told.v ? json_integer_value (told.v) : 1024;
     struct layers l;
 
-    TRY (refuse_flag (r, "projectors_bias"));
+    REFUSE_AT (&biased, r->err, json_is_true (biased.v), "not supported");
     m->qkv_bias = m->out_bias;
     memset (l.parts, PART_ATTENTION | PART_LINEAR | PART_MLP, sizeof l.parts);
     TRY (put_pattern (r, &l, m));

@@ -67,20 +67,6 @@ static enum status read_fields (const struct workload_reading *r,
     return ST_OK;
 }
 
-/* Layers of several kinds are told one by one. */
-static enum status check_layers (const struct json_at *at,
-                                 const struct workload_family *f,
-                                 const struct workload_model *m, struct error *err)
-{
-    struct json_at layers = json_key (at, "num_hidden_layers");
-
-    return f->base.linear == LINEAR_NONE || m->layers <= WORKLOAD_PATTERN_MAX
-               ? ST_OK
-               : json_fail_text (&layers, err,
-                                 "%d layers of several kinds: at most %d are supported",
-                                 m->layers, WORKLOAD_PATTERN_MAX);
-}
-
 /* A model without attention has no heads of it. */
 static enum status check_heads (const struct json_at *at, struct workload_model *m,
                                 struct error *err)
@@ -148,11 +134,9 @@ static enum status read_prediction (const struct json_at *at, struct workload_mo
     if (!key.v || json_is_null (key.v))
         return ST_OK;
     TRY (json_get_int (at, "mtp_num_layers", 0, WORKLOAD_MTP_MOST, &n, err));
-    return workload_model_predict (m, n)
-               ? ST_OK
-               : json_fail_text (&key, err,
-                                 "multi-token prediction is not known of layers of "
-                                 "several kinds");
+    REFUSE_AT (&key, err, !workload_model_predict (m, n),
+               "multi-token prediction is not known of layers of several kinds");
+    return ST_OK;
 }
 
 /* What is read and left out of the estimate. */
@@ -223,6 +207,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
 {
     struct json_at root = json_root (doc, file), outer = language_of (&root),
                    at = language_of (&outer), type = json_key (&at, "model_type"),
+                   layers = json_key (&at, "num_hidden_layers"),
                    title = json_key (&root, "name");
     const struct workload_reading r = {&at, notes, err};
     const struct workload_family *family;
@@ -247,7 +232,10 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     snprintf (m.name, sizeof m.name, "%.127s", name);
     text_clean_line (m.name); /* it is printed in lines of their own */
     TRY (read_fields (&r, family->fields, &m));
-    TRY (check_layers (&at, family, &m, err));
+    REFUSE_AT (&layers, err,
+               family->base.linear != LINEAR_NONE && m.layers > WORKLOAD_PATTERN_MAX,
+               "%d layers of several kinds: at most %d are supported", m.layers,
+               WORKLOAD_PATTERN_MAX); /* which are told one by one */
     if (family->finish)
         TRY (family->finish (&r, &m));
     read_activation (&at, &m);

@@ -52,11 +52,6 @@
         GEMMA (4, NAME, "gemma3_text", L, H, A, K, D, F, V),                  \
             .qk_norm = true, .window = WINDOW, .window_layers = (L) - (L) / 6 \
     }
-#define PHI(NAME, L, H)                                                            \
-    {                                                                              \
-        SIZES (1, 1, NAME, "phi", L, H, 32, 32, (H) / 32, 4 * (H), 51200), BIASED, \
-            .head_bias = true                                                      \
-    }
 /* layers, experts */
 #define GPT_OSS(NAME, L, N)                                                              \
     {                                                                                    \
@@ -105,24 +100,9 @@
     {                                                                                \
         SHAPE (NAME, "starcoder2", L, H, A, K, 4 * (H), 49152), BIASED, .tied = TIES \
     }
-#define MPT(NAME, L, H, A)                                                          \
-    {                                                                               \
-        SHAPE (NAME, "mpt", L, H, A, A, 4 * (H), 50432), .norm = NORM_LAYER_WEIGHT, \
-                                                         .tied = true               \
-    }
-#define COMMAND(NAME, L, H, A, K, F)                                   \
-    {                                                                  \
-        SIZES (1, 1, NAME, "cohere", L, H, A, K, 128, F, 256000),      \
-            .gated_mlp = true, .tied = true, .norm = NORM_LAYER_WEIGHT \
-    }
 /* Layers of either side, width of a head. */
 #define T5(NAME, L, H, A, D, F) \
     HEADS (NAME, "t5", L, H, A, A, D, F, 32128), .decoder_layers = L, .dropout = true
-#define CHATGLM(NAME, L, V)                                                        \
-    {                                                                              \
-        HEADS (NAME, "chatglm", L, 4096, 32, 2, 128, 13696, V), .gated_mlp = true, \
-                                                                .qkv_bias = true   \
-    }
 #define LATENT_KEYS .kv_rank = 512, .rope_dim = 64, .nope_dim = 128, .v_dim = 128
 #define LATENT .q_rank = 1536, LATENT_KEYS
 
@@ -195,8 +175,10 @@ static const struct workload_model presets[] = {
     FALCON (1, "falcon-7b", 32, 4544, 71, 1),
     FALCON (2, "falcon-40b", 60, 8192, 128, 8),
     FALCON (2, "falcon-180b", 80, 14848, 232, 8),
-    MPT ("mpt-7b", 32, 4096, 32),
-    MPT ("mpt-30b", 48, 7168, 64),
+    {SHAPE ("mpt-7b", "mpt", 32, 4096, 32, 32, 16384, 50432), .norm = NORM_LAYER_WEIGHT,
+     .tied = true},
+    {SHAPE ("mpt-30b", "mpt", 48, 7168, 64, 64, 28672, 50432), .norm = NORM_LAYER_WEIGHT,
+     .tied = true},
     {T5 ("t5-small", 6, 512, 8, 64, 2048), .tied = true},
     {T5 ("t5-base", 12, 768, 12, 64, 3072), .tied = true},
     {T5 ("t5-large", 24, 1024, 16, 64, 4096), .tied = true},
@@ -247,10 +229,14 @@ static const struct workload_model presets[] = {
     LLAMA ("internlm2-20b", "internlm2", 48, 6144, 48, 8, 16384, 92544),
     {HEADS ("internlm3-8b", "internlm3", 48, 4096, 32, 2, 128, 10240, 128512),
      .gated_mlp = true},
-    CHATGLM ("chatglm3-6b", 28, 65024),
-    CHATGLM ("glm-4-9b", 40, 151552),
-    PHI ("phi-1.5", 24, 2048),
-    PHI ("phi-2", 32, 2560),
+    {HEADS ("chatglm3-6b", "chatglm", 28, 4096, 32, 2, 128, 13696, 65024),
+     .gated_mlp = true, .qkv_bias = true},
+    {HEADS ("glm-4-9b", "chatglm", 40, 4096, 32, 2, 128, 13696, 151552),
+     .gated_mlp = true, .qkv_bias = true},
+    {SIZES (1, 1, "phi-1.5", "phi", 24, 2048, 32, 32, 64, 8192, 51200), BIASED,
+     .head_bias = true},
+    {SIZES (1, 1, "phi-2", "phi", 32, 2560, 32, 32, 80, 10240, 51200), BIASED,
+     .head_bias = true},
     LLAMA ("phi-3-mini", "phi3", 32, 3072, 32, 32, 8192, 32064),
     LLAMA ("phi-3-medium", "phi3", 40, 5120, 40, 10, 17920, 32064),
     {SHAPE ("phi-3.5-moe", "phimoe", 32, 4096, 32, 8, 6400, 32064), EXPERTS (16, 2, 6400),
@@ -370,7 +356,8 @@ static const struct workload_model presets[] = {
      .positions = 2048, .tied = true, .dropout = true},
     {SHAPE ("stablelm-2-1.6b", "stablelm", 24, 2048, 32, 32, 5632, 100352),
      .gated_mlp = true, .qkv_bias = true, .norm = NORM_LAYER},
-    COMMAND ("command-r-35b", 40, 8192, 64, 64, 22528),
+    {SIZES (1, 1, "command-r-35b", "cohere", 40, 8192, 64, 64, 128, 22528, 256000),
+     .gated_mlp = true, .tied = true, .norm = NORM_LAYER_WEIGHT},
     {SIZES (1, 1, "command-r-plus-104b", "cohere", 64, 12288, 96, 8, 128, 33792, 256000),
      .gated_mlp = true, .tied = true, .norm = NORM_LAYER_WEIGHT, .wide_qk_norm = true},
     {HEADS ("qwen3-next-80b-a3b", "qwen3_next", 48, 2048, 16, 2, 256, 0, 151936),

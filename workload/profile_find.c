@@ -19,15 +19,6 @@
 
 #define DATE_DIGITS 8
 
-/* A date without marks between its parts: 20260401. */
-static bool is_bare_date (int date)
-{
-    int month = date / 100 % 100, day = date % 100;
-
-    return date / 10000 >= 2000 && date / 10000 < 2100 && month >= 1 && month <= 12 &&
-           day >= 1 && day <= 31;
-}
-
 /* "26.04.01", "v0.15", "2026-04" and "20260401" are numbers; a year is its last two digits.
  * @return how many, 0 where it is none */
 static int numbers_of (const char *release, int number[NUMBERS_MAX])
@@ -35,12 +26,16 @@ static int numbers_of (const char *release, int number[NUMBERS_MAX])
     int n = 0;
 
     if (strspn (release, "0123456789") == DATE_DIGITS && release[DATE_DIGITS] == '\0') {
-        int date = atoi (release);
+        int date = atoi (release), year = date / 10000, month = date / 100 % 100,
+            day = date % 100;
 
-        number[0] = date / 10000 - 2000;
-        number[1] = date / 100 % 100;
-        number[2] = date % 100;
-        return is_bare_date (date) ? 3 : 0;
+        number[0] = year - 2000;
+        number[1] = month;
+        number[2] = day;
+        return year >= 2000 && year < 2100 && month >= 1 && month <= 12 && day >= 1 &&
+                       day <= 31
+                   ? 3
+                   : 0;
     }
     release += *release == 'v';
     while (n < NUMBERS_MAX) {

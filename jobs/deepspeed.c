@@ -326,8 +326,8 @@ static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const ch
         }
     if (!jobs_after (line, "'train_samples_per_second'", &x))
         return false;
-    if (run->n_samples == 0)
-        jobs_sample (r, &run->samples_per_s, &run->n_samples, x);
+    if (run->samples_per_s.n == 0)
+        jobs_sample (r, &run->samples_per_s, x);
     return true;
 }
 
@@ -347,7 +347,7 @@ static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const c
         return false;
     run = jobs_iteration (r, run, (long) step);
     if (run)
-        jobs_sample (r, &run->step_s, &run->n_steps, s);
+        jobs_sample (r, &run->steps_s, s);
     return true;
 }
 
@@ -375,7 +375,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     if (!run)
         return true;
     take_memory (run, line);
-    jobs_sample (r, &run->samples_per_s, &run->n_samples, rate);
+    jobs_sample (r, &run->samples_per_s, rate);
     return true;
 }
 

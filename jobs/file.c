@@ -34,17 +34,6 @@ static bool has_line (const char *text, const char *const *word)
     return false;
 }
 
-static int known_statements (const struct jobs_reading *r, int from,
-                             const struct jobs_dialect *d)
-{
-    char fact[JOBS_WORD_MAX];
-    int n = 0;
-
-    for (int i = from; i < r->n_said; i++)
-        n += jobs_fact_of (d, r->said[i].key, fact);
-    return n;
-}
-
 static enum status foreign (struct jobs_reading *r, int file, const char *as)
 {
     return err_set (r->err, ST_INVALID, "%s: %s; " KINDS, file_title (r->file[file]), as);
@@ -65,8 +54,11 @@ static enum status adopt (struct jobs_reading *r, int file, int from, const char
     int most = 0;
 
     for (; *list; list++) {
-        int n = known_statements (r, from, *list);
+        char fact[JOBS_WORD_MAX];
+        int n = 0;
 
+        for (int i = from; i < r->n_said; i++)
+            n += jobs_fact_of (*list, r->said[i].key, fact);
         if (n > most) {
             most = n;
             best = *list;

@@ -37,12 +37,6 @@ static const char *referred (const struct jobs_reading *r, const struct jobs_sai
     return NULL;
 }
 
-static void lower_truth (char *value)
-{
-    if (strcmp (value, "True") == 0 || strcmp (value, "False") == 0)
-        value[0] = (char) tolower ((unsigned char) value[0]);
-}
-
 /* What any log may name: the product, and its memory. */
 static bool is_printed_gpu (const struct jobs_said *s)
 {
@@ -65,7 +59,8 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
                    file_title (r->file[s->file]), s->line, s->key, s->value);
         return ST_OK;
     }
-    lower_truth (s->value);
+    if (strcmp (s->value, "True") == 0 || strcmp (s->value, "False") == 0)
+        s->value[0] = (char) tolower ((unsigned char) s->value[0]);
     return jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
 }
 
@@ -249,32 +244,23 @@ static void note_runs (struct jobs_reading *r)
     for (int i = 0; i < r->n_runs; i++) {
         const struct jobs_run *run = &r->run[i];
         const char *file = file_title (r->file[run->file]);
+        int lines = run->steps_s.n + run->tokens_per_s.n + run->samples_per_s.n;
 
         if (i > 0 && r->run[i - 1].file == run->file)
             notes_add (r->notes,
                        "%s: another run begins in this log (number %d): each is a "
                        "row, and the estimate is of the last",
                        file, i + 1);
-        if (run->n_steps + run->n_tokens + run->n_samples == 0)
+        if (lines == 0)
             notes_add (
                 r->notes,
                 "%s: no line with a step's time%s: there is no time to compare with",
                 file,
-                run->oom ? ", and it ran out of memory"
-                         : ", as of a log that "
-                           "was cut");
-        else if (run->n_steps + run->n_tokens + run->n_samples < 3)
+                run->oom ? ", and it ran out of memory" : ", as of a log that was cut");
+        else if (lines < 3)
             notes_add (r->notes, "%s: %d lines with a step's time: too few to trust",
-                       file, run->n_steps + run->n_tokens + run->n_samples);
+                       file, lines);
     }
-}
-
-static void release (struct jobs_reading *r)
-{
-    jobs_forget_all (r);
-    jobs_drop (r, 0, 0);
-    free (r->said);
-    free (r->run);
 }
 
 enum status jobs_read (const char *const *file, int n, const struct jobs_given *given,
@@ -299,7 +285,9 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
     if (st == ST_OK)
         st = list_unknown (&r, &jobs);
     text_clean (&jobs.formats);
-    release (&r);
+    jobs_drop (&r, 0, 0);
+    free (r.said);
+    free (r.run);
     if (st == ST_OK)
         *out = jobs;
     else

@@ -34,21 +34,20 @@ struct jobs_fact {
     bool log;
 };
 
-/** Seconds that a log repeats. */
+/** Numbers that a log repeats. */
 struct jobs_samples {
-    double *s;
+    double *x; /* [n] */
     int n;
 };
 
 /** A run that a log shows. */
 struct jobs_run {
     const struct jobs_dialect *dialect; /* whose lines they are; NULL: none yet */
-    double *step_s, *tokens_per_s, *samples_per_s; /* [n_...] tokens of one GPU */
-    int n_steps, n_tokens, n_samples;
+    struct jobs_samples steps_s, tokens_per_s, samples_per_s; /* tokens of one GPU */
+    struct jobs_samples timer_s[JOBS_TIMERS];
     double tflops, mfu;                     /* the last ones; 0: none */
     double reserved_bytes, allocated_bytes; /* peaks; 0: none */
     long iteration;                         /* the last one; -1: none */
-    struct jobs_samples timer[JOBS_TIMERS];
     long nccl_ranks, nccl_nodes; /* of NCCL's largest communicator; 0: it printed none */
     bool oom;
     int file;
@@ -197,8 +196,8 @@ bool jobs_frequency (const char *s, long *dense, long *sparse);
 /* ---- logs: log.c, and lines.c below it ---- */
 
 enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);
-/** Add to a run's list of samples. */
-void jobs_sample (struct jobs_reading *r, double **list, int *n, double value);
+/** Add to a run's samples. */
+void jobs_sample (struct jobs_reading *r, struct jobs_samples *to, double value);
 /** The number after a phrase, with "K", "M", "G" or "T" as a factor of 1000 each and commas
  *  among its digits; blanks, ':', '=' and '|' may stand between.  false: not there, x is
  *  untouched. */

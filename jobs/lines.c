@@ -10,12 +10,12 @@
 
 #define SAMPLES_MAX 1000000
 
-void jobs_sample (struct jobs_reading *r, double **list, int *n, double value)
+void jobs_sample (struct jobs_reading *r, struct jobs_samples *to, double value)
 {
-    if (!(value > 0) || value > 1e15 || *n >= SAMPLES_MAX)
+    if (!(value > 0) || value > 1e15 || to->n >= SAMPLES_MAX)
         return;
-    if (array_grow (list, (size_t) *n, sizeof **list))
-        (*list)[(*n)++] = value;
+    if (array_grow (&to->x, (size_t) to->n, sizeof *to->x))
+        to->x[to->n++] = value;
     else
         r->lost = err_nomem (r->err);
 }

@@ -98,12 +98,6 @@ static bool take_nccl (struct jobs_run *run, const char *line)
     return true;
 }
 
-static bool ran_out (const char *line)
-{
-    return strstr (line, "CUDA out of memory") || strstr (line, "OutOfMemoryError") ||
-           strstr (line, "HIP out of memory");
-}
-
 /* One line of a log; the last run is the one that prints. */
 static enum status take_line (struct jobs_reading *r, char *line, int number)
 {
@@ -115,7 +109,8 @@ static enum status take_line (struct jobs_reading *r, char *line, int number)
         return ST_NOMEM;
     if (take_nccl (run, line))
         return ST_OK;
-    if (ran_out (line))
+    if (strstr (line, "CUDA out of memory") || strstr (line, "HIP out of memory") ||
+        strstr (line, "OutOfMemoryError"))
         run->oom = true;
     for (size_t i = 0; i < COUNT_OF (dialects); i++)
         if (dialects[i]->log (r, run, line, number)) {

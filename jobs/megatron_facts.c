@@ -158,14 +158,6 @@ static void write_experts (const struct workload_plan *p, const struct jobs_pric
               hybrid ? "DeepEP's branch hybrid-ep" : "DeepEP");
 }
 
-/* Experts in a captured step: nothing of theirs may depend on how many tokens there are. */
-static void write_captured_experts (struct writing *w)
-{
-    jobs_megatron_say (w, MODEL, "moe-expert-rank-capacity-factor", RANK_CAPACITY);
-    jobs_megatron_say (w, MODEL, "moe-paged-stash", "true");
-    jobs_megatron_say (w, MODEL, "moe-pad-experts-for-cuda-graph-inference", "true");
-}
-
 static void write_graphs (enum costmodel_capture capture, bool experts, struct writing *w)
 {
     if (capture == COSTMODEL_CAPTURE_NOTHING) {
@@ -179,8 +171,13 @@ static void write_graphs (enum costmodel_capture capture, bool experts, struct w
                                    : "attn moe_router moe_preprocess");
     } else {
         jobs_megatron_say (w, MODEL, "cuda-graph-impl", "full_iteration");
-        if (experts)
-            write_captured_experts (w);
+        if (experts) { /* nothing of theirs may depend on how many tokens there are */
+            jobs_megatron_say (w, MODEL, "moe-expert-rank-capacity-factor",
+                               RANK_CAPACITY);
+            jobs_megatron_say (w, MODEL, "moe-paged-stash", "true");
+            jobs_megatron_say (w, MODEL, "moe-pad-experts-for-cuda-graph-inference",
+                               "true");
+        }
         if (!w->yaml)
             text_add (&w->part[0], "--no-check-for-nan-in-loss-and-grad\n");
     }

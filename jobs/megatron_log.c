@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void take_memory (struct jobs_run *run, const char *line)
-{
-    jobs_peak (line, "max reserved", 1048576.0, &run->reserved_bytes);
-    jobs_peak (line, "max allocated", 1048576.0, &run->allocated_bytes);
-}
-
 static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line,
                         int number)
 {
@@ -58,7 +52,7 @@ static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char
         if (n != strlen (timers[k]) || strncmp (name, timers[k], n) != 0)
             continue;
         known = true;
-        jobs_sample (r, &run->timer[k].s, &run->timer[k].n, ms / 1e3);
+        jobs_sample (r, &run->timer_s[k], ms / 1e3);
     }
     return known;
 }
@@ -69,7 +63,8 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
     double ms, iteration, x;
 
     if (strstr (line, "memory (MB) |") || strstr (line, "| max allocated:")) {
-        take_memory (run, line);
+        jobs_peak (line, "max reserved", 1048576.0, &run->reserved_bytes);
+        jobs_peak (line, "max allocated", 1048576.0, &run->allocated_bytes);
         return true;
     }
     if (take_world (r, run, line, number) || take_timer (r, run, line))
@@ -85,7 +80,7 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
         run = jobs_iteration (r, run, (long) iteration);
     if (!run)
         return true;
-    jobs_sample (r, &run->step_s, &run->n_steps, ms / 1e3);
+    jobs_sample (r, &run->steps_s, ms / 1e3);
     if (!jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &run->tflops))
         jobs_after (line, "| TFLOPs", &run->tflops);
     if (jobs_after (line, "global batch size", &x))

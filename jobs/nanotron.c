@@ -74,7 +74,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         run = jobs_iteration (r, run, (long) iteration);
     if (!run)
         return true;
-    jobs_sample (r, &run->step_s, &run->n_steps, ms / 1e3);
+    jobs_sample (r, &run->steps_s, ms / 1e3);
     jobs_after (line, "model_tflops_per_gpu", &run->tflops);
     if (jobs_after (line, "global_batch_size", &x))
         jobs_printed (r, run, number, "global-batch-size", x);

@@ -177,7 +177,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         run = jobs_iteration (r, run, (long) step);
     if (!run)
         return true;
-    jobs_sample (r, &run->step_s, &run->n_steps, s);
+    jobs_sample (r, &run->steps_s, s);
     jobs_peak (line, "max_memory_reserved", 1, &run->reserved_bytes);
     jobs_peak (line, "max_memory_allocated", 1, &run->allocated_bytes);
     jobs_after (line, "TFLOPS_per_GPU", &run->tflops);

@@ -202,13 +202,13 @@ static enum status find_batch (struct jobs_reading *r)
 /* ---- what was measured ---- */
 
 /* The first line of several is of a cold start. */
-static int sorted (double *x, int n, double **from)
+static int sorted (const struct jobs_samples *samples, double **from)
 {
-    int skip = n > 1;
+    int skip = samples->n > 1;
 
-    *from = x + skip;
-    stats_sort (*from, n - skip);
-    return n - skip;
+    *from = samples->x + skip;
+    stats_sort (*from, samples->n - skip);
+    return samples->n - skip;
 }
 
 static enum status set_number (struct jobs_reading *r, const char *name,
@@ -227,30 +227,29 @@ static enum status measure_step (struct jobs_reading *r, const struct jobs_run *
         (double) jobs_int (r, "seq", 0) * (double) jobs_int (r, "global_batch", 0);
     double gpus = (double) jobs_int (r, "gpus", 0),
            batch = (double) jobs_int (r, "global_batch", 0);
-    double *x, work = 1.0, step_s;
-    bool rate = true;
-    int n;
+    const struct jobs_samples *rates = NULL;
+    double *x, work = 0.0, q[3]; /* quartiles of the step */
 
-    if (run->n_steps > 0) {
-        rate = false;
-        n = sorted (run->step_s, run->n_steps, &x);
-    } else if (run->n_tokens > 0 && tokens > 0 && gpus > 0) {
+    if (run->tokens_per_s.n > 0 && tokens > 0 && gpus > 0) {
         work = tokens / gpus;
-        n = sorted (run->tokens_per_s, run->n_tokens, &x);
-    } else if (run->n_samples > 0 && batch > 0) {
+        rates = &run->tokens_per_s;
+    } else if (run->samples_per_s.n > 0 && batch > 0) {
         work = batch;
-        n = sorted (run->samples_per_s, run->n_samples, &x);
-    } else
+        rates = &run->samples_per_s;
+    }
+    if (run->steps_s.n > 0)
+        rates = NULL;
+    else if (!rates)
         return ST_OK;
-    out->n_steps = n;
-    out->step_low_s =
-        rate ? work / stats_quantile (x, n, 0.75) : stats_quantile (x, n, 0.25);
-    out->step_high_s =
-        rate ? work / stats_quantile (x, n, 0.25) : stats_quantile (x, n, 0.75);
-    step_s = rate ? work / stats_quantile (x, n, 0.5) : stats_quantile (x, n, 0.5);
-    TRY (set_number (r, "iter_time_s", "%.6g", step_s));
+    out->n_steps = sorted (rates ? rates : &run->steps_s, &x);
+    for (int i = 0; i < 3; i++)
+        q[i] = rates ? work / stats_quantile (x, out->n_steps, 0.25 * (3 - i))
+                     : stats_quantile (x, out->n_steps, 0.25 * (i + 1));
+    out->step_low_s = q[0];
+    out->step_high_s = q[2];
+    TRY (set_number (r, "iter_time_s", "%.6g", q[1]));
     return tokens > 0 && gpus > 0
-               ? set_number (r, "tokens_per_s_per_gpu", "%.6g", tokens / step_s / gpus)
+               ? set_number (r, "tokens_per_s_per_gpu", "%.6g", tokens / q[1] / gpus)
                : ST_OK;
 }
 
@@ -264,9 +263,9 @@ static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
 
     TRY (measure_step (r, run, out));
     for (int k = 0; k < JOBS_TIMERS; k++)
-        if (run->timer[k].n > 0) {
+        if (run->timer_s[k].n > 0) {
             double *x;
-            int n = sorted (run->timer[k].s, run->timer[k].n, &x);
+            int n = sorted (&run->timer_s[k], &x);
 
             out->timer_s[k] = stats_quantile (x, n, 0.5);
         }

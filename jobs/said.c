@@ -75,11 +75,13 @@ void jobs_drop (struct jobs_reading *r, int said, int runs)
         free (r->said[r->n_said - 1].value);
     }
     for (; r->n_runs > runs; r->n_runs--) {
-        free (r->run[r->n_runs - 1].step_s);
-        free (r->run[r->n_runs - 1].tokens_per_s);
-        free (r->run[r->n_runs - 1].samples_per_s);
+        struct jobs_run *run = &r->run[r->n_runs - 1];
+
+        free (run->steps_s.x);
+        free (run->tokens_per_s.x);
+        free (run->samples_per_s.x);
         for (int k = 0; k < JOBS_TIMERS; k++)
-            free (r->run[r->n_runs - 1].timer[k].s);
+            free (run->timer_s[k].x);
     }
 }
 

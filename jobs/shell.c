@@ -73,22 +73,6 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
     }
 }
 
-/* What stands behind a `=`. */
-static void read_value (struct jobs_script *s, bool array, struct jobs_words *w)
-{
-    s->at += array;
-    jobs_words_read (s, array ? ")" : " \t\n;&|)", array, w);
-    s->at += array && *s->at == ')';
-}
-
-/* Words after those that are there. */
-static void append_words (struct jobs_script *s, struct jobs_words *to,
-                          const struct jobs_words *from)
-{
-    for (int i = 0; i < from->n; i++)
-        jobs_words_add (s, to, from->word[i], strlen (from->word[i]));
-}
-
 /* One value of all: an assignment is not cut at blanks. */
 static void join_words (struct jobs_script *s, const char *before, struct jobs_words *w)
 {
@@ -115,11 +99,13 @@ static void assign (struct jobs_script *s, const char *name, size_t len, bool ap
     struct jobs_words w = {0};
     struct jobs_variable *v;
 
-    read_value (s, array, &w);
+    s->at += array;
+    jobs_words_read (s, array ? ")" : " \t\n;&|)", array, &w);
+    s->at += array && *s->at == ')';
     v = taken ? jobs_variable_of (s, name, len, true) : NULL;
-    if (v && array && append)
-        append_words (s, &v->words, &w);
-    else if (v) {
+    for (int i = 0; v && array && append && i < w.n; i++)
+        jobs_words_add (s, &v->words, w.word[i], strlen (w.word[i]));
+    if (v && !(array && append)) {
         if (!array)
             join_words (s, append && v->words.n > 0 ? v->words.word[0] : "", &w);
         jobs_words_free (&v->words);

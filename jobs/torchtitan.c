@@ -341,7 +341,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         return true;
     if (!(run = jobs_iteration (r, run, (long) step)))
         return true;
-    jobs_sample (r, &run->tokens_per_s, &run->n_tokens, tokens);
+    jobs_sample (r, &run->tokens_per_s, tokens);
     jobs_peak (line, "memory:", 1073741824.0, &run->reserved_bytes);
     jobs_after (line, "tflops:", &run->tflops);
     if (jobs_after (line, "mfu:", &x))

@@ -262,131 +262,63 @@ static void dense_first (void **state)
     }
 }
 
-/* An unknown model_type is read as the family whose fields it has, with a word. */
-static void guessed (void **state)
+/* What is not read as it stands, or left out of the estimate, is said: an unknown model_type is read
+ * as the family whose fields it has, of a model with others the language part; an activation may
+ * not be that of gates. */
+static void noted (void **state)
 {
+#define NEW(...) SHAPE ("new", 64, 2, 4, 4, 128, 100, __VA_ARGS__)
+#define PLAIN(...) SHAPE ("llama", 64, 2, 4, 4, 128, 100, __VA_ARGS__)
+#define INSIDE "{" SHAPE ("qwen2", 64, 2, 4, 4, 128, 100) "}"
+    static const char unknown[] = "\"new\" is not known: read as",
+                      part[] = "only the language model is counted";
     static const struct {
-        const char *fields, *like;
-    } same[] = {
-        {SHAPE ("new", 4096, 32, 32, 8, 14336, 128256), "llama"},
-        {SHAPE ("new", 4096, 32, 32, 8, 14336, 32000,
-                ",'num_local_experts':8,'num_experts_per_tok':2"),
-         "mixtral"},
-        {SHAPE ("new", 2048, 48, 32, 4, 6144, 151936,
-                ",'num_experts':128,'num_experts_per_tok':8,'moe_intermediate_size':768"),
-         "qwen3_moe"},
+        const char *fields, *type;
+        int notes;
+        const char *says; /* the last one */
+    } of[] = {
+        {NEW (), "llama", 1, unknown},
+        {NEW (",'num_local_experts':8,'num_experts_per_tok':2"), "mixtral", 1, unknown},
+        {NEW (",'num_experts':8,'num_experts_per_tok':2,'moe_intermediate_size':64"),
+         "qwen3_moe", 1, unknown},
         {"'model_type':'new','n_embd':768,'n_layer':12,'n_head':12,'n_positions':1024,"
          "'vocab_size':50257",
-         "gpt2"}};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        struct workload_model m;
-        struct notes notes = {0};
-        struct error err = {""};
-
-        ok (read_fields (same[i].fields, &m, &notes, &err), &err);
-        assert_string_equal (m.type, same[i].like);
-        assert_int_equal (notes.n, 1);
-        assert_non_null (strstr (notes.line[0], "\"new\" is not known: read as"));
-        notes_free (&notes);
-    }
-}
-
-/* Without a type by its fields; the format that never has one without a word. */
-static void untyped (void **state)
-{
-    struct workload_model m;
-    struct notes notes = {0};
-    struct error err = {""};
-    (void) state;
-
-    ok (read_fields ("'hidden_size':64,'num_hidden_layers':2,'num_attention_heads':4,"
-                     "'intermediate_size':128,'vocab_size':100",
-                     &m, &notes, &err),
-        &err);
-    assert_string_equal (m.type, "llama");
-    assert_int_equal (notes.n, 1);
-    assert_string_equal (notes.line[0],
-                         "no model_type: read as \"llama\", whose fields it has");
-    ok (read_fields (
-            "'d_model':64,'n_layer':2,'vocab_size':100,'ssm_cfg':{'layer':'Mamba2',"
-            "'headdim':32}",
-            &m, &notes, &err),
-        &err);
-    assert_string_equal (m.type, "mamba2");
-    assert_int_equal (notes.n, 1);
-    assert_true (m.vocab == 104 && m.lin_heads == 4 && m.tied);
-    notes_free (&notes);
-}
-
-/* Of an unknown family whose activation is not that of gates. */
-static void gate_doubted (void **state)
-{
-    struct workload_model m;
-    struct notes notes = {0};
-    struct error err = {""};
-    (void) state;
-
-    ok (read_fields (SHAPE ("new", 64, 2, 4, 4, 128, 100, ",'hidden_act':'relu2'"), &m,
-                     &notes, &err),
-        &err);
-    assert_int_equal (notes.n, 2);
-    assert_non_null (strstr (notes.line[1], "hidden_act: with \"relu2\""));
-    notes_free (&notes);
-    ok (read_fields (SHAPE ("new", 64, 2, 4, 4, 128, 100, ",'hidden_act':'silu'"), &m,
-                     &notes, &err),
-        &err);
-    assert_int_equal (notes.n, 1);
-    notes_free (&notes);
-}
-
-/* The language part of models with others, under the names that they have for it. */
-static void wrapped (void **state)
-{
-#define INSIDE "{" SHAPE ("qwen2", 64, 2, 4, 4, 128, 100) "}"
-    static const char *const whole[] = {
-        "'model_type':'llava','text_config':" INSIDE,
-        "'model_type':'internvl_chat','llm_config':" INSIDE,
-        "'model_type':'deepseek_vl_v2','language_config':" INSIDE,
-        "'model_type':'qwen2_5_omni','thinker_config':{'model_type':'thinker',"
-        "'text_config':" INSIDE "}"};
-    (void) state;
-
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
-        struct workload_model m;
-        struct notes notes = {0};
-        struct error err = {""};
-
-        ok (read_fields (whole[i], &m, &notes, &err), &err);
-        assert_string_equal (m.type, "qwen2");
-        assert_non_null (strstr (notes.line[0], "only the language model is counted"));
-        notes_free (&notes);
-    }
-}
-
-/* What is left out of the estimate is said. */
-static void warned (void **state)
-{
-    static const struct {
-        const char *more;
-        int notes;
-    } of[] = {{"", 0},
-              {",'sliding_window':4096", 0},
-              {",'num_nextn_predict_layers':1", 1},
-              {",'num_nextn_predict_layers':0", 0}};
+         "gpt2", 1, unknown},
+        {NEW (",'hidden_act':'relu2'"), "llama", 2, "hidden_act: with \"relu2\""},
+        {NEW (",'hidden_act':'silu'"), "llama", 1, unknown},
+        {"'hidden_size':64,'num_hidden_layers':2,'num_attention_heads':4,"
+         "'intermediate_size':128,'vocab_size':100",
+         "llama", 1, "no model_type: read as \"llama\", whose fields it has"},
+        /* a format that never has a type */
+        {"'d_model':64,'n_layer':2,'vocab_size':100,'ssm_cfg':{'layer':'Mamba2','headdim'"
+         ":"
+         "32}",
+         "mamba2", 0, NULL},
+        {"'model_type':'llava','text_config':" INSIDE, "qwen2", 1, part},
+        {"'model_type':'internvl_chat','llm_config':" INSIDE, "qwen2", 1, part},
+        {"'model_type':'deepseek_vl_v2','language_config':" INSIDE, "qwen2", 1, part},
+        {"'model_type':'qwen2_5_omni','thinker_config':{'model_type':'thinker',"
+         "'text_config':" INSIDE "}",
+         "qwen2", 1, part},
+        {PLAIN (), "llama", 0, NULL},
+        {PLAIN (",'sliding_window':4096"), "llama", 0, NULL},
+        {PLAIN (",'num_nextn_predict_layers':1"), "llama", 1,
+         "multi-token prediction is not counted"},
+        {PLAIN (",'num_nextn_predict_layers':0"), "llama", 0, NULL}};
     (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct workload_model m;
         struct notes notes = {0};
         struct error err = {""};
-        char fields[512];
 
-        snprintf (fields, sizeof fields, "%s%s", SHAPE ("llama", 64, 2, 4, 4, 128, 100),
-                  of[i].more);
-        ok (read_fields (fields, &m, &notes, &err), &err);
+        ok (read_fields (of[i].fields, &m, &notes, &err), &err);
+        assert_string_equal (m.type, of[i].type);
         assert_int_equal (notes.n, of[i].notes);
+        if (of[i].says)
+            assert_non_null (strstr (notes.line[notes.n - 1], of[i].says));
+        if (strcmp (m.type, "mamba2") == 0)
+            assert_true (m.vocab == 104 && m.lin_heads == 4 && m.tied);
         notes_free (&notes);
     }
 }
@@ -466,11 +398,7 @@ int main (void)
                                        cmocka_unit_test (refused),
                                        cmocka_unit_test (mosaic),
                                        cmocka_unit_test (dense_first),
-                                       cmocka_unit_test (guessed),
-                                       cmocka_unit_test (untyped),
-                                       cmocka_unit_test (wrapped),
-                                       cmocka_unit_test (gate_doubted),
-                                       cmocka_unit_test (warned),
+                                       cmocka_unit_test (noted),
                                        cmocka_unit_test (names),
                                        cmocka_unit_test (named_for_the_folder),
                                        cmocka_unit_test (cached)};

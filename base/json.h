@@ -58,8 +58,12 @@ enum status json_write (const char *path, const json_t *root, struct error *err)
 struct json_at json_root (json_t *v, const char *name);
 /** An object's member; .v is NULL when it is absent or `at` is not an object. */
 struct json_at json_key (const struct json_at *at, const char *key);
-/** An array's entry. */
+/** An array's entry; .v is NULL beyond its end. */
 struct json_at json_entry (const struct json_at *at, size_t index);
+/** A loop over an array's entries, as in `json_each (&list, one) TRY (read (&one, err));`. */
+#define json_each(list, one)                               \
+    for (struct json_at one = json_entry (list, 0); one.v; \
+         one = json_entry (list, one.index + 1))
 
 /** "file: place: expected WHAT, found VALUE" with ST_INVALID. */
 enum status json_fail (const struct json_at *at, struct error *err, const char *fmt, ...)

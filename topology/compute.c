@@ -137,15 +137,11 @@ static enum status read_list (const struct json_at *at, bool attention,
                               struct error *err)
 {
     struct json_at list = json_key (at, attention ? "attention" : "products");
-    size_t n = 0;
 
     if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-
+        TRY (json_want_array (&list, NULL, err));
+    json_each (&list, one)
         TRY (read_entry (&one, attention, t, rate, err));
-    }
     return ST_OK;
 }
 
@@ -186,13 +182,9 @@ static enum status gather (struct gathering *g, int sources)
         struct json_at root = json_root ((json_t *) g->from[k].doc, g->from[k].name),
                        measured = json_key (&root, "measured"),
                        ends = json_key (&measured, "endpoints");
-        size_t n = ends.v ? json_array_size (ends.v) : 0;
 
-        for (size_t i = 0; i < n; i++) {
-            struct json_at one = json_entry (&ends, i);
-
+        json_each (&ends, one)
             TRY (read_endpoint (g, &one, k));
-        }
     }
     return ST_OK;
 }

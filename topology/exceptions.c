@@ -171,15 +171,11 @@ static enum status read_exception (struct reader *r, const struct json_at *at)
 enum status topology_exceptions_read (struct reader *r, const struct json_at *links)
 {
     struct json_at at = json_key (links, "exceptions");
-    size_t n;
 
     if (!json_has (links, "exceptions"))
         return ST_OK;
-    TRY (json_want_array (&at, &n, r->err));
-    for (size_t k = 0; k < n; k++) {
-        struct json_at one = json_entry (&at, k);
-
+    TRY (json_want_array (&at, NULL, r->err));
+    json_each (&at, one)
         TRY (read_exception (r, &one));
-    }
     return ST_OK;
 }

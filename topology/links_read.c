@@ -30,8 +30,6 @@ static enum status read_links (struct reader *r, const struct json_at *at, int n
     return ST_OK;
 }
 
-/* ---- links ---- */
-
 static enum status read_one_intra (struct reader *r, const struct json_at *at, int gpus,
                                    struct topology_links *l)
 {
@@ -83,13 +81,13 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
     if (!c->intra)
         return err_nomem (r->err);
     c->n_intra = c->n_nodes;
-    for (int i = 0; i < c->n_nodes; i++) {
-        struct json_at one = json_entry (at, (size_t) i);
+    json_each (at, one) {
+        struct topology_node *node = &c->node[one.index];
 
         if (json_is_null (one.v))
             continue;
-        TRY (read_one_intra (r, &one, c->node[i].gpus_listed, &c->intra[i]));
-        c->node[i].intra = &c->intra[i];
+        TRY (read_one_intra (r, &one, node->gpus_listed, &c->intra[one.index]));
+        node->intra = &c->intra[one.index];
     }
     return ST_OK;
 }
@@ -203,13 +201,10 @@ static enum status read_rails (struct reader *r, const struct json_at *inter)
         return err_nomem (r->err);
     c->n_rails = (int) n;
     c->has_gpu_links = true;
-    for (size_t k = 0; k < n; k++) {
-        struct json_at one = json_entry (&at, k);
-
-        TRY (read_links (r, &one, c->n_nodes, true,
+    json_each (&at, rail)
+        TRY (read_links (r, &rail, c->n_nodes, true,
                          "bandwidth_gb_per_s latency_us estimate_error source",
-                         &c->rail[k]));
-    }
+                         &c->rail[rail.index]));
     for (int i = 0; i < c->n_nodes; i++)
         for (int k = 0; c->node[i].gpu_rail && k < c->node[i].gpus; k++)
             if (c->node[i].gpu_rail[k] >= c->n_rails)

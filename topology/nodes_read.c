@@ -132,13 +132,12 @@ static enum status read_gpu_states (struct reader *r, const struct json_at *node
         return ST_OK;
     if (!(n->gpu_index = calloc ((size_t) n->gpus + 1, sizeof *n->gpu_index)))
         return err_nomem (r->err);
-    for (int k = 0; k < n->gpus; k++) {
-        struct json_at one = json_entry (&list, (size_t) k);
+    json_each (&list, one) {
         bool drained;
 
         TRY (read_state (r, &one, &drained));
         if (!drained)
-            n->gpu_index[left++] = k;
+            n->gpu_index[left++] = (int) one.index;
     }
     n->drained = n->drained || left == 0;
     if (left == 0 || left == n->gpus) {
@@ -165,12 +164,11 @@ static enum status read_switches (struct reader *r, const struct json_at *node,
     if (!(n->switches = calloc (k + 1, sizeof *n->switches)) ||
         !(n->switch_id = calloc (k + 1, sizeof *n->switch_id)))
         return err_nomem (r->err);
-    for (size_t i = 0; i < k; i++) {
-        struct json_at one = json_entry (&at, i);
+    json_each (&at, one) {
         const char *s;
 
         TRY (json_want_string (&one, &s, r->err));
-        if (!(n->switches[i] = strdup (s)))
+        if (!(n->switches[n->levels] = strdup (s)))
             return err_nomem (r->err);
         n->levels++;
     }
@@ -345,12 +343,12 @@ enum status topology_nodes_read (struct reader *r, const struct json_at *root)
     if (!(c->node = calloc (n + 1, sizeof *c->node)))
         return err_nomem (r->err);
     c->n_nodes = (int) n;
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&nodes, i);
+    json_each (&nodes, one) {
+        struct topology_node *node = &c->node[one.index];
 
-        TRY (read_node (r, &one, &c->node[i]));
-        c->node[i].first_gpu = c->n_gpus;
-        c->n_gpus += c->node[i].gpus;
+        TRY (read_node (r, &one, node));
+        node->first_gpu = c->n_gpus;
+        c->n_gpus += node->gpus;
     }
     TRY (sort_names (r, &nodes));
     TRY (number_switches (r));

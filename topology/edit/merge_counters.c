@@ -160,11 +160,8 @@ static enum status read_file (struct merge *m, const struct merge_source *s,
 
     c->cleared = 0;
     TRY (json_want_array (&list, &n, m->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-
+    json_each (&list, one)
         TRY (read_entry (m, s, c, &one, &strangers));
-    }
     if (c->cleared > 1)
         notes_add (m->notes, "%s: %d more counters were cleared in between", s->name,
                    c->cleared - 1);

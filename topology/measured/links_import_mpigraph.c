@@ -123,30 +123,28 @@ static enum status read_table (struct links_table *t, const struct json_at *at,
     TRY (json_want_array (&rows, &n_rows, t->err));
     if (n < 2 || n > COLUMNS_MAX || n != n_rows)
         return json_fail (&rows, t->err, "as many rows as there are hosts, from 2");
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&hosts, i);
+    json_each (&hosts, one) {
         const char *name;
 
         TRY (json_want_string (&one, &name, t->err));
-        if ((end[i] = links_table_place (t, name, 0)) < 0)
+        if ((end[one.index] = links_table_place (t, name, 0)) < 0)
             return ST_NOMEM;
     }
-    for (size_t i = 0; i < n; i++) {
-        struct json_at row = json_entry (&rows, i);
+    json_each (&rows, row) {
         size_t width;
 
         TRY (json_want_array (&row, &width, t->err));
         if (width != n)
             return json_fail (&row, t->err, "as many entries as there are hosts");
-        for (size_t j = 0; j < n; j++) {
-            struct json_at cell = json_entry (&row, j);
+        json_each (&row, cell) {
+            int a = end[row.index], b = end[cell.index];
             double x;
 
-            if (end[i] == end[j] || json_is_null (cell.v))
+            if (a == b || json_is_null (cell.v))
                 continue;
             TRY (json_want_number (&cell, 0, false, 1e9, &x, t->err));
-            TRY (links_table_add (t, end[sends ? i : j], end[sends ? j : i],
-                                  LINKS_BANDWIDTH, x * MIB, NULL));
+            TRY (links_table_add (t, sends ? a : b, sends ? b : a, LINKS_BANDWIDTH,
+                                  x * MIB, NULL));
         }
     }
     return ST_OK;

@@ -301,14 +301,12 @@ static enum status read_devices (struct links_table *t, struct run *r,
 {
     struct json_at devices = json_key (config, "devices");
     int threads, gpus;
-    size_t n;
 
-    TRY (json_want_array (&devices, &n, t->err));
+    TRY (json_want_array (&devices, NULL, t->err));
     TRY (json_get_int (config, "nthreads", 1, DEVICES_MAX, &threads, t->err));
     TRY (json_get_int (config, "ngpus", 1, DEVICES_MAX, &gpus, t->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&devices, i),
-                       info = json_key (&one, "device_info");
+    json_each (&devices, one) {
+        struct json_at info = json_key (&one, "device_info");
         const char *name, *product = "";
         int first;
 
@@ -351,17 +349,13 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
                    program = json_entry (&args, 0);
     const char *path = json_string_value (program.v);
     struct run r = {.line = 1};
-    size_t n;
 
     if (path)
         snprintf (r.op, sizeof r.op, "%s", file_name (path));
     TRY (read_devices (t, &r, &config));
-    TRY (json_want_array (&results, &n, t->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&results, i);
-
+    TRY (json_want_array (&results, NULL, t->err));
+    json_each (&results, one)
         TRY (read_result (t, &r, &one));
-    }
     return finish_run (t, &r);
 }
 

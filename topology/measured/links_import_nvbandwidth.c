@@ -166,20 +166,19 @@ static enum status read_cells (struct links_table *t, const struct json_at *rows
     links_grid_free (g);
     if (!(g->v = malloc (n * n * sizeof *g->v)))
         return err_nomem (t->err);
-    for (size_t i = 0; i < n; i++) {
-        struct json_at row = json_entry (rows, i);
+    json_each (rows, row) {
         size_t width;
 
         TRY (json_want_array (&row, &width, t->err));
         if (width != n)
             return json_fail (&row, t->err, "a row as long as the matrix is high");
-        for (size_t j = 0; j < n; j++) {
-            struct json_at cell = json_entry (&row, j);
+        json_each (&row, cell) {
+            double *v = &g->v[row.index * n + cell.index];
             const char *s;
 
-            g->v[i * n + j] = NAN;
+            *v = NAN;
             TRY (json_want_string (&cell, &s, t->err));
-            if (!links_absent (s) && !links_number (s, &g->v[i * n + j]))
+            if (!links_absent (s) && !links_number (s, v))
                 return json_fail (&cell, t->err, "a number as a text, or N/A");
         }
     }
@@ -192,12 +191,10 @@ static enum status read_cases (struct links_table *t, struct found *f,
 {
     struct json_at top = json_key (root, "nvbandwidth"),
                    cases = json_key (&top, "testcases");
-    size_t n;
 
-    TRY (json_want_array (&cases, &n, t->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&cases, i),
-                       rows = json_key (&one, "bandwidth_matrix");
+    TRY (json_want_array (&cases, NULL, t->err));
+    json_each (&cases, one) {
+        struct json_at rows = json_key (&one, "bandwidth_matrix");
         const struct kind *kind;
         const char *s;
 

@@ -73,93 +73,72 @@ const char *file_not_text (const char *data, size_t len)
     return memchr (data, '\0', len) ? "binary data: expected text" : NULL;
 }
 
-static enum status too_large (const char *name, size_t most, struct error *err)
-{
-    return err_set (err, ST_IO, "%s: larger than %zu MiB", name, most >> 20);
-}
+/* A file while it is read. */
+struct input {
+    const char *name;
+    size_t most;
+    bool text;
+    char *buf; /* [cap + 1] */
+    size_t cap, len;
+};
 
-/* Twice the room. */
-static enum status grow (char **buf, size_t *cap, size_t most, const char *name,
-                         struct error *err)
+static enum status make_room (struct input *in, size_t cap, struct error *err)
 {
     char *more;
 
-    if (*cap * 2 > most)
-        return too_large (name, most, err);
-    more = realloc (*buf, *cap * 2 + 1);
-    if (!more)
+    if (cap - 1 > in->most)
+        return err_set (err, ST_IO, "%s: larger than %zu MiB", in->name, in->most >> 20);
+    if (!(more = realloc (in->buf, cap + 1)))
         return err_nomem (err);
-    *buf = more;
-    *cap *= 2;
+    in->buf = more;
+    in->cap = cap;
     return ST_OK;
 }
 
 /* All bytes of a file.  Of text, up to a NUL: what has one may be of any size, or a device
- * without an end.  @param[in,out] buf  of *cap bytes and one more */
-static enum status read_bytes (int fd, const char *name, size_t most, bool text,
-                               char **buf, size_t *cap, size_t *len, struct error *err)
+ * without an end. */
+static enum status read_fd (int fd, struct input *in, struct error *err)
 {
+    struct stat sb;
+    bool known = fstat (fd, &sb) == 0;
     const char *why;
-    size_t n = 0;
     ssize_t got;
 
+    if (known && S_ISDIR (sb.st_mode))
+        return err_set (err, ST_IO, "%s: expected a file, found a folder", in->name);
+    known = known && S_ISREG (sb.st_mode) && sb.st_size > 0;
+    TRY (make_room (in, known ? (size_t) sb.st_size + 1 : 1 << 16, err));
     do {
-        if (n == *cap)
-            TRY (grow (buf, cap, most, name, err));
-        got = read (fd, *buf + n, *cap - n < PIECE ? *cap - n : PIECE);
+        if (in->len == in->cap)
+            TRY (make_room (in, 2 * in->cap, err));
+        got = read (fd, in->buf + in->len,
+                    in->cap - in->len < PIECE ? in->cap - in->len : PIECE);
         if (got < 0 && errno != EINTR)
-            return file_failed (name, err);
-        n += got > 0 ? (size_t) got : 0;
-    } while (got < 0 ||
-             (got > 0 && !(text && memchr (*buf + n - got, '\0', (size_t) got))));
-    (*buf)[n] = '\0';
-    why = text ? file_not_text (*buf, n) : NULL;
-    if (why)
-        return err_set (err, ST_INVALID, "%s: %s", name, why);
-    *len = n;
-    return ST_OK;
-}
-
-static enum status read_fd (int fd, const char *name, size_t most, bool text, char **data,
-                            size_t *len, struct error *err)
-{
-    size_t cap = 1 << 16;
-    struct stat sb;
-    enum status st;
-    char *buf;
-
-    if (fstat (fd, &sb) == 0) {
-        if (S_ISDIR (sb.st_mode))
-            return err_set (err, ST_IO, "%s: expected a file, found a folder", name);
-        if (S_ISREG (sb.st_mode) && sb.st_size > 0)
-            cap = (size_t) sb.st_size + 1;
-    }
-    if (cap - 1 > most)
-        return too_large (name, most, err);
-    buf = malloc (cap + 1);
-    if (!buf)
-        return err_nomem (err);
-    st = read_bytes (fd, name, most, text, &buf, &cap, len, err);
-    if (st == ST_OK)
-        *data = buf;
-    else
-        free (buf);
-    return st;
+            return file_failed (in->name, err);
+        in->len += got > 0 ? (size_t) got : 0;
+    } while (got < 0 || (got > 0 && !(in->text && memchr (in->buf + in->len - got, '\0',
+                                                          (size_t) got))));
+    in->buf[in->len] = '\0';
+    why = in->text ? file_not_text (in->buf, in->len) : NULL;
+    return why ? err_set (err, ST_INVALID, "%s: %s", in->name, why) : ST_OK;
 }
 
 static enum status read_path (const char *path, size_t most, bool text, char **data,
                               size_t *len, struct error *err)
 {
+    struct input in = {.name = file_title (path), .most = most, .text = text};
     bool is_input = strcmp (path, "-") == 0;
     int fd = is_input ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
+    enum status st = fd < 0 ? file_failed (path, err) : read_fd (fd, &in, err);
 
-    if (fd < 0)
-        return file_failed (path, err);
-
-    enum status st = read_fd (fd, file_title (path), most, text, data, len, err);
-
-    if (!is_input)
+    if (!is_input && fd >= 0)
         close (fd);
+    if (st == ST_OK) {
+        *data = in.buf;
+        *len = in.len;
+    } else {
+        free (in.buf);
+    }
     return st;
 }
 
@@ -243,22 +222,15 @@ bool file_is_stream (const char *path)
            (stat (path, &sb) == 0 && !S_ISREG (sb.st_mode) && !S_ISDIR (sb.st_mode));
 }
 
-/* The bytes under the temporary name, with the mode and the owner of the file that they
- * replace.  @return ST_OK; *owner is false where that owner cannot be kept */
-static enum status fill_temp (int fd, const struct pending *p, const struct stat *old,
-                              unsigned mode, bool *owner, struct error *err)
+/* The bytes of a file that is new, onto the disk. */
+static enum status fill (int fd, const char *name, const char *data, size_t len,
+                         mode_t mode, struct error *err)
 {
-    bool ok = true;
-
-    *owner = !old || (old->st_uid == geteuid () && old->st_gid == getegid ()) ||
-             fchown (fd, old->st_uid, old->st_gid) == 0;
-    if (*owner)
-        ok = write_all (fd, p->data, p->len) && fchmod (fd, mode) == 0 && fsync (fd) == 0;
-
-    enum status st = ok ? ST_OK : file_failed (p->name, err);
+    bool ok = write_all (fd, data, len) && fchmod (fd, mode) == 0 && fsync (fd) == 0;
+    enum status st = ok ? ST_OK : file_failed (name, err);
 
     if (close (fd) != 0 && ok)
-        st = file_failed (p->name, err);
+        st = file_failed (name, err);
     return st;
 }
 
@@ -297,7 +269,7 @@ static enum status prepare (const char *path, const char *data, size_t len, int 
                             struct pending *p, struct error *err)
 {
     struct stat sb, link;
-    bool exists = stat (path, &sb) == 0, owner = true;
+    bool exists = stat (path, &sb) == 0;
     bool dangling = !exists && lstat (path, &link) == 0;
     mode_t mask = umask (0);
 
@@ -325,11 +297,13 @@ static enum status prepare (const char *path, const char *data, size_t len, int 
                    ? open_in_place (p, err)
                    : file_failed (path, err);
     }
-    TRY (fill_temp (fd, p, exists ? &sb : NULL, (unsigned) mode, &owner, err));
-    if (owner)
-        return ST_OK;
-    unlink (p->tmp);
-    return open_in_place (p, err);
+    if (exists && (sb.st_uid != geteuid () || sb.st_gid != getegid ()) &&
+        fchown (fd, sb.st_uid, sb.st_gid) != 0) {
+        close (fd);
+        unlink (p->tmp);
+        return open_in_place (p, err);
+    }
+    return fill (fd, p->name, data, len, (mode_t) mode, err);
 }
 
 static enum status commit (struct pending *p, struct error *err)
@@ -486,16 +460,8 @@ static enum status write_new (const char *path, const struct file_item *item,
 
     TRY (make_parents (path, NULL, &n_made, 0, err));
     fd = open (path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return file_failed (path, err);
-
-    bool ok = write_all (fd, item->data, item->len) && fchmod (fd, item->mode) == 0 &&
-              fsync (fd) == 0;
-    enum status st = ok ? ST_OK : file_failed (path, err);
-
-    if (close (fd) != 0 && ok)
-        st = file_failed (path, err);
-    return st;
+    return fd < 0 ? file_failed (path, err)
+                  : fill (fd, path, item->data, item->len, item->mode, err);
 }
 
 /* The item, from the folder where it waits to its own. */

@@ -223,7 +223,6 @@ void notes_add (struct notes *n, const char *fmt, ...)
         return;
     }
 
-    struct text t = {0};
     va_list ap;
     char line[1024];
 
@@ -231,11 +230,10 @@ void notes_add (struct notes *n, const char *fmt, ...)
     vsnprintf (line, sizeof line, fmt, ap);
     va_end (ap);
     text_clean_line (line);
-    text_add (&t, "%s", line);
-    if (t.failed)
-        text_free (&t);
+    if ((n->line[n->n] = strdup (line)))
+        n->n++;
     else
-        n->line[n->n++] = t.s;
+        memory_lost ();
 }
 
 void notes_reading (const struct notes *n, const char *file, double share)

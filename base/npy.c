@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,6 @@
 #include "base/file.h"
 
 #define HOST_IS_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-
-/* Where entry i, j lies. */
-static unsigned char *place (const struct npy *m, size_t i, size_t j)
-{
-    return m->entry + (m->fortran ? j * m->n + i : i * m->n + j) * (size_t) m->item;
-}
-
-static bool swapped (const struct npy *m)
-{
-    return m->big_endian != HOST_IS_BIG_ENDIAN;
-}
 
 /* The text after 'key': in the header's Python dictionary, or NULL. */
 static const char *member (const char *dict, const char *key)
@@ -69,9 +57,15 @@ static enum status find_dict (const char *path, const struct npy *m,
     return ST_OK;
 }
 
+/* What the header says of the entries. */
+struct form {
+    size_t item; /* bytes of an entry */
+    bool swapped, fortran;
+};
+
 /* How many entries there are, and of which kind. */
 static enum status read_dict (const char *path, const char *dict, struct npy *m,
-                              struct error *err)
+                              struct form *form, struct error *err)
 {
     const char *descr = member (dict, "'descr'"),
                *order = member (dict, "'fortran_order'"),
@@ -93,11 +87,40 @@ static enum status read_dict (const char *path, const char *dict, struct npy *m,
         return err_set (err, ST_INVALID,
                         "%s: expected a square matrix, found shape %.*s)", path,
                         (int) strcspn (shape, ")}\n"), shape);
-    m->big_endian = sign == '>' || (sign == '=' && HOST_IS_BIG_ENDIAN);
-    m->fortran = strncmp (order, "True", 4) == 0;
-    m->item = item;
+    *form = (struct form){(size_t) item, sign == (HOST_IS_BIG_ENDIAN ? '<' : '>'),
+                          strncmp (order, "True", 4) == 0};
     m->n = (size_t) rows;
     return ST_OK;
+}
+
+static void exchange (unsigned char *a, unsigned char *b, size_t bytes)
+{
+    for (size_t k = 0; k < bytes; k++) {
+        unsigned char x = a[k];
+
+        a[k] = b[k];
+        b[k] = x;
+    }
+}
+
+/* Entries as the host has them, in C order: what lies otherwise is put right in the mapping, which
+ * is private. */
+static void put_right (struct npy *m, unsigned char *entry, const struct form *form)
+{
+    size_t n = m->n, item = form->item;
+
+    if ((size_t) (entry - (unsigned char *) m->map) % item != 0)
+        entry = memmove (m->map, entry, n * n * item);
+    for (size_t k = 0; form->swapped && k < n * n * item; k += item)
+        for (size_t b = 0; b < item / 2; b++)
+            exchange (entry + k + b, entry + k + item - 1 - b, 1);
+    for (size_t i = 0; form->fortran && i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            exchange (entry + (i * n + j) * item, entry + (j * n + i) * item, item);
+    if (item == 8)
+        m->v = (double *) (void *) entry;
+    else
+        m->f = (float *) (void *) entry;
 }
 
 /* What the header of the mapped file says. */
@@ -105,108 +128,40 @@ static enum status parse_header (const char *path, struct npy *m, struct error *
 {
     char dict[DICT_MAX + 1];
     size_t start = 0, entries;
-    bool plain;
+    struct form form = {0};
 
     TRY (find_dict (path, m, dict, &start, err));
-    TRY (read_dict (path, dict, m, err));
-    m->entry = (unsigned char *) m->map + start;
-    entries = m->n * m->n * (size_t) m->item;
+    TRY (read_dict (path, dict, m, &form, err));
+    entries = m->n * m->n * form.item;
     if (m->map_len != start + entries)
         return err_set (err, ST_INVALID,
                         "%s: expected %zu bytes for %zu x %zu entries, found %zu", path,
                         start + entries, m->n, m->n, m->map_len);
-    plain = !swapped (m) && !m->fortran && start % (size_t) m->item == 0;
-    if (plain && m->item == 8)
-        m->v = (const double *) (const void *) m->entry;
-    if (plain && m->item == 4)
-        m->f = (const float *) (const void *) m->entry;
+    put_right (m, (unsigned char *) m->map + start, &form);
     return ST_OK;
-}
-
-static double load (const unsigned char *from, int item, bool swap)
-{
-    uint32_t four;
-    uint64_t eight;
-    float f;
-    double d;
-
-    if (item == 4) {
-        memcpy (&four, from, sizeof four);
-        four = swap ? __builtin_bswap32 (four) : four;
-        memcpy (&f, &four, sizeof f);
-        return (double) f;
-    }
-    memcpy (&eight, from, sizeof eight);
-    eight = swap ? __builtin_bswap64 (eight) : eight;
-    memcpy (&d, &eight, sizeof d);
-    return d;
-}
-
-double npy_at (const struct npy *m, size_t i, size_t j)
-{
-    return m->v ? m->v[i * m->n + j] : load (place (m, i, j), m->item, swapped (m));
-}
-
-void npy_strip (const struct npy *m, bool columns, size_t first, size_t n, double *out)
-{
-    size_t item = (size_t) m->item;
-    bool swap = swapped (m);
-
-    /* Memory in its order, whichever way `out` goes. */
-    if (columns == m->fortran) {
-        const unsigned char *from = m->entry + first * m->n * item;
-
-        for (size_t k = 0; k < n * m->n; k++)
-            out[k] = load (from + k * item, m->item, swap);
-        return;
-    }
-    for (size_t x = 0; x < m->n; x++)
-        for (size_t k = 0; k < n; k++)
-            out[k * m->n + x] =
-                load (m->entry + (x * m->n + first + k) * item, m->item, swap);
-}
-
-void npy_set (struct npy *m, size_t i, size_t j, double x)
-{
-    float f = (float) x;
-    uint32_t four;
-    uint64_t eight;
-
-    if (m->item == 4) {
-        memcpy (&four, &f, sizeof four);
-        four = swapped (m) ? __builtin_bswap32 (four) : four;
-        memcpy (place (m, i, j), &four, sizeof four);
-        return;
-    }
-    memcpy (&eight, &x, sizeof eight);
-    eight = swapped (m) ? __builtin_bswap64 (eight) : eight;
-    memcpy (place (m, i, j), &eight, sizeof eight);
 }
 
 enum status npy_map (const char *path, struct npy *m, struct error *err)
 {
+    struct npy found = {0};
+    enum status st = ST_OK;
     struct stat sb;
     int fd = open (path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     if (fd < 0)
         return file_failed (path, err);
     if (fstat (fd, &sb) != 0 || !S_ISREG (sb.st_mode)) {
-        close (fd);
-        return err_set (err, ST_INVALID, "%s: expected a regular file", path);
+        st = err_set (err, ST_INVALID, "%s: expected a regular file", path);
+    } else if (sb.st_size == 0) {
+        st = err_set (err, ST_INVALID, "%s: expected a .npy file, found an empty file",
+                      path);
+    } else {
+        found.map_len = (size_t) sb.st_size;
+        found.map = mmap (NULL, found.map_len, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+        st = found.map == MAP_FAILED ? file_failed (path, err) : ST_OK;
     }
-
-    size_t len = (size_t) sb.st_size;
-    struct npy found = {.map_len = len};
-    enum status st;
-
-    found.map =
-        len ? mmap (NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0)
-            : NULL;
-    st = found.map == MAP_FAILED ? file_failed (path, err) : ST_OK;
     close (fd);
-    if (len == 0)
-        return err_set (err, ST_INVALID, "%s: expected a .npy file, found an empty file",
-                        path);
     TRY (st);
     st = parse_header (path, &found, err);
     if (st == ST_OK)

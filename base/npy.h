@@ -8,18 +8,14 @@
 
 #include "base/error.h"
 
-/** A square matrix in a file that is mapped. */
+/** A square matrix in a file that is mapped: [n*n] row-major, NaN where the file says so; one of v
+ *  and f is NULL. */
 struct npy {
-    /* [n*n] row-major, NaN where the file says so: native 8-byte floats in C order; NULL where
-     * entries are of another form, for npy_at */
-    const double *v;
-    const float *f; /* the same of 4-byte floats */
+    double *v;
+    float *f;
     size_t n;
-    void *map;
+    void *map; /* changes of its entries stay in memory */
     size_t map_len;
-    unsigned char *entry; /* of the mapping: the first entry */
-    int item;             /* bytes of an entry: 4 or 8 */
-    bool big_endian, fortran;
 };
 
 /** Map a two-dimensional square matrix of floats: of 4 or 8 bytes, in either byte order, in C
@@ -30,17 +26,6 @@ struct npy {
  *  @return ST_OK, ST_IO, or ST_INVALID for anything but such a matrix
  */
 enum status npy_map (const char *path, struct npy *m, struct error *err);
-
-/** Entry i, j of a mapped matrix, whatever its form. */
-double npy_at (const struct npy *m, size_t i, size_t j);
-
-/** Rows first to first + n - 1 of a mapped matrix without v, or its columns: out[n * m->n],
- *  entry k * m->n + x is [first + k][x], or [x][first + k].  Much faster than npy_at for
- *  matrices larger than the processor's caches. */
-void npy_strip (const struct npy *m, bool columns, size_t first, size_t n, double *out);
-
-/** Change an entry of a mapped matrix in memory; the file stays as it is. */
-void npy_set (struct npy *m, size_t i, size_t j, double x);
 
 /** Write a square matrix as format version 1, native 8-byte floats in C order, whole or not
  *  at all.

@@ -100,7 +100,8 @@ static enum status read_npy (struct reader *r, const struct json_at *at, int n,
         if (i % TOLD_ROWS == 0)
             notes_reading (r->notes, name, (double) i / n);
         for (int j = 0; j < n; j++) {
-            double x = npy_at (&m->npy, (size_t) i, (size_t) j);
+            size_t k = (size_t) i * (size_t) n + (size_t) j;
+            double x = m->npy.v ? m->npy.v[k] : (double) m->npy.f[k];
 
             if (!entry_ok (rule, x) && i != j)
                 return json_fail_text (&file, r->err,
@@ -205,6 +206,17 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
     return ST_OK;
 }
 
+int topology_hops (const struct topology_cluster *c, int a, int b)
+{
+    const struct topology_node *x = &c->node[a], *y = &c->node[b];
+
+    for (int i = 0; i < x->levels; i++)
+        for (int j = 0; j < y->levels; j++)
+            if (x->switch_id[i] == y->switch_id[j])
+                return i > j ? i : j;
+    return -1;
+}
+
 static double worse (const struct topology_pattern *p, double x, double y)
 {
     if (isnan (x) || isnan (y))
@@ -217,8 +229,6 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
     const struct topology_pattern *p = m->pattern;
     double x;
 
-    if (!p)
-        return npy_at (&m->npy, (size_t) i, (size_t) j) * m->scale;
     if (pairs_get (p->except, i, j, &x))
         return x;
     if (p->by_node)
@@ -231,24 +241,6 @@ double topology_matrix_entry (const struct topology_matrix *m, int i, int j)
     return p->number;
 }
 
-void topology_matrix_strip (const struct topology_matrix *m, bool columns, int first,
-                            int rows, int n, double *out)
-{
-    size_t all = (size_t) rows * (size_t) n;
-
-    if (m->n > 0 && !m->v && !m->pattern) {
-        npy_strip (&m->npy, columns, (size_t) first, (size_t) rows, out);
-        for (size_t k = 0; k < all; k++)
-            out[k] *= m->scale;
-        return;
-    }
-    for (int x = 0; x < n; x++)
-        for (int k = 0; k < rows; k++)
-            out[(size_t) k * (size_t) n + (size_t) x] =
-                columns ? topology_matrix_at (m, x, first + k)
-                        : topology_matrix_at (m, first + k, x);
-}
-
 bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x)
 {
     if (m->n == 0) {
@@ -259,10 +251,15 @@ bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double
     }
     if (m->pattern)
         return pairs_set (&m->pattern->except, i, j, x);
+
+    size_t at = (size_t) i * (size_t) n + (size_t) j;
+
     if (m->own)
-        m->own[(size_t) i * (size_t) n + (size_t) j] = x / m->scale;
+        m->own[at] = x / m->scale;
+    else if (m->npy.v)
+        m->npy.v[at] = x / m->scale;
     else
-        npy_set (&m->npy, (size_t) i, (size_t) j, x / m->scale);
+        m->npy.f[at] = (float) (x / m->scale);
     return true;
 }
 

@@ -81,6 +81,16 @@ struct topology_gpu_reading {
  *  @param[in]  gb   memory that is stated beside it; 0: none
  *  @return false: it names none that is known */
 bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out);
+/** The name of the built-in type of a product, such as "NVIDIA H100 80GB HBM3".
+ *
+ *  A product with several memory sizes under one name is the usual one of them unless
+ *  memory_bytes tells otherwise; one with another memory than any type has no answer.
+ *
+ *  @param[in] product       as cuDeviceGetName, nvidia-smi or nccl-tests give it
+ *  @param[in] memory_bytes  what the driver reports, or 0 when not known
+ *  @return a name that topology_gpu_type_builtin knows, or NULL
+ */
+const char *topology_gpu_type_of_product (const char *product, double memory_bytes);
 /** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
  *  "". */
 const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);
@@ -110,13 +120,13 @@ struct topology_matrix {
     double number;   /* when n == 0, in SI units */
     double scale;    /* v's unit in SI units */
     const double *v; /* [n*n] row-major, entry i*n + j is i -> j; NaN is unmeasured; NULL
-                        where topology_matrix_entry has to be asked */
+                        where npy.f or the pattern has them */
     struct npy npy;  /* owns v when it came from a file */
     double *own;     /* owns v otherwise */
     struct topology_pattern *pattern; /* a rule instead of entries, or NULL; owned */
 };
 
-/** The same as topology_matrix_at, for matrices that are not a plain array. */
+/** The same as topology_matrix_at, of a pattern. */
 double topology_matrix_entry (const struct topology_matrix *m, int i, int j);
 
 /** Entry i -> j in SI units; NaN when unmeasured. */

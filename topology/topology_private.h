@@ -85,15 +85,6 @@ enum status topology_matrix_read (struct reader *r, const struct json_at *at, in
                                   bool over_nodes, enum matrix_of what,
                                   struct topology_matrix *m);
 
-/** Rows that are looked at together: columns of as many fill a cache line. */
-#define TOPOLOGY_STRIP 16
-
-/** Rows first to first + rows - 1, or those columns, of a matrix over n endpoints in SI
- *  units, for going through all of it: out[rows * n], entry k*n + x is first+k -> x, or
- *  x -> first+k.  The diagonal is undefined. */
-void topology_matrix_strip (const struct topology_matrix *m, bool columns, int first,
-                            int rows, int n, double *out);
-
 /** Change entry i -> j, in SI units (NaN: unmeasured), of a matrix over n endpoints. */
 bool topology_matrix_set (struct topology_matrix *m, int n, int i, int j, double x);
 

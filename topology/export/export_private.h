@@ -25,8 +25,7 @@ extern const struct export_format export_slurm, export_prometheus, export_csv, e
     export_svg, export_graphviz;
 
 /** topology_links_visit, and each pair of nodes also where all of them are alike. */
-enum status export_visit (const struct exporting *x, topology_visit_fn *fn, void *context,
-                          struct error *err);
+void export_visit (const struct exporting *x, topology_visit_fn *fn, void *context);
 
 /** How a link is known: "measured", "estimated" from others, "nominal" (a data sheet's), or
  *  "unmeasured". */

@@ -27,12 +27,11 @@ static void spread (void *context, const struct topology_visited *v)
                 s->fn (s->context, &one);
 }
 
-enum status export_visit (const struct exporting *x, topology_visit_fn *fn, void *context,
-                          struct error *err)
+void export_visit (const struct exporting *x, topology_visit_fn *fn, void *context)
 {
     struct spreading s = {x->c, fn, context};
 
-    return topology_links_visit (x->c, spread, &s, x->watch) ? ST_OK : err_nomem (err);
+    topology_links_visit (x->c, spread, &s, x->watch);
 }
 
 const char *export_known (const struct topology_cluster *c,
@@ -73,24 +72,24 @@ enum status export_nodes (const struct exporting *x, double **bytes_per_s,
     size_t all = (size_t) x->c->n_nodes * (size_t) x->c->n_nodes;
     struct summing s = {x->c->n_nodes, calloc (all, sizeof *s.links),
                         calloc (all, sizeof *s.links), calloc (all, sizeof *s.links)};
-    enum status st = s.bytes_per_s && s.latency_s && s.links
-                         ? export_visit (x, sum, &s, err)
-                         : err_nomem (err);
+    bool done = s.bytes_per_s && s.latency_s && s.links;
 
-    for (size_t k = 0; st == ST_OK && k < all; k++) {
+    if (done)
+        export_visit (x, sum, &s);
+    for (size_t k = 0; done && k < all; k++) {
         s.bytes_per_s[k] = s.links[k] > 0 ? s.bytes_per_s[k] / s.links[k] : NAN;
         s.latency_s[k] = s.links[k] > 0 ? s.latency_s[k] / s.links[k] : NAN;
     }
     free (s.links);
-    if (st == ST_OK)
+    if (done)
         *bytes_per_s = s.bytes_per_s;
     else
         free (s.bytes_per_s);
-    if (st == ST_OK && latency_s)
+    if (done && latency_s)
         *latency_s = s.latency_s;
     else
         free (s.latency_s);
-    return st;
+    return done ? ST_OK : err_nomem (err);
 }
 
 void export_add_escaped (struct text *t, const char *s, const char *special)

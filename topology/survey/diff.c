@@ -267,10 +267,10 @@ enum status topology_diff_collect (const struct topology_cluster *a,
     w.other_node = calloc ((size_t) here->n_nodes, sizeof *w.other_node);
     for (int i = 0; w.other_node && i < here->n_nodes; i++)
         w.other_node[i] = topology_node_find (w.walks_b ? a : b, here->node[i].name);
-    if (!w.interval_a || !w.interval_b || !w.ratio || !d.change || !w.other_node ||
-        !topology_links_visit (here, visit, &w, NULL))
+    if (!w.interval_a || !w.interval_b || !w.ratio || !d.change || !w.other_node) {
         st = err_nomem (err);
-    else {
+    } else {
+        topology_links_visit (here, visit, &w, NULL);
         if (w.n_ratios > 0)
             d.median_ratio = stats_median (w.ratio, w.n_ratios);
         d.nodes_gone = missing (a, b);

@@ -1,4 +1,4 @@
-/* The links between nodes as a picture of a few cells. */
+/* The links between nodes as a picture of a few cells, and their totals in a few numbers. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -86,13 +86,15 @@ enum status topology_heat_collect (const struct topology_cluster *c, int cells,
 {
     struct topology_heat h = {.of_bytes_per_s = median_bytes_per_s};
     struct drawing d = {.c = c, .out = &h};
+    bool ok;
 
     if (median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
         *out = (struct topology_heat){0};
         return ST_OK;
     }
-    return finish (&d, start (&d, cells) && topology_links_visit (c, add_link, &d, watch),
-                   out, err);
+    if ((ok = start (&d, cells)))
+        topology_links_visit (c, add_link, &d, watch);
+    return finish (&d, ok, out, err);
 }
 
 enum status topology_heat_totals (const struct topology_cluster *c, int cells,
@@ -131,4 +133,25 @@ struct topology_shade topology_heat_shade (double share)
         return (struct topology_shade){'?', 0xffffff, true};
     k = share >= 0.95 ? 10 : (int) (10 * share);
     return (struct topology_shade){k == 10 ? '#' : (char) ('0' + k), fill[k], k > 5};
+}
+
+void topology_totals_collect (const struct topology_cluster *c,
+                              struct topology_totals *out)
+{
+    struct topology_totals t = {.lowest_bytes_per_s = INFINITY};
+
+    for (int i = 0; c->has_pair_totals && i < c->n_nodes; i++)
+        for (int j = 0; j < c->n_nodes; j++) {
+            double rate = i == j ? NAN : topology_matrix_at (&c->pair_bytes_per_s, i, j);
+
+            t.pairs += i != j;
+            t.unmeasured += i != j && isnan (rate);
+            if (rate < t.lowest_bytes_per_s) {
+                t.lowest_bytes_per_s = rate;
+                t.lowest_from = i;
+                t.lowest_to = j;
+            }
+            t.highest_bytes_per_s = fmax (t.highest_bytes_per_s, rate);
+        }
+    *out = t;
 }

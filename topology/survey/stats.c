@@ -37,8 +37,6 @@ struct collecting {
     int worst_max;
     double listed_below; /* share of the links that belong to the worst so far */
     double asymmetry_sum;
-    double *back; /* [TOPOLOGY_STRIP * n_nodes] to the nodes from back_first on */
-    int back_first;
     int *run; /* [n_nodes] equal for neighbours in the list that lie below the same */
     int near, far_run, hops;  /* the distance that was worked out last */
     struct collecting *whole; /* the same links without tiers, or NULL */
@@ -240,28 +238,14 @@ static void insert_worst (struct collecting *w, struct topology_outlier x)
         w->listed_below = out->worst[w->worst_max - 1].share;
 }
 
-/* The rate the other way; 0 when unmeasured.  Nodes come one after the other. */
-static double back_of (struct collecting *w, const struct topology_visited *v)
+/* The rate the other way; 0 when unmeasured. */
+static double back_of (const struct topology_cluster *c, const struct topology_visited *v)
 {
-    const struct topology_cluster *c = w->c;
-    int from = v->from.node;
-    double back;
+    double back =
+        v->from.gpu >= 0
+            ? topology_link_given (c, v->to.gpu, v->from.gpu).bytes_per_s
+            : topology_matrix_at (&c->inter.bytes_per_s, v->to.node, v->from.node);
 
-    if (v->from.gpu >= 0) {
-        struct topology_link l = topology_link_given (c, v->to.gpu, v->from.gpu);
-
-        return l.measured ? l.bytes_per_s : 0;
-    }
-    if (from < w->back_first || from >= w->back_first + TOPOLOGY_STRIP) {
-        int rows =
-            c->n_nodes - from < TOPOLOGY_STRIP ? c->n_nodes - from : TOPOLOGY_STRIP;
-
-        w->back_first = from;
-        topology_matrix_strip (&c->inter.bytes_per_s, true, from, rows, c->n_nodes,
-                               w->back);
-    }
-    back = w->back[(size_t) (from - w->back_first) * (size_t) c->n_nodes +
-                   (size_t) v->to.node];
     return isnan (back) ? 0 : back;
 }
 
@@ -274,7 +258,7 @@ static void second_pass (void *context, const struct topology_visited *v)
 
     if (!v->link.measured || is_general (v) || (v->from.gpu < 0 && inside))
         return;
-    back = back_of (w, v);
+    back = back_of (w->c, v);
     w->out->slow += share < TOPOLOGY_SLOW ? v->alike : 0;
     if (share < w->listed_below)
         insert_worst (w, (struct topology_outlier){v->from, v->to, rate, back, share});
@@ -317,8 +301,8 @@ static bool finish (struct collecting *w)
     }
     if (w->n > 0)
         qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
-    if (w->tiers && !topology_links_visit (w->c, second_pass, w, w->watch))
-        return false;
+    if (w->tiers)
+        topology_links_visit (w->c, second_pass, w, w->watch);
     if (out->asymmetry_pairs > 0)
         out->asymmetry_mean = w->asymmetry_sum / out->asymmetry_pairs;
     for (int k = 0; k < w->n; k++)
@@ -338,14 +322,10 @@ static bool begin (struct collecting *w)
     w->stride =
         ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
     w->listed_below = w->worst_max > 0 ? 1 : -1;
-    w->back_first = -TOPOLOGY_STRIP;
     w->near = -1;
     w->racks = only_racks (c);
     out->node = calloc ((size_t) c->n_nodes, sizeof *out->node);
     out->worst = calloc ((size_t) w->worst_max + 1, sizeof *out->worst);
-    if (w->tiers && !c->has_gpu_links &&
-        !(w->back = malloc (TOPOLOGY_STRIP * (size_t) c->n_nodes * sizeof *w->back)))
-        return false;
     for (int i = 0; out->node && i < c->n_nodes; i++)
         out->node[i].lowest_node = -1;
     return out->node && out->worst && find_runs (w);
@@ -358,7 +338,6 @@ static void end (struct collecting *w)
         free (w->bucket[k].latency_s);
     }
     free (w->bucket);
-    free (w->back);
     free (w->run);
 }
 
@@ -383,10 +362,11 @@ enum status topology_stats_collect (const struct topology_cluster *c, int worst,
                            .worst_max = worst,
                            .whole = &whole,
                            .watch = watch};
-    bool done = begin (&w) && begin (&whole) &&
-                topology_links_visit (c, first_pass, &w, watch) && finish (&w) &&
-                finish (&whole);
+    bool done = begin (&w) && begin (&whole);
 
+    if (done)
+        topology_links_visit (c, first_pass, &w, watch);
+    done = done && finish (&w) && finish (&whole);
     if (done && between (&all))
         s.between_median_bytes_per_s = between (&all)->quantile_bytes_per_s[QUANTILE_50];
     end (&w);
@@ -433,10 +413,13 @@ enum status topology_inter_stats (const struct topology_cluster *c,
 {
     struct topology_stats all = {0};
     struct collecting w = {.c = c, .out = &all};
-    bool done =
-        begin (&w) && topology_links_visit (c, first_pass, &w, NULL) && finish (&w);
-    const struct topology_tier *t = done ? between (&all) : NULL;
+    bool done = begin (&w);
+    const struct topology_tier *t;
 
+    if (done)
+        topology_links_visit (c, first_pass, &w, NULL);
+    done = done && finish (&w);
+    t = done ? between (&all) : NULL;
     *out = (struct topology_link_stats){0};
     if (t)
         *out = (struct topology_link_stats){

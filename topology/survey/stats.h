@@ -34,9 +34,8 @@ struct topology_watch {
 };
 
 /** Visit the links inside nodes, then those between nodes, row by row.
- *  @param[in] watch  may be NULL
- *  @return false: out of memory */
-bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+ *  @param[in] watch  may be NULL */
+void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
                            void *context, const struct topology_watch *watch);
 
 enum topology_where {

@@ -51,60 +51,36 @@ static void visit_inside (const struct topology_cluster *c, int i, topology_visi
                 visit_pair (c, x, y, 1, fn, context);
 }
 
+#define TOLD_EVERY 64 /* nodes */
+
 static void tell (const struct topology_watch *watch, int done, int all)
 {
-    if (watch && done % (4 * TOPOLOGY_STRIP) == 0)
+    if (watch && done % TOLD_EVERY == 0)
         watch->progress (watch->context, (double) done / all);
 }
 
-/* The links out of one node.  [n_nodes] entries each. */
-static void visit_row (const struct topology_cluster *c, int i, const double *bytes_per_s,
-                       const double *latency_s, topology_visit_fn *fn, void *context)
-{
-    for (int j = 0; j < c->n_nodes; j++) {
-        struct topology_visited v = {
-            {i, -1},
-            {j, -1},
-            topology_link_priced (bytes_per_s[j], latency_s[j], 0.0),
-            1};
-
-        if (i != j)
-            fn (context, &v);
-    }
-}
-
 /* All GPUs of two nodes alike. */
-static bool visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
+static void visit_nodes (const struct topology_cluster *c, topology_visit_fn *fn,
                          void *context, const struct topology_watch *watch)
 {
     int n = c->n_nodes;
-    size_t width = (size_t) n;
-    double *bw, *latency_s;
+    bool alike = topology_links_alike (&c->inter);
 
-    if (topology_links_alike (&c->inter)) {
-        struct topology_visited v = {
-            {0, -1}, {1, -1}, topology_node_link (c, 0, 1), (double) n * (n - 1)};
+    for (int i = 0; i < (alike ? 1 : n); i++) {
+        tell (alike ? NULL : watch, i, n);
+        for (int j = 0; j < (alike ? 2 : n); j++) {
+            struct topology_visited v = {
+                {i, -1},
+                {j, -1},
+                topology_link_priced (topology_matrix_at (&c->inter.bytes_per_s, i, j),
+                                      topology_matrix_at (&c->inter.latency_s, i, j),
+                                      0.0),
+                alike ? (double) n * (n - 1) : 1};
 
-        fn (context, &v);
-        return true;
+            if (i != j)
+                fn (context, &v);
+        }
     }
-    bw = malloc (2 * TOPOLOGY_STRIP * width * sizeof *bw);
-    if (!bw)
-        return false;
-    latency_s = bw + TOPOLOGY_STRIP * width;
-    for (int first = 0; first < n; first += TOPOLOGY_STRIP) {
-        int rows = n - first < TOPOLOGY_STRIP ? n - first : TOPOLOGY_STRIP;
-
-        topology_matrix_strip (&c->inter.bytes_per_s, false, first, rows, n, bw);
-        if (first == 0 || c->inter.latency_s.n > 0)
-            topology_matrix_strip (&c->inter.latency_s, false, first, rows, n, latency_s);
-        tell (watch, first, n);
-        for (int k = 0; k < rows; k++)
-            visit_row (c, first + k, bw + (size_t) k * width,
-                       latency_s + (size_t) k * width, fn, context);
-    }
-    free (bw);
-    return true;
 }
 
 static int rail_number (const struct topology_cluster *c, int gpu)
@@ -135,21 +111,19 @@ static void visit_gpus (const struct topology_cluster *c, int i, int j,
         visit_pair (c, first_x, first_y, crossing, fn, context);
 }
 
-bool topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
+void topology_links_visit (const struct topology_cluster *c, topology_visit_fn *fn,
                            void *context, const struct topology_watch *watch)
 {
     for (int i = 0; i < c->n_nodes; i++)
         visit_inside (c, i, fn, context);
-    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter &&
-        !visit_nodes (c, fn, context, watch))
-        return false;
+    if (c->n_nodes > 1 && !c->has_gpu_links && c->has_inter)
+        visit_nodes (c, fn, context, watch);
     for (int i = 0; c->has_gpu_links && i < c->n_nodes; i++) {
         tell (watch, i, c->n_nodes);
         for (int j = 0; j < c->n_nodes; j++)
             if (i != j)
                 visit_gpus (c, i, j, fn, context);
     }
-    return true;
 }
 
 double topology_visited_error (const struct topology_cluster *c,

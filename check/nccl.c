@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "check/nccl_private.h"
 
 /* Links of GPUs inside a node that are faster than any memory of the host: PCIe 5 has 63 GB/s. */
@@ -412,11 +413,7 @@ static void report_ways (const struct nccl_compare *x, struct check_report *r)
 
 static int by_way (const void *a, const void *b)
 {
-    const struct check_nccl_way *x = a, *y = b;
-
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    return (x->b > y->b) - (x->b < y->b);
+    return order_ints (a, b, 2); /* a, b */
 }
 
 static enum status compare_all (struct nccl_compare *x, struct check_report *r,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "check/nccl_private.h"
 
 /* ---- the plan's groups ---- */
@@ -281,13 +282,7 @@ struct place {
 
 static int by_place (const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
-
-    if (x->comm != y->comm)
-        return x->comm < y->comm ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return x->member < y->member ? -1 : 1;
+    return order_ints (a, b, 3);
 }
 
 /* Communicators of members that are sorted. */

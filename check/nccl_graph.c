@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "check/nccl_private.h"
 
 /* ---- which group is it? ---- */
@@ -225,12 +226,7 @@ static bool add_hop (const struct nccl_compare *x, struct hops *h, int src, int 
 
 static int by_hop (const void *a, const void *b)
 {
-    const int *x = a, *y = b; /* four numbers */
-
-    for (int i = 0; i < 4; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
-    return 0;
+    return order_ints (a, b, 4);
 }
 
 /* Sort them, each once. */
@@ -338,9 +334,7 @@ static int order_of (const struct hops *p, size_t i, const struct hops *q, size_
 {
     if (i == p->n || j == q->n)
         return i == p->n ? 1 : -1;
-    if (p->hop[i].a != q->hop[j].a)
-        return p->hop[i].a < q->hop[j].a ? -1 : 1;
-    return (p->hop[i].b > q->hop[j].b) - (p->hop[i].b < q->hop[j].b);
+    return order_ints (&p->hop[i], &q->hop[j], 2); /* nodes */
 }
 
 /* Count one side's hop of so many lanes, and remember the least lanes. */

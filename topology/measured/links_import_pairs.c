@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/order.h"
 #include "base/stats.h"
 #include "base/units.h"
 
@@ -129,12 +130,9 @@ static enum status read_item (struct links_table *t, const struct form *f, int n
 static int by_link (const void *a, const void *b)
 {
     const struct item *x = a, *y = b;
+    int ends = order_ints (a, b, 2);
 
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    if (x->b != y->b)
-        return x->b < y->b ? -1 : 1;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return ends ? ends : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
 static enum status add (struct links_table *t, bool directed, const struct item *it,

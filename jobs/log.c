@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "topology/gpu_names.h"
 
 static const struct jobs_dialect *const dialects[] = {
     &jobs_nemo, &jobs_torchtitan, &jobs_nanotron, &jobs_deepspeed, &jobs_megatron};

@@ -4,7 +4,7 @@
  * A name is cut into words of letters and of digits, "h100-80g" into h 100 80 g.  The first family
  * of the table whose words stand in it, one behind the other, is meant; of its rows those of the
  * board that is named; of these the one of the memory that is said. */
-#include "topology/gpu_names.h"
+#include "topology/topology.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "topology/topology.h"
 
 #define WORDS_MAX 192
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "topology/gpu_names.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 

@@ -3,8 +3,6 @@
  * are read where they lie beside the checkout. */
 #include "tests/lib/imported.h"
 
-#include "topology/gpu_names.h"
-
 #define NEAR(A, B) assert_true (fabs ((A) - (double) (B)) <= 1e-6 * fabs ((double) (B)))
 #define REAL "../shared/data/links/"
 

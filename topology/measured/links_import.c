@@ -8,9 +8,9 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/order.h"
 #include "base/stats.h"
 #include "base/units.h"
-#include "topology/gpu_names.h"
 #include "topology/links_doc.h"
 #include "topology/measured/links_import_private.h"
 #include "topology/topology.h"
@@ -43,23 +43,13 @@ static const struct links_format *find_format (const char *name, const char *tex
 
 static int by_pair (const void *a, const void *b)
 {
-    const struct links_sample *x = a, *y = b;
-
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    if (x->dst != y->dst)
-        return x->dst < y->dst ? -1 : 1;
-    return (x->what > y->what) - (x->what < y->what);
+    return order_ints (a, b, 3); /* src, dst, what */
 }
 
 /* Endpoints of a node follow each other, in GPU order. */
 static int by_place (const void *a, const void *b)
 {
-    const struct links_end *x = a, *y = b;
-
-    if (x->node != y->node)
-        return x->node < y->node ? -1 : 1;
-    return (x->gpu > y->gpu) - (x->gpu < y->gpu);
+    return order_ints (a, b, 2);
 }
 
 /* The medians as matrices over the endpoints. */

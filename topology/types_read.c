@@ -78,11 +78,9 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
         struct json_at f = json_key (at, field[i].key);
         double x;
 
-        if (base && !json_has (at, field[i].key))
-            continue;
-        if (!f.v && field[i].zero_ok)
-            continue;
-        if (!f.v && strcmp (field[i].key, "gemm_efficiency") == 0)
+        if (base ? !json_has (at, field[i].key)
+                 : !f.v && (field[i].zero_ok ||
+                            strcmp (field[i].key, "gemm_efficiency") == 0))
             continue;
         TRY (json_want_number (&f, 0, field[i].zero_ok, field[i].max, &x, r->err));
         *field[i].value = x * field[i].unit;

@@ -30,13 +30,11 @@ struct importer {
 extern const struct importer import_hwloc, import_nccl, import_smi, import_slurm_topology,
     import_slurm_nodes, import_ibnet;
 
-/** "FILE: TEXT" with ST_INVALID. */
-enum status import_fail (const struct import *in, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
-
-/** Note "FILE: TEXT". */
-void import_note (const struct import *in, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
+/** "FILE: TEXT" with ST_INVALID, and as a note. */
+#define import_fail(in, text, ...) \
+    err_set ((in)->err, ST_INVALID, "%s: " text, (in)->name, ##__VA_ARGS__)
+#define import_note(in, text, ...) \
+    notes_add ((in)->notes, "%s: " text, (in)->name, ##__VA_ARGS__)
 
 /** Whether the first tag of a text that is XML has that name. */
 bool import_is_xml (const char *data, const char *root);

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "base/array.h"
-#include "base/order.h"
+#include "base/json.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -119,33 +119,6 @@ static enum status read_line (void *context, char *line, int number)
 
 /* ---- the tree ---- */
 
-struct by_name {
-    const char *name;
-    int index;
-};
-
-/* Units sorted by name; two of one name are refused.  To be freed. */
-static enum status sort_units (const struct reading *r, struct by_name **out)
-{
-    struct by_name *sorted = calloc ((size_t) r->n + 1, sizeof *sorted);
-
-    if (!sorted)
-        return err_nomem (r->in->err);
-    for (int k = 0; k < r->n; k++)
-        sorted[k] = (struct by_name){r->unit[k].name, k};
-    qsort (sorted, (size_t) r->n, sizeof *sorted, order_texts);
-    for (int k = 1; k < r->n; k++)
-        if (strcmp (sorted[k - 1].name, sorted[k].name) == 0) {
-            enum status st = fail (r, r->unit[sorted[k].index].line,
-                                   "two switches or blocks are named ", sorted[k].name);
-
-            free (sorted);
-            return st;
-        }
-    *out = sorted;
-    return ST_OK;
-}
-
 static enum status expand (const struct reading *r, const char *list, int line,
                            char ***names, int *n)
 {
@@ -158,8 +131,8 @@ static enum status expand (const struct reading *r, const char *list, int line,
     return st;
 }
 
-/* Set `up` of the units that k lists in Switches=. */
-static enum status link_below (struct reading *r, const struct by_name *sorted, int k)
+/* Set `up` of the units that k lists in Switches=.  @param[in] numbers  of units by their names */
+static enum status link_below (struct reading *r, const json_t *numbers, int k)
 {
     char **names;
     int n;
@@ -167,15 +140,15 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
 
     TRY (expand (r, r->unit[k].below, r->unit[k].line, &names, &n));
     for (int i = 0; i < n && st == ST_OK; i++) {
-        const struct by_name *found =
-            bsearch (&names[i], sorted, (size_t) r->n, sizeof *sorted, order_texts);
+        const json_t *found = json_object_get (numbers, names[i]);
+        int *up = found ? &r->unit[json_integer_value (found)].up : NULL;
 
-        if (!found)
+        if (!up)
             st = fail (r, r->unit[k].line, "Switches: no switch is named ", names[i]);
-        else if (r->unit[found->index].up >= 0 && r->unit[found->index].up != k)
+        else if (*up >= 0 && *up != k)
             st = fail (r, r->unit[k].line, "a switch below two others: ", names[i]);
         else
-            r->unit[found->index].up = k;
+            *up = k;
     }
     topology_hostlist_free (names);
     return st;
@@ -183,13 +156,21 @@ static enum status link_below (struct reading *r, const struct by_name *sorted, 
 
 static enum status link_tree (struct reading *r)
 {
-    struct by_name *sorted = NULL;
-    enum status st = sort_units (r, &sorted);
+    json_t *numbers = json_object ();
+    enum status st = ST_OK;
 
+    for (int k = 0; k < r->n && st == ST_OK; k++) {
+        int number = json_number_of (numbers, "%s", r->unit[k].name);
+
+        if (number != k)
+            st = number < 0 ? err_nomem (r->in->err)
+                            : fail (r, r->unit[k].line,
+                                    "two switches or blocks are named ", r->unit[k].name);
+    }
     for (int k = 0; k < r->n && st == ST_OK; k++)
         if (r->unit[k].below)
-            st = link_below (r, sorted, k);
-    free (sorted);
+            st = link_below (r, numbers, k);
+    json_decref (numbers);
     for (int k = 0; k < r->n && st == ST_OK; k++) {
         int levels = 0;
 

@@ -14,9 +14,12 @@
 /* One device of the table: a column, and later its row. */
 struct device {
     char name[64];
-    int gpu;    /* its number, or -1: a NIC */
-    bool seen;  /* its row was there */
-    char *cell; /* [columns][8] the words of its row */
+    int gpu;   /* its number, or -1: a NIC */
+    bool seen; /* its row was there */
+    struct cell {
+        double links; /* NVLinks */
+        enum machine_path path;
+    } * cell; /* [columns] of its row */
     char cpus[256], numa[32];
 };
 
@@ -130,23 +133,21 @@ static enum status read_header (struct reading *r, char *line)
 /* ---- rows ---- */
 
 /* What a cell says: X, NV#, or a path; SOC is the old word for SYS. */
-static bool read_cell (const char *s, double *links, enum machine_path *path)
+static bool read_cell (const char *s, struct cell *cell)
 {
-    *links = 0;
-    *path = PATH_UNKNOWN;
     if (strcmp (s, "X") == 0 || strcmp (s, "N/A") == 0)
         return true;
     if (strncmp (s, "NV", 2) == 0 && isdigit ((unsigned char) s[2])) {
         char *end;
 
-        *links = (double) strtol (s + 2, &end, 10);
-        return *end == '\0' && *links >= 1 && *links <= 1000;
+        cell->links = (double) strtol (s + 2, &end, 10);
+        return *end == '\0' && cell->links >= 1 && cell->links <= 1000;
     }
     if (strcmp (s, "SOC") == 0)
         s = "SYS";
     for (enum machine_path p = PATH_PIX; p <= PATH_SYS; p++)
         if (strcmp (s, machine_path_word (p)) == 0) {
-            *path = p;
+            cell->path = p;
             return true;
         }
     return false;
@@ -154,9 +155,6 @@ static bool read_cell (const char *s, double *links, enum machine_path *path)
 
 static enum status read_row (struct reading *r, struct device *d, char **cell, int n)
 {
-    double links;
-    enum machine_path path;
-
     if (d->seen)
         return fail (r, d->name, "appears twice");
     if (n < r->n)
@@ -164,17 +162,15 @@ static enum status read_row (struct reading *r, struct device *d, char **cell, i
             r->in, "row %s: expected %d cells (one per device of the header), found %d",
             d->name, r->n, n);
     d->seen = true;
-    if (!(d->cell = calloc ((size_t) r->n, 8)))
+    if (!(d->cell = calloc ((size_t) r->n, sizeof *d->cell)))
         return err_nomem (r->in->err);
-    for (int k = 0; k < r->n; k++) {
-        if (!read_cell (cell[k], &links, &path))
+    for (int k = 0; k < r->n; k++)
+        if (!read_cell (cell[k], &d->cell[k]))
             return import_fail (
                 r->in,
                 "row %s, column %s: expected X, NV#, PIX, PXB, PHB, NODE or SYS, found "
                 "\"%.20s\"",
                 d->name, r->device[k].name, cell[k]);
-        snprintf (d->cell + 8 * k, 8, "%s", cell[k]);
-    }
     if (r->cpu_column >= 0 && r->n + r->cpu_column < n)
         snprintf (d->cpus, sizeof d->cpus, "%s", cell[r->n + r->cpu_column]);
     if (r->numa_column >= 0 && r->n + r->numa_column < n)
@@ -301,15 +297,12 @@ static void fill_paths (struct reading *r, struct device **gpu, int n)
     for (int i = 0; i < n; i++)
         for (int k = 0, nic = 0; k < r->n; k++) {
             int j = r->device[k].gpu;
-            double links;
-            enum machine_path path;
 
-            read_cell (gpu[i]->cell + 8 * k, &links, &path);
             if (j < 0)
-                m->nic_path[i * m->n_nics + nic++] = path;
+                m->nic_path[i * m->n_nics + nic++] = gpu[i]->cell[k].path;
             else if (j != i) {
-                m->links[i * n + j] = links;
-                m->gpu_path[i * n + j] = path;
+                m->links[i * n + j] = gpu[i]->cell[k].links;
+                m->gpu_path[i * n + j] = gpu[i]->cell[k].path;
             }
         }
     for (int i = 0; i < n; i++)

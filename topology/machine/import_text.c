@@ -1,32 +1,8 @@
 /* Texts as importers read them: names, lines, words, the first tag. */
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "topology/machine/import_private.h"
-
-enum status import_fail (const struct import *in, const char *fmt, ...)
-{
-    char what[1024];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
-    va_end (ap);
-    return err_set (in->err, ST_INVALID, "%s: %s", in->name, what);
-}
-
-void import_note (const struct import *in, const char *fmt, ...)
-{
-    char what[1024];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
-    va_end (ap);
-    notes_add (in->notes, "%s: %s", in->name, what);
-}
 
 bool import_is_xml (const char *data, const char *root)
 {

@@ -87,8 +87,8 @@ enum status links_table_count (struct links_table *t, int line,
                                const char *word);
 
 /** "FILE: line N: TEXT" with ST_INVALID. */
-enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
-    __attribute__ ((format (printf, 3, 4)));
+#define links_fail(t, line, text, ...) \
+    err_set ((t)->err, ST_INVALID, "%s: line %d: " text, (t)->file, (line), ##__VA_ARGS__)
 
 /** A text, cut into lines in place. */
 struct links_lines {

@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,17 +94,6 @@ enum status links_table_product (struct links_table *t, int node, const char *pr
         return ST_OK;
     t->node[node].product = strdup (product);
     return t->node[node].product ? ST_OK : err_nomem (t->err);
-}
-
-enum status links_fail (struct links_table *t, int line, const char *fmt, ...)
-{
-    char what[512];
-    va_list ap;
-
-    va_start (ap, fmt);
-    vsnprintf (what, sizeof what, fmt, ap);
-    va_end (ap);
-    return err_set (t->err, ST_INVALID, "%s: line %d: %s", t->file, line, what);
 }
 
 /* ---- counters ---- */

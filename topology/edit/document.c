@@ -118,16 +118,15 @@ enum status topology_document_write (struct topology_document *d, const char *pa
                                      struct error *err)
 {
     const char *base = file_name (path);
-    char *folder = file_folder (path);
-    struct file_item *item = calloc ((size_t) d->n_sides + 1, sizeof *item);
-    char *text = NULL;
-    enum status st = folder && item ? ST_OK : err_nomem (err);
+    char *folder, *text = NULL;
+    struct file_item *item;
+    enum status st;
 
-    if (st == ST_OK && d->n_sides == 0) {
-        free (folder);
-        free (item);
+    if (d->n_sides == 0)
         return json_write (path, d->doc, err);
-    }
+    folder = file_folder (path);
+    item = calloc ((size_t) d->n_sides + 1, sizeof *item);
+    st = folder && item ? ST_OK : err_nomem (err);
     if (st == ST_OK && file_is_stream (path))
         st = err_set (err, ST_USAGE,
                       "%s cannot take matrices of more than %d endpoints: name a file",

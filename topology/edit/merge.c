@@ -213,13 +213,10 @@ static void merge_type (struct merge *m, const struct merge_source *s, json_t *t
 
 static bool has_type (const struct merge *m, const char *type)
 {
-    bool has = false;
-    json_t *node;
-    size_t i;
-
-    json_array_foreach (m->nodes, i, node) has =
-        has || strcmp (json_member_text (node, "gpu_type"), type) == 0;
-    return has;
+    for (int i = 0; i < m->n_nodes; i++)
+        if (strcmp (json_member_text (merge_node_at (m, i), "gpu_type"), type) == 0)
+            return true;
+    return false;
 }
 
 /* Measured constants of a type that no node has are somebody else's. */
@@ -229,15 +226,14 @@ static enum status check_measured (struct merge *m)
     json_t *value;
 
     for (int k = 0; k < m->n; k++)
-        json_object_foreach (
-            json_object_get (m->source[k].doc, "gpu_types"), type,
-            value) if (json_object_get (value, "measured") &&
-                       !has_type (m,
-                                  type)) return err_set (m->err, ST_INVALID,
-                                                         "%s: gpu_types.%s: measured, "
-                                                         "but no node of the merged "
-                                                         "cluster has GPUs of this type",
-                                                         m->source[k].name, type);
+        json_object_foreach (json_object_get (m->source[k].doc, "gpu_types"), type, value)
+        {
+            if (json_object_get (value, "measured") && !has_type (m, type))
+                return err_set (m->err, ST_INVALID,
+                                "%s: gpu_types.%s: measured, but no node of the merged "
+                                "cluster has GPUs of this type",
+                                m->source[k].name, type);
+        }
     return ST_OK;
 }
 

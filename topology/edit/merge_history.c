@@ -24,9 +24,11 @@ struct walk {
     struct merge_planes *p;
     int *giver; /* [givers] sources that give links, by time */
     int givers;
-    int *at;         /* [givers * n_nodes] their node of each merged one, -1: none */
-    int *low, *seen; /* [p->n] links to other nodes: low now, and all */
-    double *network, *inside;        /* [p->n] since when counters accuse; NaN: never */
+    int *at; /* [givers * n_nodes] their node of each merged one, -1: none */
+    struct end {
+        int low, seen;               /* links to other nodes: low now, and all */
+        double network, inside;      /* since when counters accuse; NaN: never */
+    } * end;                         /* [p->n] */
     struct history_sample *s, *work; /* [givers], [2 * givers] */
     struct finding *found;           /* [n_found <= 2 * LISTED_MAX] */
     int n_found;
@@ -100,13 +102,13 @@ static bool uses_port (const struct walk *w, int end, const char *port)
 static void find_accused (struct walk *w)
 {
     for (int i = 0; i < w->p->n; i++)
-        w->network[i] = w->inside[i] = NAN;
+        w->end[i].network = w->end[i].inside = NAN;
     for (int k = 0; k < w->m->n_accused; k++) {
         const struct merge_accused *a = &w->m->accused[k];
 
         for (int i = w->p->first[a->node]; i < w->p->first[a->node + 1]; i++) {
             bool nvlink = a->gpu >= 0;
-            double *since = nvlink ? &w->inside[i] : &w->network[i];
+            double *since = nvlink ? &w->end[i].inside : &w->end[i].network;
 
             if (nvlink ? w->p->over_gpus && i - w->p->first[a->node] == a->gpu
                        : uses_port (w, i, a->nic))
@@ -174,36 +176,50 @@ static void keep_finding (struct walk *w, struct finding f)
     w->found[w->n_found++] = f;
 }
 
+struct history_sample merge_sample (const struct merge_source *s, double rate)
+{
+    return (struct history_sample){fmin (s->when, (double) time (NULL)), rate, s->busy};
+}
+
+bool merge_weigh (const struct merge *m, const struct history_sample *s, int n,
+                  double accused_s, struct history_sample *work,
+                  struct history_finding *f)
+{
+    if (n < 2)
+        return false;
+    *f = (struct history_finding){
+        .e = history_estimate (s, n, m->half_life_s, accused_s, work),
+        .newest = s[n - 1].rate};
+    for (int k = 0; k < n; k++)
+        f->busy += s[k].busy;
+    if (isinf (accused_s) && f->e.why == HISTORY_ACCUSED)
+        f->e.why = HISTORY_CHANGED;
+    return true;
+}
+
 /* What a link's measurements come to; false: it has fewer than two. */
 static bool estimate (struct walk *w, int i, int j, struct finding *f)
 {
     struct merge_planes *p = w->p;
     size_t at = (size_t) i * (size_t) p->n + (size_t) j;
-    const double *since = p->node[i] == p->node[j] ? w->inside : w->network;
-    double now_s = (double) time (NULL), accused_s = fmin (since[i], since[j]);
-    int n = 0, busy = 0;
+    const struct end *a = &w->end[i], *b = &w->end[j];
+    bool inside = p->node[i] == p->node[j];
+    int n = 0;
 
     if (isnan (p->bw[at]))
         return false;
     for (int k = 0; k < w->givers; k++) {
-        const struct merge_source *s = &w->m->source[w->giver[k]];
         double rate = w->giver[k] < p->from[at] ? NAN : measured_rate (w, k, i, j);
 
-        if (isnan (rate))
-            continue;
-        w->s[n++] = (struct history_sample){fmin (s->when, now_s), rate, s->busy};
-        busy += s->busy;
+        if (!isnan (rate))
+            w->s[n++] = merge_sample (&w->m->source[w->giver[k]], rate);
     }
-    if (n < 2)
-        return false;
-    *f = (struct finding){
-        i,
-        j,
-        {history_estimate (w->s, n, w->m->half_life_s, accused_s, w->work),
-         w->s[n - 1].rate, busy}};
-    if (isinf (accused_s) && f->of.e.why == HISTORY_ACCUSED)
-        f->of.e.why = HISTORY_CHANGED;
-    return true;
+    f->from = i;
+    f->to = j;
+    return merge_weigh (w->m, w->s, n,
+                        inside ? fmin (a->inside, b->inside)
+                               : fmin (a->network, b->network),
+                        w->work, &f->of);
 }
 
 /* Other traffic does not slow most links of one end at once: then the newest are believed. */
@@ -216,15 +232,14 @@ static void find_slow_ends (struct walk *w)
         for (int j = 0; j < p->n; j++) {
             if (p->node[i] == p->node[j] || !estimate (w, i, j, &f))
                 continue;
-            w->seen[i]++;
-            w->seen[j]++;
-            w->low[i] += f.of.e.why == HISTORY_COLLISION;
-            w->low[j] += f.of.e.why == HISTORY_COLLISION;
+            w->end[i].seen++;
+            w->end[j].seen++;
+            w->end[i].low += f.of.e.why == HISTORY_COLLISION;
+            w->end[j].low += f.of.e.why == HISTORY_COLLISION;
         }
-    for (int i = 0; i < p->n; i++)
-        if (w->seen[i] >= MERGE_LINKS_MIN && 2 * w->low[i] > w->seen[i] &&
-            isnan (w->network[i]))
-            w->network[i] = INFINITY;
+    for (struct end *e = w->end; e < w->end + p->n; e++)
+        if (e->seen >= MERGE_LINKS_MIN && 2 * e->low > e->seen && isnan (e->network))
+            e->network = INFINITY;
 }
 
 static void see_links (struct walk *w)
@@ -325,22 +340,17 @@ static void tell (struct walk *w)
 
 enum status merge_history (struct merge *m, struct merge_planes *p)
 {
-    size_t n = (size_t) m->n + 1, ends = (size_t) p->n + 1;
+    size_t n = (size_t) m->n + 1;
     struct walk w = {.m = m,
                      .p = p,
                      .giver = calloc (n, sizeof *w.giver),
                      .at = calloc (n * ((size_t) m->n_nodes + 1), sizeof *w.at),
-                     .low = calloc (ends, sizeof *w.low),
-                     .seen = calloc (ends, sizeof *w.seen),
-                     .network = calloc (ends, sizeof *w.network),
-                     .inside = calloc (ends, sizeof *w.inside),
+                     .end = calloc ((size_t) p->n + 1, sizeof *w.end),
                      .s = calloc (n, sizeof *w.s),
                      .work = calloc (2 * n, sizeof *w.work),
                      .found = calloc (2 * LISTED_MAX + 1, sizeof *w.found)};
-    enum status st = w.giver && w.at && w.low && w.seen && w.network && w.inside && w.s &&
-                             w.work && w.found
-                         ? ST_OK
-                         : err_nomem (m->err);
+    enum status st =
+        w.giver && w.at && w.end && w.s && w.work && w.found ? ST_OK : err_nomem (m->err);
 
     if (st == ST_OK && m->half_life_s > 0 && find_givers (&w)) {
         find_nodes (&w);
@@ -352,10 +362,7 @@ enum status merge_history (struct merge *m, struct merge_planes *p)
     }
     free (w.giver);
     free (w.at);
-    free (w.low);
-    free (w.seen);
-    free (w.network);
-    free (w.inside);
+    free (w.end);
     free (w.s);
     free (w.work);
     free (w.found);

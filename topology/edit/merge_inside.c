@@ -2,7 +2,6 @@
  * older ones; where several files measured a link, their history decides (history.h). */
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/units.h"
 #include "topology/edit/merge_private.h"
@@ -69,8 +68,7 @@ struct inside {
     struct history_sample *s, *work; /* [m->n], [2 m->n] */
 };
 
-/* Since when counters accuse the NVLinks of one of the two GPUs; NaN: never.  INFINITY: the node
- * is slow, so that the newest are believed. */
+/* Since when counters accuse the NVLinks of one of the two GPUs, as merge_weigh has it. */
 static double accused_since (const struct inside *x, int i, int j)
 {
     double since = x->slow ? INFINITY : NAN;
@@ -99,28 +97,17 @@ static double measured_entry (const struct inside *x, int k, int i, int j)
 static bool weigh (struct inside *x, int i, int j, double since,
                    struct history_finding *f)
 {
-    double now_s = (double) time (NULL);
     int n = 0;
 
-    *f = (struct history_finding){.busy = 0};
     if (!x->timed || x->m->half_life_s <= 0)
         return false;
     for (int k = 0; k < x->m->n; k++) {
-        const struct merge_source *s = &x->m->source[k];
         double rate = measured_entry (x, k, i, j);
 
-        if (isnan (rate))
-            continue;
-        x->s[n++] = (struct history_sample){fmin (s->when, now_s), rate, s->busy};
-        f->busy += s->busy;
+        if (!isnan (rate))
+            x->s[n++] = merge_sample (&x->m->source[k], rate);
     }
-    if (n < 2)
-        return false;
-    f->newest = x->s[n - 1].rate;
-    f->e = history_estimate (x->s, n, x->m->half_life_s, since, x->work);
-    if (isinf (since) && f->e.why == HISTORY_ACCUSED)
-        f->e.why = HISTORY_CHANGED;
-    return true;
+    return merge_weigh (x->m, x->s, n, since, x->work, f);
 }
 
 /* Entry i -> j of the newest file that knows it; measured before estimated before nominal.

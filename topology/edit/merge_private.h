@@ -138,6 +138,15 @@ struct history_finding {
     double newest;
     int busy; /* measurements under load */
 };
+/** What n measurements come to, oldest first, of a link that counters accuse since then (NaN: they
+ *  do not; INFINITY: most links of its end are slow, so that the newest are believed).
+ *  @param work  [2 n] room
+ *  @return false: there are fewer than two */
+bool merge_weigh (const struct merge *m, const struct history_sample *s, int n,
+                  double accused_s, struct history_sample *work,
+                  struct history_finding *f);
+/** A measurement of a source as of now at the latest. */
+struct history_sample merge_sample (const struct merge_source *s, double rate);
 /** Add a link inside a node to `m->history`, after merge_history. */
 void merge_history_inside (struct merge *m, const char *from, const char *to,
                            const struct history_finding *f);

@@ -64,65 +64,52 @@ struct good {
     const char *want[12][2];
 };
 
-#define HWLOC(INSIDE)                                                    \
-    "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"   \
-    "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\" " \
-    "cpuset=\"0x000000ff\" nodeset=\"0x00000003\" gp_index=\"1\">"       \
-    "<info name=\"HostName\" value=\"gpu7.example.org\"/>" INSIDE "</object>"
-#define NUMA(I, CPUS)                                                               \
-    "<object type=\"NUMANode\" os_index=\"" I "\" cpuset=\"" CPUS "\" nodeset=\"0x" \
-    "0000000" I "\"/>"
+#define HWLOC(INSIDE)                                                               \
+    "<?xml version='1.0'?><!DOCTYPE topology SYSTEM 'hwloc2.dtd'><topology "        \
+    "version='2.0'>"                                                                \
+    "<object type='Machine' os_index='0' cpuset='0xff' nodeset='0x3' gp_index='1'>" \
+    "<info name='HostName' value='gpu7.example.org'/>" INSIDE "</object>"
+#define PACKAGE(GP, CPUS, NODE, INSIDE)                                         \
+    "<object type='Package' cpuset='" CPUS "' nodeset='" NODE "' gp_index='" GP \
+    "'>" INSIDE "</object>"
+#define NUMA(I, CPUS)                                                                 \
+    "<object type='NUMANode' os_index='" I "' cpuset='" CPUS "' nodeset='0x0000000" I \
+    "'/>"
+#define BRIDGE(GP, TYPE, INSIDE) \
+    "<object type='Bridge' gp_index='" GP "' bridge_type='" TYPE "'>" INSIDE "</object>"
+#define OS_DEVICE(GP, NAME, TYPE, INSIDE)                                      \
+    "<object type='OSDev' gp_index='" GP "' name='" NAME "' osdev_type='" TYPE \
+    "'>" INSIDE "</object>"
 #define PCI_GPU(GP, ADDRESS, INSIDE)                                   \
-    "<object type=\"PCIDev\" gp_index=\"" GP "\" pci_busid=\"" ADDRESS \
-    "\" pci_type=\"0302 [10de:20b2] [10de:1463] a1\">" INSIDE "</object>"
-#define PORT(GP)                                                  \
-    "<object type=\"PCIDev\" subtype=\"NVSwitch\" gp_index=\"" GP \
-    "\" pci_busid=\"0000:c0:00.0\" pci_type=\"0680 [10de:1af1] [10de:1af1] a1\"/>"
+    "<object type='PCIDev' gp_index='" GP "' pci_busid='" ADDRESS "' " \
+    "pci_type='0302 [10de:20b2] [10de:1463] a1'>" INSIDE "</object>"
+#define PCI_NIC(GP, ADDRESS, INSIDE)                                   \
+    "<object type='PCIDev' gp_index='" GP "' pci_busid='" ADDRESS "' " \
+    "pci_type='0207 [15b3:1013] [15b3:0013] 00'>" INSIDE "</object>"
+#define PORT(GP)                                             \
+    "<object type='PCIDev' subtype='NVSwitch' gp_index='" GP \
+    "' pci_busid='0000:c0:00.0' "                            \
+    "pci_type='0680 [10de:1af1] [10de:1af1] a1'/>"
 
 /* Two packages; a GPU and an InfiniBand NIC behind one PCIe switch under the first, another
  * GPU under the second; both on NVSwitches with 2 and 3 ports. */
-#define TWO_PACKAGES                                                                    \
-    HWLOC (                                                                             \
-        "<object type=\"Package\" cpuset=\"0x0f\" nodeset=\"0x1\" gp_index=\"2\">"      \
-        "<info name=\"CPUModel\" value=\"Test CPU\"/>" NUMA (                           \
-            "0",                                                                        \
-            "0x0f") "<object type=\"Bridge\" gp_index=\"3\" bridge_type=\"0-1\">"       \
-                    "<object type=\"Bridge\" gp_index=\"4\" bridge_type=\"1-1\">"       \
-                    "<object type=\"Bridge\" gp_index=\"5\" "                           \
-                    "bridge_type=\"1-1\">" PCI_GPU (                                    \
-                        "6", "0000:07:00.0",                                            \
-                        "") "</object><object type=\"Bridge\" gp_index=\"7\" "          \
-                            "bridge_type=\"1-1\">"                                      \
-                            "<object type=\"PCIDev\" gp_index=\"8\" "                   \
-                            "pci_busid=\"0000:08:00.0\" "                               \
-                            "pci_type=\"0207 [15b3:1013] [15b3:0013] 00\">"             \
-                            "<object type=\"OSDev\" gp_index=\"9\" name=\"ib0\" "       \
-                            "osdev_type=\"2\"/>"                                        \
-                            "<object type=\"OSDev\" gp_index=\"10\" name=\"mlx5_0\" "   \
-                            "osdev_type=\"3\"/>"                                        \
-                            "</object></object></object></object></object>"             \
-                            "<object type=\"Package\" cpuset=\"0xf0\" nodeset=\"0x2\" " \
-                            "gp_index=\"12\">" NUMA (                                   \
-                                "1", "0xf0") "<object type=\"Bridge\" gp_index=\"13\" " \
-                                             "bridge_type=\"0-1\">" PCI_GPU (           \
-                                                 "14", "0000:87:00.0",                  \
-                                                 "<object "                             \
-                                                 "type="                                \
-                                                 "\"OSDev\" "                           \
-                                                 "gp_index="                            \
-                                                 "\"15\" "                              \
-                                                 "name="                                \
-                                                 "\"cuda1\" "                           \
-                                                 "osdev_type="                          \
-                                                 "\"5\"><info "                         \
-                                                 "name="                                \
-                                                 "\"GPUModel\" "                        \
-                                                 "value="                               \
-                                                 "\"NVIDIA "                            \
-                                                 "A100-SXM4-"                           \
-                                                 "80GB\"/></"                           \
-                                                 "object>") PORT ("16")                 \
-                                                 PORT ("17") "</object></object>")
+#define SWITCHED                                           \
+    BRIDGE ("5", "1-1", PCI_GPU ("6", "0000:07:00.0", "")) \
+    BRIDGE ("7", "1-1",                                    \
+            PCI_NIC ("8", "0000:08:00.0",                  \
+                     OS_DEVICE ("9", "ib0", "2", "")       \
+                         OS_DEVICE ("10", "mlx5_0", "3", "")))
+#define SECOND_GPU                          \
+    PCI_GPU ("14", "0000:87:00.0",          \
+             OS_DEVICE ("15", "cuda1", "5", \
+                        "<info name='GPUModel' value='NVIDIA A100-SXM4-80GB'/>"))
+#define TWO_PACKAGES                                                              \
+    HWLOC (PACKAGE ("2", "0x0f", "0x1",                                           \
+                    "<info name='CPUModel' value='Test CPU'/>" NUMA ("0", "0x0f") \
+                        BRIDGE ("3", "0-1", BRIDGE ("4", "1-1", SWITCHED)))       \
+               PACKAGE ("12", "0xf0", "0x2",                                      \
+                        NUMA ("1", "0xf0")                                        \
+                            BRIDGE ("13", "0-1", SECOND_GPU PORT ("16") PORT ("17"))))
 
 static const struct good goods[] = {
     {.name = "hwloc without GPUs",
@@ -342,6 +329,24 @@ static const struct good goods[] = {
               {"nodes.3", "nothing"}}},
 };
 
+/* What a file says, and a part of a note (NULL: none may come). */
+static void expect_import (const char *name, const char *file, const char *text,
+                           const char *note, const char *const (*want)[2])
+{
+    json_t *doc = NULL;
+    struct notes notes = {0};
+    struct error err = {""};
+
+    if (topology_import (file, text, strlen (text), "auto", &doc, &notes, &err) != ST_OK)
+        fail_msg ("%s: %s", name, err.text);
+    if (note ? !noted (&notes, note) : notes.n > 0)
+        fail_msg ("%s: notes begin with \"%s\"", name, notes.n > 0 ? notes.line[0] : "");
+    expect_values (name, doc, want);
+    expect_readable (name, doc);
+    json_decref (doc);
+    notes_free (&notes);
+}
+
 static void good_files (void **state)
 {
     (void) state;
@@ -349,22 +354,10 @@ static void good_files (void **state)
         const struct good *g = &goods[i];
         const struct topology_format *f =
             topology_format_detect (g->text, strlen (g->text));
-        json_t *doc = NULL;
-        struct notes notes = {0};
-        struct error err = {""};
 
         if (!f || strcmp (f->name, g->format) != 0)
             fail_msg ("%s: taken for %s", g->name, f ? f->name : "nothing");
-        if (topology_import ("dir/host.x", g->text, strlen (g->text), "auto", &doc,
-                             &notes, &err) != ST_OK)
-            fail_msg ("%s: %s", g->name, err.text);
-        if (g->note ? !noted (&notes, g->note) : notes.n > 0)
-            fail_msg ("%s: notes begin with \"%s\"", g->name,
-                      notes.n > 0 ? notes.line[0] : "");
-        expect_values (g->name, doc, g->want);
-        expect_readable (g->name, doc);
-        json_decref (doc);
-        notes_free (&notes);
+        expect_import (g->name, "dir/host.x", g->text, g->note, g->want);
     }
 }
 
@@ -613,19 +606,11 @@ static void published_files (void **state)
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
         char path[256], *text;
         size_t len;
-        json_t *doc = NULL;
-        struct notes notes = {0};
         struct error err = {""};
 
         snprintf (path, sizeof path, DATA "%s", published[i].file);
         ok (file_read (path, &text, &len, &err), &err);
-        ok (topology_import (path, text, len, "auto", &doc, &notes, &err), &err);
-        if (published[i].note ? !noted (&notes, published[i].note) : notes.n > 0)
-            fail_msg ("%s: notes begin with \"%s\"", path, notes.n ? notes.line[0] : "");
-        expect_values (path, doc, published[i].want);
-        expect_readable (path, doc);
-        json_decref (doc);
-        notes_free (&notes);
+        expect_import (path, path, text, published[i].note, published[i].want);
         free (text);
     }
 

@@ -28,18 +28,17 @@ struct collecting {
     const struct topology_cluster *c;
     struct bucket *bucket;
     int n;
-    bool tiers; /* tell distances and rails apart */
-    bool racks; /* distances come from racks: no node has switches */
+    struct bucket all[2]; /* links inside and between nodes, whatever their tier */
+    bool racks;           /* distances come from racks: no node has switches */
     bool failed;
     int stride; /* one link of so many is kept for the percentiles */
-    struct rng rng;
-    struct topology_stats *out;
+    struct rng rng, all_rng;
+    struct topology_stats *out; /* NULL: tiers are not told apart */
     int worst_max;
     double listed_below; /* share of the links that belong to the worst so far */
     double asymmetry_sum;
     int *run; /* [n_nodes] equal for neighbours in the list that lie below the same */
-    int near, far_run, hops;  /* the distance that was worked out last */
-    struct collecting *whole; /* the same links without tiers, or NULL */
+    int near, far_run, hops; /* the distance that was worked out last */
     const struct topology_watch *watch;
 };
 
@@ -93,7 +92,7 @@ static struct bucket *bucket_of (struct collecting *w, const struct topology_vis
 {
     enum topology_where where =
         v->from.node == v->to.node ? TOPOLOGY_INSIDE : TOPOLOGY_BETWEEN;
-    bool split = w->tiers && where == TOPOLOGY_BETWEEN;
+    bool split = where == TOPOLOGY_BETWEEN;
     int hops = split ? distance (w, v->from.node, v->to.node) : -1;
     int rail =
         split && w->c->n_rails > 0 && v->from.gpu >= 0
@@ -164,32 +163,17 @@ static void note_nodes (struct collecting *w, const struct topology_visited *v)
     }
 }
 
-static void first_pass (void *context, const struct topology_visited *v)
+/* @return false: no memory */
+static bool note_link (struct bucket *b, const struct topology_visited *v,
+                       struct rng *rng, int stride)
 {
-    struct collecting *w = context;
-    struct bucket *b = bucket_of (w, v);
-    double rate = v->link.bytes_per_s, *q;
+    double rate = v->link.bytes_per_s, *q = b->tier.quantile_bytes_per_s;
 
-    if (w->whole)
-        first_pass (w->whole, v);
-    if (!b) {
-        w->failed = true;
-        return;
-    }
-    if (w->tiers) {
-        double error = topology_visited_error (w->c, v);
-
-        note_nodes (w, v);
-        w->out->links += v->alike;
-        w->out->estimated += isnan (error) ? 0 : v->alike;
-        w->out->estimate_error = fmax (w->out->estimate_error, error);
-    }
     b->tier.links += v->alike;
     if (!v->link.measured) {
         b->tier.unmeasured += v->alike;
-        return;
+        return true;
     }
-    q = b->tier.quantile_bytes_per_s;
     if (b->measured == 0 || rate < q[QUANTILE_MIN])
         q[QUANTILE_MIN] = rate;
     if (b->measured == 0 || rate > q[QUANTILE_MAX])
@@ -197,9 +181,26 @@ static void first_pass (void *context, const struct topology_visited *v)
     b->measured += v->alike;
     b->sum += v->alike * rate;
     b->sum_square += v->alike * rate * rate;
-    if ((w->stride == 1 || b->n == 0 || rng_below (&w->rng, w->stride) == 0) &&
-        !keep_value (b, &v->link))
-        w->failed = true;
+    return (stride > 1 && b->n > 0 && rng_below (rng, stride) > 0) ||
+           keep_value (b, &v->link);
+}
+
+static void first_pass (void *context, const struct topology_visited *v)
+{
+    struct collecting *w = context;
+    struct bucket *all = &w->all[v->from.node != v->to.node], *b;
+    double error;
+
+    w->failed |= !note_link (all, v, &w->all_rng, w->stride);
+    if (!w->out)
+        return;
+    b = bucket_of (w, v);
+    w->failed |= !b || !note_link (b, v, &w->rng, w->stride);
+    error = topology_visited_error (w->c, v);
+    note_nodes (w, v);
+    w->out->links += v->alike;
+    w->out->estimated += isnan (error) ? 0 : v->alike;
+    w->out->estimate_error = fmax (w->out->estimate_error, error);
 }
 
 static void finish_bucket (struct bucket *b)
@@ -290,9 +291,13 @@ static bool finish (struct collecting *w)
 {
     struct topology_stats *out = w->out;
 
-    out->tier = calloc ((size_t) w->n + 1, sizeof *out->tier);
-    if (w->failed || !out->tier)
+    finish_bucket (&w->all[TOPOLOGY_BETWEEN]);
+    if (w->failed || !out)
+        return !w->failed;
+    if (!(out->tier = calloc ((size_t) w->n + 1, sizeof *out->tier)))
         return false;
+    out->between_median_bytes_per_s =
+        w->all[TOPOLOGY_BETWEEN].tier.quantile_bytes_per_s[QUANTILE_50];
     for (int k = 0; k < w->n; k++)
         finish_bucket (&w->bucket[k]);
     for (int i = 0; i < w->c->n_nodes; i++) {
@@ -301,8 +306,7 @@ static bool finish (struct collecting *w)
     }
     if (w->n > 0)
         qsort (w->bucket, (size_t) w->n, sizeof *w->bucket, by_place);
-    if (w->tiers)
-        topology_links_visit (w->c, second_pass, w, w->watch);
+    topology_links_visit (w->c, second_pass, w, w->watch);
     if (out->asymmetry_pairs > 0)
         out->asymmetry_mean = w->asymmetry_sum / out->asymmetry_pairs;
     for (int k = 0; k < w->n; k++)
@@ -312,15 +316,12 @@ static bool finish (struct collecting *w)
     return true;
 }
 
+/* What is noted of nodes and tiers, to begin with.  @return false: no memory */
 static bool begin (struct collecting *w)
 {
     const struct topology_cluster *c = w->c;
     struct topology_stats *out = w->out;
-    double ends = c->has_gpu_links ? c->n_gpus : c->n_nodes;
 
-    w->rng = (struct rng){1};
-    w->stride =
-        ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
     w->listed_below = w->worst_max > 0 ? 1 : -1;
     w->near = -1;
     w->racks = only_racks (c);
@@ -331,47 +332,41 @@ static bool begin (struct collecting *w)
     return out->node && out->worst && find_runs (w);
 }
 
+/* Go through the links, and once more for what stands out from their tiers. */
+static bool collect (struct collecting *w)
+{
+    double ends = w->c->has_gpu_links ? w->c->n_gpus : w->c->n_nodes;
+
+    w->rng = w->all_rng = (struct rng){1};
+    w->stride =
+        ends * ends > SAMPLE_MAX ? (int) fmin (ends * ends / SAMPLE_MAX, 1e9) + 1 : 1;
+    if (w->out && !begin (w))
+        return false;
+    topology_links_visit (w->c, first_pass, w, w->watch);
+    return finish (w);
+}
+
 static void end (struct collecting *w)
 {
-    for (int k = 0; k < w->n; k++) {
-        free (w->bucket[k].bw);
-        free (w->bucket[k].latency_s);
+    for (int k = 0; k < w->n + 2; k++) {
+        struct bucket *b = k < w->n ? &w->bucket[k] : &w->all[k - w->n];
+
+        free (b->bw);
+        free (b->latency_s);
     }
     free (w->bucket);
     free (w->run);
-}
-
-/* The links between nodes, where tiers are not told apart; or NULL. */
-static const struct topology_tier *between (const struct topology_stats *s)
-{
-    for (int k = 0; k < s->n_tiers; k++)
-        if (s->tier[k].where == TOPOLOGY_BETWEEN)
-            return &s->tier[k];
-    return NULL;
 }
 
 enum status topology_stats_collect (const struct topology_cluster *c, int worst,
                                     const struct topology_watch *watch,
                                     struct topology_stats *out, struct error *err)
 {
-    struct topology_stats s = {0}, all = {0};
-    struct collecting whole = {.c = c, .out = &all};
-    struct collecting w = {.c = c,
-                           .tiers = true,
-                           .out = &s,
-                           .worst_max = worst,
-                           .whole = &whole,
-                           .watch = watch};
-    bool done = begin (&w) && begin (&whole);
+    struct topology_stats s = {0};
+    struct collecting w = {.c = c, .out = &s, .worst_max = worst, .watch = watch};
+    bool done = collect (&w);
 
-    if (done)
-        topology_links_visit (c, first_pass, &w, watch);
-    done = done && finish (&w) && finish (&whole);
-    if (done && between (&all))
-        s.between_median_bytes_per_s = between (&all)->quantile_bytes_per_s[QUANTILE_50];
     end (&w);
-    end (&whole);
-    topology_stats_release (&all);
     if (!done) {
         topology_stats_release (&s);
         return err_nomem (err);
@@ -411,21 +406,16 @@ const char *topology_tier_text (const struct topology_cluster *c,
 enum status topology_inter_stats (const struct topology_cluster *c,
                                   struct topology_link_stats *out, struct error *err)
 {
-    struct topology_stats all = {0};
-    struct collecting w = {.c = c, .out = &all};
-    bool done = begin (&w);
-    const struct topology_tier *t;
+    struct collecting w = {.c = c};
+    const struct topology_tier *t = &w.all[TOPOLOGY_BETWEEN].tier;
+    const double *q = t->quantile_bytes_per_s;
+    bool done = collect (&w);
 
-    if (done)
-        topology_links_visit (c, first_pass, &w, NULL);
-    done = done && finish (&w);
-    t = done ? between (&all) : NULL;
     *out = (struct topology_link_stats){0};
-    if (t)
-        *out = (struct topology_link_stats){
-            (long) t->links, (long) t->unmeasured, t->quantile_bytes_per_s[QUANTILE_MIN],
-            t->quantile_bytes_per_s[QUANTILE_50], t->quantile_bytes_per_s[QUANTILE_MAX]};
+    if (done)
+        *out = (struct topology_link_stats){(long) t->links, (long) t->unmeasured,
+                                            q[QUANTILE_MIN], q[QUANTILE_50],
+                                            q[QUANTILE_MAX]};
     end (&w);
-    topology_stats_release (&all);
     return done ? ST_OK : err_nomem (err);
 }

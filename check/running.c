@@ -22,28 +22,6 @@ static enum status bad_line (const char *name, int line, const char *expected,
                     expected, shown);
 }
 
-/* The words of a line, at most n of them. @return how many there are, more than n as n+1 */
-static int split (const char *s, size_t len, const char **word, size_t *word_len, int n)
-{
-    int k = 0;
-
-    for (size_t i = 0; i < len;) {
-        size_t from;
-
-        while (i < len && strchr (" \t\r", s[i]))
-            i++;
-        for (from = i; i < len && !strchr (" \t\r", s[i]);)
-            i++;
-        if (i == from)
-            break;
-        if (k == n)
-            return n + 1;
-        word[k] = s + from;
-        word_len[k++] = i - from;
-    }
-    return k;
-}
-
 static bool gpu_ok (const char *s)
 {
     return strcmp (s, "-") == 0 ||
@@ -53,34 +31,39 @@ static bool gpu_ok (const char *s)
                 strlen (s));
 }
 
-static enum status parse_line (const char *name, int line, const char *s, size_t len,
+/* @param[in] whole  the line as it was; s is cut up */
+static enum status parse_line (const char *name, int line, char *s, const char *whole,
                                int n_ranks, struct check_place *place, struct error *err)
 {
-    const char *word[3];
-    size_t n[3];
-    char expected[64], *end;
     struct check_place found = {"", ""};
-    int words = split (s, len, word, n, 3);
+    char expected[64], *word[4], *end = "";
+    int words;
 
+    for (char *p = s; (p = strchr (p, '\r'));)
+        *p = ' ';
+    words = text_words (s, word, 4);
     if (words == 0 || *word[0] == '#')
         return ST_OK;
     if (words != 3)
-        return bad_line (name, line, "`rank host gpu`", s, len, err);
+        return bad_line (name, line, "`rank host gpu`", whole, strcspn (whole, "\n"),
+                         err);
     snprintf (expected, sizeof expected, "a rank from 0 to %d", n_ranks - 1);
 
-    long rank =
-        isdigit ((unsigned char) *word[0]) && n[0] < 10 ? strtol (word[0], &end, 10) : -1;
+    long rank = isdigit ((unsigned char) *word[0]) && strlen (word[0]) < 10
+                    ? strtol (word[0], &end, 10)
+                    : -1;
 
-    if (rank < 0 || rank >= n_ranks || end != word[0] + n[0])
-        return bad_line (name, line, expected, word[0], n[0], err);
-    if (n[1] < sizeof found.host)
-        memcpy (found.host, word[1], n[1]);
-    if (n[2] < sizeof found.gpu)
-        memcpy (found.gpu, word[2], n[2]);
+    if (rank < 0 || rank >= n_ranks || *end)
+        return bad_line (name, line, expected, word[0], strlen (word[0]), err);
+    if (strlen (word[1]) < sizeof found.host)
+        strcpy (found.host, word[1]);
+    if (strlen (word[2]) < sizeof found.gpu)
+        strcpy (found.gpu, word[2]);
     if (!topology_name_ok (found.host))
-        return bad_line (name, line, "a host's name", word[1], n[1], err);
+        return bad_line (name, line, "a host's name", word[1], strlen (word[1]), err);
     if (!gpu_ok (found.gpu))
-        return bad_line (name, line, "a GPU's UUID or index, or -", word[2], n[2], err);
+        return bad_line (name, line, "a GPU's UUID or index, or -", word[2],
+                         strlen (word[2]), err);
     if (place[rank].host[0])
         return err_set (err, ST_INVALID, "%s: line %d: rank %ld appears twice", name,
                         line, rank);
@@ -91,16 +74,13 @@ static enum status parse_line (const char *name, int line, const char *s, size_t
 enum status check_running_parse (const char *name, const char *text, int n_ranks,
                                  struct check_place *place, struct error *err)
 {
-    enum status st = ST_OK;
-    int line = 1;
+    char *copy = strdup (text), *next = copy, *s;
+    enum status st = copy ? ST_OK : err_nomem (err);
 
     memset (place, 0, (size_t) n_ranks * sizeof *place);
-    for (const char *s = text; *s && st == ST_OK; line++) {
-        size_t len = strcspn (s, "\n");
-
-        st = parse_line (name, line, s, len, n_ranks, place, err);
-        s += len + (s[len] == '\n');
-    }
+    for (int line = 1; st == ST_OK && (s = strsep (&next, "\n")); line++)
+        st = parse_line (name, line, s, text + (s - copy), n_ranks, place, err);
+    free (copy);
     return st;
 }
 

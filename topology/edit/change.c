@@ -46,7 +46,7 @@ static enum status refuse (char **word, int n, struct error *err)
     enum status st;
 
     for (int all = 0; all < 2 && expected.len == 0; all++)
-        for (size_t k = 0; (f = change_form_at (k)); k++)
+        for (f = change_forms; f->words; f++)
             if (all ||
                 (n > 0 && strcspn (f->words, " ") == strlen (word[0]) &&
                  strncmp (f->words, word[0], strlen (word[0])) == 0) ||
@@ -70,16 +70,16 @@ static char *spaced (const char *statement)
 static enum status apply (struct change *x, const char *statement)
 {
     char *word[CHANGE_WORDS_MAX], *text = spaced (statement);
-    const struct change_form *f;
+    const struct change_form *f = change_forms;
     enum status st;
     int n;
 
     if (!text)
         return err_nomem (x->err);
     n = text_words (text, word, CHANGE_WORDS_MAX);
-    for (size_t k = 0; (f = change_form_at (k)) && !fits (f, word, n, x); k++)
-        ;
-    st = f ? f->apply (x) : refuse (word, n, x->err);
+    while (f->words && !fits (f, word, n, x))
+        f++;
+    st = f->words ? f->apply (x) : refuse (word, n, x->err);
     free (text);
     return st;
 }
@@ -138,7 +138,7 @@ enum status topology_changes_split (const char *text, char ***list, int *n,
             topology_changes_free (out, k);
             return err_set (err, ST_USAGE,
                             "statement %d: expected one, as \"%s\", found nothing",
-                            number, change_form_at (0)->words);
+                            number, change_forms[0].words);
         }
         if (!*end)
             break;

@@ -24,8 +24,8 @@ struct change_form {
     const char *words; /* those in capitals are arguments */
     enum status (*apply) (struct change *x);
 };
-/** The k-th form; NULL: there are fewer. */
-const struct change_form *change_form_at (size_t k);
+/** All of them; the words of the last are NULL. */
+extern const struct change_form change_forms[];
 
 /** The document's links between nodes: links.gpu replaces links.inter. */
 static inline json_t *change_net_of (const json_t *doc)

@@ -310,15 +310,6 @@ void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeli
 #define COSTMODEL_SCHEDULE_WORK(stages, chunks) \
     (2 * ((stages) * (stages) * (1 + (chunks)) + 9 * (stages) + 1))
 
-/** The same of two pipelines with equal numbers of stages and micro-batches, with whole
- *  periods skipped; 1F1B takes little longer than for one.
- *
- *  @param[in]  p      [2]
- *  @param[out] end_s  [2] of [stages]
- *  @param      work   [COSTMODEL_SCHEDULE_WORK (stages, chunks)] */
-void costmodel_schedule_two (enum workload_schedule s, const struct costmodel_pipeline *p,
-                             double *const *end_s, double *work);
-
 /* ---- a placed plan ---- */
 
 /** Seconds of one step, along the path of the stage that ends last; the parts sum to

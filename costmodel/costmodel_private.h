@@ -3,6 +3,7 @@
 #ifndef COSTMODEL_COSTMODEL_PRIVATE_H
 #define COSTMODEL_COSTMODEL_PRIVATE_H
 
+#include <math.h>
 #include <stdint.h>
 
 #include "base/extremes.h"
@@ -31,6 +32,18 @@ double product_s (const struct machine *g, double batch, double m, double n, dou
  *  and outputs' gradients by rows of n, so that how many tokens there are aligns nothing. */
 double weights_product_s (const struct machine *g, double batch, double m, double n,
                           double k);
+
+/** Has every number of a schedule's state grown by one amount since then?  If so, that amount. */
+static inline bool shifted (const double *now, const double *then, int n, double *shift)
+{
+    double d = now[0] - then[0], tol = 1e-13 * fabs (now[0]) + 1e-300;
+
+    for (int i = 1; i < n; i++)
+        if (!(fabs (now[i] - then[i] - d) <= tol)) /* also when infinite */
+            return false;
+    *shift = d;
+    return true;
+}
 
 /** Interleaved 1F1B of p stages, 2 or more, and a multiple of p micro-batches.
  *  @param skip  whole periods once the state repeats but for a shift
@@ -95,14 +108,6 @@ void terms_release (struct terms *t);
 /** Let a stage hold other layers: its parameters and compute; its slots are not repriced. */
 void terms_hold (struct terms *t, int stage, const struct workload_stage *held);
 
-/** What one operation of a TP group takes. */
-struct tp_operation {
-    double once_s;
-    enum workload_all_reduce by;
-    int unmeasured;
-    bool leaves; /* the group leaves a node */
-};
-
 /** All-to-alls of expert groups beside each other: tokens go to their experts and back, in each
  *  direction.  A group spans replicas, so that the slowest one holds up its whole stage. */
 struct exchange_row {
@@ -110,6 +115,9 @@ struct exchange_row {
     int unmeasured;
     bool leaves; /* the row leaves a node */
 };
+
+/** Two rows as one. */
+struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b);
 
 /** Scratch over nodes and group members. */
 struct scratch {
@@ -125,11 +133,7 @@ struct scratch {
     int *shared;   /* [n_nodes] nodes with a share */
     int n_shared;
     int *group, *times; /* [world] kinds of groups */
-    /* The last TP group that was priced inside a node, and that node's links and type. */
-    struct tp_operation inside;
-    const struct topology_links *inside_of;
-    int inside_type;
-    /* The same of the last expert group. */
+    /* The last row of expert groups that was priced inside a node, and that node's links. */
     struct exchange_row exchange;
     const struct topology_links *exchange_of;
 };
@@ -288,19 +292,6 @@ static inline bool has_experts (const struct terms *t, int stage)
     return t->problem.config->deg.ep > 1 && stage_experts (t, stage) > 0;
 }
 
-/** Price a row of a stage's expert groups.  Where nodes' ways are shared (t->limited),
- *  t->scratch->share has the groups of the whole stage: share_exchanges, until clear_shares. */
-struct exchange_row exchange_price (const struct terms *t, int stage, int row);
-void share_exchanges (const struct terms *t, int stage);
-
-/** Two rows as one. */
-struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b);
-
-/** Add to a slot that is priced alone its all-to-alls, of once_s one way each: forward, as many
- *  backward, and as many more where that recomputes. */
-void slot_exchange (const struct terms *t, int stage, double once_s, bool out_of_node,
-                    struct slot_time *slot);
-
 /** Are a stage's slots priced together, since all of them use the nodes' ways at the same
  *  time? */
 static inline bool is_joint (const struct terms *t, int stage)
@@ -311,7 +302,7 @@ static inline bool is_joint (const struct terms *t, int stage)
 /** Price stage `stage` of every replica.
  *
  *  @param[out] out  [dp], `apart` entries from one replica to the next
- *  @return unmeasured links */
+ *  @return unmeasured links of its expert groups, which are in no slot */
 int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart);
 
 /** Do activations go from stage i to the next: is it not the last one, or do chunks go
@@ -391,9 +382,6 @@ static inline struct replicas replicas_from (const struct replicas *r,
  *  @param[in] watch  with it everything is played out; may be NULL */
 void pipeline_play (const struct terms *t, struct replicas r, bool skip,
                     const struct costmodel_watch *watch);
-
-/** The same for the first ones of two at once, with whole periods skipped. */
-void pipeline_play_two (const struct terms *t, const struct replicas r[2]);
 
 /** When the first replica's stages end at least, into end_s, in about a micro-batch's work.
  *  @return false where nothing is known of the schedule */

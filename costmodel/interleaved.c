@@ -131,18 +131,6 @@ static void interleaved_round (struct interleaved *x, int round, int row)
     swap (x->back_end);
 }
 
-/* Has every entry of now grown by one amount since then?  If so, that amount. */
-static bool shifted (const double *now, const double *then, int n, double *shift)
-{
-    double d = now[0] - then[0], tol = 1e-13 * fabs (now[0]) + 1e-300;
-
-    for (int i = 1; i < n; i++)
-        if (!(fabs (now[i] - then[i] - d) <= tol)) /* also when infinite */
-            return false;
-    *shift = d;
-    return true;
-}
-
 void interleaved_play (const struct costmodel_pipeline *p, bool skip, double *end_s,
                        double *work)
 {

@@ -102,18 +102,6 @@ static void play_round (struct pattern *x, int round)
     }
 }
 
-/* Has every number of the state grown by one amount since then?  If so, that amount. */
-static bool shifted (const struct pattern *x, const double *then, double *shift)
-{
-    double d = x->ends[0] - then[0], tol = 1e-13 * fabs (x->ends[0]) + 1e-300;
-
-    for (int i = 1; i < x->width; i++)
-        if (!(fabs (x->ends[i] - then[i] - d) <= tol)) /* also when infinite */
-            return false;
-    *shift = d;
-    return true;
-}
-
 /* Skip whole periods after a round, if the state repeats; longer periods than one round are
  * looked for every n rounds.  @return rounds that are skipped */
 static int skip_periods (struct pattern *x, const double *history, int round, int steady)
@@ -122,7 +110,8 @@ static int skip_periods (struct pattern *x, const double *history, int round, in
     double shift;
 
     for (int q = 1; q <= most && round - q >= steady; q++)
-        if (shifted (x, history + (round - q) % x->n * x->width, &shift)) {
+        if (shifted (x->ends, history + (round - q) % x->n * x->width, x->width,
+                     &shift)) {
             for (int i = 0; i < x->width; i++)
                 x->ends[i] += left / q * shift;
             return left / q * q;

@@ -8,7 +8,7 @@ enum status replicas_init (struct replicas *r, const struct terms *t, struct err
 {
     size_t n = (size_t) t->dp * (size_t) t->pp;
     int pp = t->pp, v = t->problem.config->deg.vpp;
-    int work = 6 * pp * v + COSTMODEL_SCHEDULE_WORK (pp, v);
+    int work = 3 * pp * v + COSTMODEL_SCHEDULE_WORK (pp, v);
 
     r->slot = calloc (n, sizeof *r->slot);
     r->send_s = calloc (3 * n + 2 * (size_t) t->dp + (size_t) work, sizeof *r->send_s);
@@ -89,28 +89,9 @@ void pipeline_play (const struct terms *t, struct replicas r, bool skip,
         never (t->pp, r.end_s);
     else if (!watch)
         costmodel_schedule (schedule, &p, skip, r.end_s,
-                            r.work + 6 * p.chunks * p.stages);
+                            r.work + 3 * p.chunks * p.stages);
     else if (!costmodel_play (schedule, &p, false, r.end_s, watch))
         never (t->pp, r.end_s);
-}
-
-void pipeline_play_two (const struct terms *t, const struct replicas r[2])
-{
-    enum workload_schedule schedule = t->problem.config->schedule;
-    int v = t->problem.config->deg.vpp, one = 3 * t->pp * v;
-    double *const end_s[2] = {r[0].end_s, r[1].end_s}, *work = r[0].work;
-    struct costmodel_pipeline p[2];
-    bool ok[2];
-
-    for (int y = 0; y < 2; y++) {
-        ok[y] = fill (t, &r[y], v, &p[y], work + y * one);
-        if (!ok[y])
-            never (t->pp, end_s[y]);
-    }
-    if (ok[0] && ok[1])
-        costmodel_schedule_two (schedule, p, end_s, work + 2 * one);
-    else if (ok[0] || ok[1])
-        costmodel_schedule (schedule, &p[ok[1]], true, end_s[ok[1]], work + 2 * one);
 }
 
 /* Rows (1) to (3) of mapper/bound/recursion.c: when stage 0 ends at least, by what stage k has to

@@ -13,83 +13,46 @@
 #include <math.h>
 #include <string.h>
 
-/* Two pipelines are played side by side: each waits for its own last sum most of the time,
- * so two take little longer than one. */
-#define LANES 2
-
-/* Per stage, a pair of numbers: one of either pipeline. */
+/* Numbers of each stage. */
 struct rounds {
     int n, m;
-    double (*fwd)[LANES], (*back)[LANES];
-    double (*in)[LANES];    /* fwd and what its input takes from the stage before */
-    double (*under)[LANES]; /* back and what its input takes from the stage after */
-    double (*clock)[LANES];
-    double (*back_end)[LANES]; /* [n + 1] of each stage's last backward */
+    double *fwd, *back;
+    double *in;    /* fwd and what its input takes from the stage before */
+    double *under; /* back and what its input takes from the stage after */
+    double *clock;
+    double *back_end; /* [n + 1] of each stage's last backward */
 };
 
 /* When a forward ends on stage k whose micro-batch's ended at `before` on the stage before. */
-static inline double forward (const struct rounds *r, int k, int y, double before)
+static inline double forward (const struct rounds *r, int k, double before)
 {
-    return larger (r->clock[k][y] + r->fwd[k][y], before + r->in[k][y]);
+    return larger (r->clock[k] + r->fwd[k], before + r->in[k]);
 }
 
 /* When a backward ends on stage k that can begin at `now`.  Stages go upwards, so that
  * back_end[k+1] still is the round before's. */
-static inline double backward (const struct rounds *r, int k, int y, double now)
+static inline double backward (const struct rounds *r, int k, double now)
 {
-    return larger (now + r->back[k][y], r->back_end[k + 1][y] + r->under[k][y]);
+    return larger (now + r->back[k], r->back_end[k + 1] + r->under[k]);
 }
 
 static void play_round (const struct rounds *r, int round)
 {
     int last = r->n - 1, from = last - round, to = last - round + r->m - 1;
-    double at[LANES], end[LANES]; /* of forwards, stage after stage, and of backwards */
+    double at = -INFINITY; /* when forwards end, stage after stage */
 
     from = from > 0 ? from : 0;
     if (round >= r->m) {
         for (int k = from; k <= to; k++)
-            for (int y = 0; y < LANES; y++)
-                r->clock[k][y] = r->back_end[k][y] = backward (r, k, y, r->clock[k][y]);
+            r->clock[k] = r->back_end[k] = backward (r, k, r->clock[k]);
         return;
     }
-    for (int y = 0; y < LANES; y++)
-        at[y] = -INFINITY;
     for (int k = 0; k < from; k++)
-        for (int y = 0; y < LANES; y++)
-            r->clock[k][y] = at[y] = forward (r, k, y, at[y]);
+        r->clock[k] = at = forward (r, k, at);
     for (int k = from; k <= last; k++) {
-        for (int y = 0; y < LANES; y++)
-            at[y] = forward (r, k, y, at[y]);
-        for (int y = 0; y < LANES; y++)
-            end[y] = backward (r, k, y, at[y]);
-        for (int y = 0; y < LANES; y++)
-            r->clock[k][y] = r->back_end[k][y] = end[y];
+        at = forward (r, k, at);
+        r->clock[k] = r->back_end[k] = backward (r, k, at);
     }
-}
-
-/* The same for one of the two, in a round that does a forward and a backward on every
- * stage. */
-static void play_lane (const struct rounds *r, int y)
-{
-    double end = -INFINITY;
-
-    for (int k = 0; k < r->n; k++) {
-        end = forward (r, k, y, end);
-        r->clock[k][y] = r->back_end[k][y] = backward (r, k, y, end);
-    }
-}
-
-/* Has every entry of now grown by one amount since then?  If so, that amount. */
-static bool shifted (double (*now)[LANES], double (*then)[LANES], int n, int y,
-                     double *shift)
-{
-    double d = now[0][y] - then[0][y], tol = 1e-13 * fabs (now[0][y]) + 1e-300;
-
-    for (int i = 1; i < n; i++)
-        if (!(fabs (now[i][y] - then[i][y] - d) <= tol)) /* also when infinite */
-            return false;
-    *shift = d;
-    return true;
 }
 
 /* Stages of the slowest cycle: down some stages, up again, in that many rounds
@@ -114,117 +77,64 @@ static int slowest_cycle (const struct costmodel_pipeline *p)
     return stages;
 }
 
-/* Whole periods of a pipeline, once its state repeats.  Each of the two skips from the round
- * where it was seen to, so that neither depends on which other is played beside it. */
-struct skipping {
-    double (*history)[LANES]; /* [n * n] clocks after round t in row t mod n */
-    double (*ahead)[LANES];   /* [n] clocks after the periods that are skipped */
-    int likely[LANES];        /* the period to look for */
-    bool known[LANES];
-    int rest[LANES]; /* rounds with a forward on every stage that are left then */
-};
-
-/* Skip lane y ahead by its periods of q rounds. */
-static void skip_ahead (const struct rounds *r, struct skipping *s, int y, int round,
-                        int q)
+/* Skip whole periods after a round, if the state repeats: after as many rounds as is likely, and
+ * every so often after any number.
+ * @param[in] history  [n * n] clocks after round t in row t mod n  @return rounds that are skipped; -1: it
+ *  does not repeat */
+static int skip_rounds (const struct rounds *r, const double *history, int likely,
+                        int round)
 {
-    int left = r->m - 1 - round;
-    double shift = left / q * (r->clock[0][y] - s->history[(round - q) % r->n * r->n][y]);
-
-    for (int k = 0; k < r->n; k++)
-        s->ahead[k][y] = r->clock[k][y] + shift;
-    s->rest[y] = left % q;
-    s->known[y] = true;
-}
-
-/* Look for the periods after a round; every so often for any.  @return all are known */
-static bool periods_known (const struct rounds *r, struct skipping *s, int round)
-{
-    bool all = true;
+    bool any = round % r->n == 0;
+    int left = r->m - 1 - round, most = any ? r->n : likely;
     double shift;
 
-    for (int y = 0; y < LANES; y++) {
-        bool any = round % r->n == 0;
-
-        for (int q = any ? 1 : s->likely[y];
-             !s->known[y] && q <= (any ? r->n : s->likely[y]) && round - q >= r->n - 1;
-             q++)
-            if (shifted (r->clock, s->history + (round - q) % r->n * r->n, r->n, y,
-                         &shift))
-                skip_ahead (r, s, y, round, q);
-        all = all && s->known[y];
-    }
-    return all;
+    for (int q = any ? 1 : likely; q <= most && round - q >= r->n - 1; q++)
+        if (shifted (r->clock, history + (round - q) % r->n * r->n, r->n, &shift)) {
+            for (int k = 0; k < r->n; k++)
+                r->clock[k] = r->back_end[k] = r->clock[k] + left / q * shift;
+            return left / q * q;
+        }
+    return -1;
 }
 
-/* Go on from where periods were skipped to; a pipeline without any, from this round.
- * @return the round that is then done */
-static int go_ahead (const struct rounds *r, struct skipping *s, int round)
+/* @param      work  [n * n + 6 * n + 1] */
+static void play_1f1b (const struct costmodel_pipeline *p, bool skip, double *end_s,
+                       double *work)
 {
-    int left = r->m - 1 - round, least = left;
-
-    for (int y = 0; y < LANES; y++) {
-        s->rest[y] = s->known[y] ? s->rest[y] : left;
-        least = s->rest[y] < least ? s->rest[y] : least;
-    }
-    for (int y = 0; y < LANES; y++) {
-        for (int k = 0; k < r->n && s->known[y]; k++)
-            r->clock[k][y] = r->back_end[k][y] = s->ahead[k][y];
-        for (int i = least; i < s->rest[y]; i++)
-            play_lane (r, y);
-    }
-    return r->m - 1 - least;
-}
-
-/* @param      work  [LANES * (n * n + 7 * n + 1)] */
-static void play_1f1b (const struct costmodel_pipeline *p, const int *of, bool skip,
-                       double *const *end_s, double *work)
-{
-    int n = p->stages, rounds = p->microbatches + n - 1;
-    double (*row)[LANES] = (double (*)[LANES]) work;
+    int n = p->stages, m = p->microbatches, skipped = -1;
+    int likely = skip ? slowest_cycle (p) : 0;
+    double *history = work + 6 * n + 1;
     struct rounds r = {.n = n,
-                       .m = p->microbatches,
-                       .fwd = row,
-                       .back = row + n,
-                       .in = row + 2 * n,
-                       .under = row + 3 * n,
-                       .clock = row + 4 * n,
-                       .back_end = row + 5 * n};
-    struct skipping s = {.history = row + 7 * n + 1, .ahead = row + 6 * n + 1};
-    bool skipped = !skip || p->microbatches <= n + 1;
+                       .m = m,
+                       .fwd = work,
+                       .back = work + n,
+                       .in = work + 2 * n,
+                       .under = work + 3 * n,
+                       .clock = work + 4 * n,
+                       .back_end = work + 5 * n};
 
-    for (int y = 0; y < LANES; y++) {
-        const struct costmodel_pipeline *q = &p[of[y]];
-
-        s.likely[y] = skipped ? 0 : slowest_cycle (q);
-        for (int k = 0; k < n; k++) {
-            r.fwd[k][y] = q->fwd_s[k];
-            r.back[k][y] = q->back_s[k];
-            r.in[k][y] = k > 0 ? q->fwd_s[k] + q->send_s[k - 1] : 0.0;
-            r.under[k][y] = k < n - 1 ? q->back_s[k] + q->return_s[k] : 0.0;
-            r.clock[k][y] = r.back_end[k][y] = 0.0;
-        }
-        r.back_end[n][y] = 0.0; /* nothing comes after the last stage */
+    for (int k = 0; k < n; k++) {
+        r.fwd[k] = p->fwd_s[k];
+        r.back[k] = p->back_s[k];
+        r.in[k] = k > 0 ? p->fwd_s[k] + p->send_s[k - 1] : 0.0;
+        r.under[k] = k < n - 1 ? p->back_s[k] + p->return_s[k] : 0.0;
+        r.clock[k] = r.back_end[k] = 0.0;
     }
-    for (int t = 0; t < rounds; t++) {
+    r.back_end[n] = 0.0; /* nothing comes after the last stage */
+    for (int t = 0; t < m + n - 1; t++) {
         play_round (&r, t);
-        if (skipped || t < n - 1)
+        /* Rounds n-1 .. m-1 all do one F and one B on every stage. */
+        if (!skip || t < n - 1 || t >= m - 1)
             continue;
-        /* Rounds n-1 .. microbatches-1 all do one F and one B on every stage. */
-        if (t >= n && (periods_known (&r, &s, t) || t >= p->microbatches - 2)) {
-            t = go_ahead (&r, &s, t);
-            skipped = true;
-        } else {
-            double (*then)[LANES] = s.history + t % n * n;
-
-            for (int k = 0; k < n; k++)
-                for (int y = 0; y < LANES; y++)
-                    then[k][y] = r.clock[k][y];
+        if (t >= n)
+            skipped = skip_rounds (&r, history, likely, t);
+        memcpy (history + t % n * n, r.clock, (size_t) n * sizeof *history);
+        if (skipped >= 0) {
+            t += skipped;
+            skip = false;
         }
     }
-    for (int y = 0; y < LANES; y++)
-        for (int k = 0; k < n; k++)
-            end_s[y][k] = r.back_end[k][y];
+    memcpy (end_s, r.back_end, (size_t) n * sizeof *end_s);
 }
 
 /* All forwards, then all backwards (Huang et al., arXiv 1811.06965).  Both halves are
@@ -276,50 +186,30 @@ static struct costmodel_pipeline folded (const struct costmodel_pipeline *p, dou
     return q;
 }
 
-/* One or two pipelines. */
-static void schedule (enum workload_schedule s, const struct costmodel_pipeline *p, int n,
-                      bool skip, double *const *end_s, double *work)
-{
-    struct costmodel_pipeline q[LANES];
-    const int of[LANES] = {0, n - 1};
-
-    for (int i = 0; i < n; i++)
-        q[i] = p[i];
-    if (s == SCHEDULE_INTERLEAVED && p->chunks > 1 && p->stages > 1 &&
-        p->microbatches % p->stages == 0) {
-        for (int i = 0; i < n; i++)
-            interleaved_play (&q[i], skip, end_s[i], work);
-        return;
-    }
-    if (p->chunks > 1 || workload_schedule_splits_backward (s)) {
-        bool patterned = workload_schedule_rules (s)->pace > 0 && p->chunks == 2;
-
-        for (int i = 0; i < n; i++)
-            if (!(patterned && pattern_play (s, &q[i], skip, end_s[i], work)) &&
-                !costmodel_play (s, &q[i], skip, end_s[i], NULL))
-                for (int k = 0; k < p->stages; k++)
-                    end_s[i][k] = INFINITY;
-        return;
-    }
-    for (int i = 0; i < n && p->blocking; i++, work += 3 * p->stages)
-        q[i] = folded (&p[i], work);
-    if (s == SCHEDULE_1F1B) {
-        double *const both[LANES] = {end_s[0], end_s[n - 1]};
-
-        play_1f1b (q, of, skip, both, work);
-    }
-    for (int i = 0; i < n && s == SCHEDULE_GPIPE; i++)
-        play_gpipe (&q[i], end_s[i], work);
-}
-
 void costmodel_schedule (enum workload_schedule s, const struct costmodel_pipeline *p,
                          bool skip, double *end_s, double *work)
 {
-    schedule (s, p, 1, skip, &end_s, work);
-}
+    struct costmodel_pipeline q = *p;
+    bool patterned = workload_schedule_rules (s)->pace > 0 && p->chunks == 2;
 
-void costmodel_schedule_two (enum workload_schedule s, const struct costmodel_pipeline *p,
-                             double *const *end_s, double *work)
-{
-    schedule (s, p, 2, true, end_s, work);
+    if (s == SCHEDULE_INTERLEAVED && p->chunks > 1 && p->stages > 1 &&
+        p->microbatches % p->stages == 0) {
+        interleaved_play (p, skip, end_s, work);
+        return;
+    }
+    if (p->chunks > 1 || workload_schedule_splits_backward (s)) {
+        if (!(patterned && pattern_play (s, p, skip, end_s, work)) &&
+            !costmodel_play (s, p, skip, end_s, NULL))
+            for (int k = 0; k < p->stages; k++)
+                end_s[k] = INFINITY;
+        return;
+    }
+    if (p->blocking) {
+        q = folded (p, work);
+        work += 3 * p->stages;
+    }
+    if (s == SCHEDULE_1F1B)
+        play_1f1b (&q, skip, end_s, work);
+    else if (s == SCHEDULE_GPIPE)
+        play_gpipe (&q, end_s, work);
 }

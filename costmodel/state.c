@@ -200,7 +200,7 @@ static void reprice_slot (struct costmodel_state *s, int k)
     int stage = k / t->dp, d = k % t->dp;
     struct slot_time *slot = &s->r.slot[d * t->pp + stage], old = *slot;
 
-    if (is_joint (t, stage) || s->x.any)
+    if (is_joint (t, stage))
         return; /* with its whole stage */
     journal_slot (s, d * t->pp + stage);
     slot_price (t, stage, d, tp_share_of (s, stage), slot);
@@ -209,20 +209,29 @@ static void reprice_slot (struct costmodel_state *s, int k)
         s->replica_dirty[d] = true;
 }
 
+/* The slots of a stage that are priced together, if they are. */
 static void reprice_stage (struct costmodel_state *s, int stage)
 {
     const struct terms *t = &s->t;
-    int unmeasured, first = s->was.n_slots;
+    struct stage_end *end = &s->stage_end[stage];
+    struct slot_time *slot = &s->r.slot[stage];
+    int before = end->experts_unmeasured, first = s->was.n_slots;
 
-    for (int d = 0; d < t->dp; d++)
-        journal_slot (s, d * t->pp + stage);
-    unmeasured = stage_price (t, stage, &s->r.slot[stage], t->pp);
-    s->unmeasured += unmeasured - s->stage_end[stage].unmeasured;
-    s->stage_end[stage].unmeasured = unmeasured;
-    for (int d = 0; d < t->dp; d++)
-        if (s->was.idle ||
-            !same_times (&s->r.slot[d * t->pp + stage], &s->was.slot[first + d].time))
-            s->replica_dirty[d] = true;
+    end->experts_unmeasured = 0;
+    if (is_joint (t, stage)) {
+        for (int d = 0; d < t->dp; d++) {
+            journal_slot (s, d * t->pp + stage);
+            before += slot[d * t->pp].unmeasured;
+        }
+        end->experts_unmeasured = stage_price (t, stage, slot, t->pp);
+        for (int d = 0; d < t->dp; d++) {
+            s->unmeasured += slot[d * t->pp].unmeasured;
+            if (s->was.idle ||
+                !same_times (&slot[d * t->pp], &s->was.slot[first + d].time))
+                s->replica_dirty[d] = true;
+        }
+    }
+    s->unmeasured += end->experts_unmeasured - before;
 }
 
 static void count_unmeasured_sends (struct costmodel_state *s, int k, int unmeasured)
@@ -342,10 +351,7 @@ static void reprice (struct costmodel_state *s)
         if (!s->stage_dirty[i])
             continue;
         s->stage_dirty[i] = false;
-        if (s->x.any)
-            exchanges_reprice (s, i);
-        else if (is_joint (t, i))
-            reprice_stage (s, i);
+        reprice_stage (s, i);
         reprice_tail (s, i);
     }
     if (s->boundary_dirty[t->pp]) {
@@ -355,7 +361,6 @@ static void reprice (struct costmodel_state *s)
     }
     memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
     forget (&s->slots);
-    forget (&s->x.dirty);
     forget (&s->sends);
     if (is_published (s)) {
         sum_dirty (s);
@@ -390,8 +395,6 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         st = replicas_init (&s->r, &s->t, err);
     if (st == ST_OK)
         st = allocate (s, err);
-    if (st == ST_OK)
-        st = exchanges_init (s, err);
     if (st != ST_OK) {
         costmodel_state_destroy (s);
         return st;
@@ -416,7 +419,6 @@ void costmodel_state_destroy (struct costmodel_state *s)
     free (s->slot_node);
     free (s->stamp);
     free (s->slots.is);
-    exchanges_release (s);
     journal_release (s);
     free (s);
 }
@@ -433,7 +435,6 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     memset (s->replica_dirty, true, (size_t) t->dp * sizeof *s->replica_dirty);
     for (int k = 0; k < t->pp * t->dp; k++)
         touch_slot (s, k);
-    exchanges_touch_all (s);
     find_slot_nodes (s);
     count_touched (s, 1);
     s->was.idle = true;
@@ -452,8 +453,6 @@ static void exchange (struct costmodel_state *s, const int *a, const int *b, int
             touch_slot (s, a[k] / t->slot);
         if (b[k] < t->world)
             touch_slot (s, b[k] / t->slot);
-        exchanges_touch (s, a[k]);
-        exchanges_touch (s, b[k]);
     }
     count_touched (s, -1);
     for (int k = 0; k < n; k++) {
@@ -484,7 +483,6 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
     }
     exchange (s, a, b, n);
     forget (&s->slots);
-    forget (&s->x.dirty);
     forget (&s->sends);
     memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);
     memset (s->crossing, 0, pp * sizeof *s->crossing);
@@ -537,6 +535,38 @@ double costmodel_state_stage_s (const struct costmodel_state *s, int stage, doub
         }
     }
     return most;
+}
+
+/* ---- a placement of which only the first ranks are known ---- */
+
+/* Ranks follow each other stage by stage, so that the first replicas of the last stage are a
+ * stage of fewer replicas.  More replicas share its links, add expert groups to wait for and are
+ * slower or not: its slots take no less then, and all their micro-batches one after the other. */
+static double least_of (struct terms *t, int stage, struct slot_time *slot)
+{
+    double most_s = 0.0;
+
+    stage_price (t, stage, slot, 1);
+    for (int d = 0; d < t->dp; d++)
+        most_s = fmax (most_s, slot[d].fwd_s + slot[d].back_s);
+    return t->microbatches * most_s + optimizer_price (t, stage);
+}
+
+double costmodel_state_begun_s (struct costmodel_state *s, const int *gpu, int ranks)
+{
+    struct terms *t = &s->t;
+    int dp = t->dp, slots = ranks / t->slot, stage;
+    double least_s;
+
+    if (slots == 0 || s->problem.kind != COSTMODEL_CRITICAL_PATH)
+        return 0.0;
+    stage = (slots - 1) / dp;
+    t->dp = s->config.deg.dp = slots - stage * dp;
+    t->gpu = gpu + (size_t) stage * (size_t) (dp - t->dp) * (size_t) t->slot;
+    least_s = least_of (t, stage, s->begun);
+    t->dp = s->config.deg.dp = dp;
+    t->gpu = s->gpu;
+    return least_s;
 }
 
 void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price most)

@@ -38,9 +38,7 @@ void journal_begin (struct costmodel_state *s)
 {
     struct journal *w = &s->was;
 
-    w->n_slots = w->n_alone = w->n_rows = w->n_sends = w->n_replicas = 0;
-    if (s->x.any)
-        memcpy (w->added, s->x.added, (size_t) s->t.pp * sizeof *w->added);
+    w->n_slots = w->n_sends = w->n_replicas = 0;
     memcpy (w->stage_end, s->stage_end, (size_t) s->t.pp * sizeof *w->stage_end);
     w->tied_s = s->tied_s;
     w->unmeasured = s->unmeasured;
@@ -55,22 +53,6 @@ void journal_slot (struct costmodel_state *s, int at)
         return;
     w->slot[w->n_slots].at = at;
     w->slot[w->n_slots++].time = s->r.slot[at];
-}
-
-void journal_alone (struct costmodel_state *s, int at)
-{
-    if (!s->was.idle)
-        s->was.alone[s->was.n_alone++] = (struct journal_slot){at, s->x.alone[at]};
-}
-
-void journal_row (struct costmodel_state *s, int at)
-{
-    struct journal *w = &s->was;
-
-    if (w->idle)
-        return;
-    w->row[w->n_rows].at = at;
-    w->row[w->n_rows++].row = s->x.row[at];
 }
 
 void journal_sends (struct costmodel_state *s, int k)
@@ -111,12 +93,6 @@ void journal_restore (struct costmodel_state *s)
 
     for (int i = 0; i < w->n_slots; i++)
         s->r.slot[w->slot[i].at] = w->slot[i].time;
-    for (int i = 0; i < w->n_alone; i++)
-        s->x.alone[w->alone[i].at] = w->alone[i].time;
-    for (int i = 0; i < w->n_rows; i++)
-        s->x.row[w->row[i].at] = w->row[i].row;
-    if (s->x.any)
-        memcpy (s->x.added, w->added, (size_t) s->t.pp * sizeof *w->added);
     for (int i = 0; i < w->n_sends; i++) {
         int k = w->sends[i].k, at = sends_at (s, k);
 

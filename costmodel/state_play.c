@@ -123,29 +123,18 @@ static int last_dirty (const struct costmodel_state *s)
     return last;
 }
 
-/* Play a replica, or two at once, and add to what is known of the price. */
-static void play (struct costmodel_state *s, const int *replica, int n)
+/* Play a replica, and add to what is known of the price. */
+static void play (struct costmodel_state *s, int replica)
 {
-    const struct terms *t = &s->t;
-    struct replicas r[2];
-    double before_s[2], sum_s;
+    double before_s, sum_s, step_s;
 
-    for (int y = 0; y < n; y++) {
-        r[y] = replicas_from (&s->r, t, replica[y]);
-        over_s (s, replica[y], &before_s[y]);
-        s->replica_dirty[replica[y]] = false;
-    }
-    if (n == 2)
-        pipeline_play_two (t, r);
-    else if (n == 1)
-        pipeline_play (t, r[0], true, NULL);
-    for (int y = 0; y < n; y++) {
-        double step_s = larger (s->price.step_s, over_s (s, replica[y], &sum_s));
-
-        s->price.smooth_s += step_s - s->price.step_s +
-                             SMOOTH_WEIGHT * (sum_s - before_s[y]) / (t->dp * t->pp);
-        s->price.step_s = step_s;
-    }
+    over_s (s, replica, &before_s);
+    s->replica_dirty[replica] = false;
+    pipeline_play (&s->t, replicas_from (&s->r, &s->t, replica), true, NULL);
+    step_s = larger (s->price.step_s, over_s (s, replica, &sum_s));
+    s->price.smooth_s += step_s - s->price.step_s +
+                         SMOOTH_WEIGHT * (sum_s - before_s) / (s->t.dp * s->t.pp);
+    s->price.step_s = step_s;
 }
 
 /* Play the pipelines of the dirty replicas; those that are like the last one end when it does.
@@ -153,20 +142,16 @@ static void play (struct costmodel_state *s, const int *replica, int n)
  * beyond what is asked for, the others stay dirty. */
 static void play_dirty (struct costmodel_state *s, bool least)
 {
-    int pp = s->t.pp, like = last_dirty (s), pair[2] = {like}, n = like >= 0;
+    int pp = s->t.pp, like = last_dirty (s);
 
+    if (like >= 0)
+        play (s, like);
     for (int d = 0; d < s->t.dp; d++) {
-        if (!s->replica_dirty[d] || same_replicas (s, like, d))
-            continue;
-        pair[n++] = d;
-        if (n < 2)
-            continue;
-        play (s, pair, 2);
-        n = 0;
         if (least && is_beyond (s))
             return;
+        if (s->replica_dirty[d] && !same_replicas (s, like, d))
+            play (s, d);
     }
-    play (s, pair, n);
     for (int d = 0; d < s->t.dp; d++)
         if (s->replica_dirty[d]) {
             memcpy (s->r.end_s + d * pp, s->r.end_s + like * pp,

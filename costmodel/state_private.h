@@ -1,6 +1,5 @@
 /* Shared by the files of struct costmodel_state alone: state.c (what an exchange changes),
- * state_experts.c (the same of all-to-alls), state_play.c (of pipelines) and state_journal.c (what
- * was before). */
+ * state_play.c (the same of pipelines) and state_journal.c (what was before). */
 #ifndef COSTMODEL_STATE_PRIVATE_H
 #define COSTMODEL_STATE_PRIVATE_H
 
@@ -8,29 +7,20 @@
 
 #include "costmodel/costmodel_private.h"
 
-/** What follows a stage's last backward, and the unmeasured links of its slots and of its
+/** What follows a stage's last backward, and the unmeasured links of its expert groups and of its
  *  synchronisation. */
 struct stage_end {
     double sync_s, optimizer_s;
-    int unmeasured, sync_unmeasured;
-};
-
-/** A slot's time as it was. */
-struct journal_slot {
-    int at;
-    struct slot_time time;
+    int experts_unmeasured, sync_unmeasured;
 };
 
 /** What the last exchange changed, as it was before. */
 struct journal {
-    int n_slots, n_alone, n_rows, n_sends, n_replicas;
-    struct journal_slot *slot,
-        *alone; /* [pp * dp] of replicas.slot, of exchanges.alone */
+    int n_slots, n_sends, n_replicas;
     struct {
-        int at;
-        struct exchange_row row;
-    } * row;                    /* [pp * exchanges.rows] */
-    struct exchange_row *added; /* [pp] */
+        int at; /* in replicas.slot */
+        struct slot_time time;
+    } * slot; /* [pp * dp] */
     struct {
         int k, unmeasured;
         double there_s, back_s;
@@ -50,17 +40,6 @@ struct touched {
     bool *is; /* by number: is it on the list? */
 };
 
-/** All-to-alls of expert groups, which hold up all slots of a stage: each row of groups keeps its
- *  price, each slot what it takes without them.  Rows are numbered stage by stage. */
-struct exchanges {
-    bool any;                   /* groups of several ranks, no context parallelism */
-    int rows, ranks;            /* of a stage; of a row */
-    struct slot_time *alone;    /* [dp * pp] as replicas.slot */
-    struct exchange_row *row;   /* [pp * rows] */
-    struct exchange_row *added; /* [pp] what the stage's slots wait for */
-    struct touched dirty;       /* [pp * rows] */
-};
-
 /** Slots are numbered stage by stage, as their ranks are: stage * dp + d.  The sends of
  *  slot [stage, d] to the next stage have its number; row pp is tied embeddings', from the
  *  last stage to the first. */
@@ -71,7 +50,6 @@ struct costmodel_state {
     int n, nodes;
     int *layers, *gpu;
     struct replicas r;
-    struct exchanges x;
     struct slot_time *begun;     /* [dp] scratch of costmodel_state_begun_s */
     struct stage_end *stage_end; /* [pp] */
     double *latest_s, *sum_s;    /* [pp] scratch */
@@ -128,20 +106,6 @@ static inline bool same_times (const struct slot_time *a, const struct slot_time
            memcmp (&a->head, &b->head, sizeof a->head) == 0;
 }
 
-/* ---- state_experts.c ---- */
-
-/** @return ST_OK or ST_NOMEM; release it in any case */
-enum status exchanges_init (struct costmodel_state *s, struct error *err);
-void exchanges_release (struct costmodel_state *s);
-
-/** The rank at a position, or those of all, have other GPUs. */
-void exchanges_touch (struct costmodel_state *s, int position);
-void exchanges_touch_all (struct costmodel_state *s);
-
-/** Reprice the touched slots of a stage alone, its touched rows, and the slots that wait for
- *  them; the replicas whose times changed are dirty. */
-void exchanges_reprice (struct costmodel_state *s, int stage);
-
 /* ---- state_play.c ---- */
 
 /** The largest end decides; the others count a little, so that a search sees a way where
@@ -161,10 +125,8 @@ void journal_release (struct costmodel_state *s);
 void journal_begin (struct costmodel_state *s);
 
 /** Note what is about to be repriced, each at most once: slot[at], sends k, the ends of
- *  replica d; slot[at] without all-to-alls, a row of these. */
+ *  replica d. */
 void journal_slot (struct costmodel_state *s, int at);
-void journal_alone (struct costmodel_state *s, int at);
-void journal_row (struct costmodel_state *s, int at);
 void journal_sends (struct costmodel_state *s, int k);
 void journal_replica (struct costmodel_state *s, int d);
 

@@ -241,6 +241,14 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     out->cp_s = layers * (most.fwd_s + most.back_s);
 }
 
+/* What one operation of a TP group takes. */
+struct tp_operation {
+    double once_s;
+    enum workload_all_reduce by;
+    int unmeasured;
+    bool leaves; /* the group leaves a node */
+};
+
 static struct tp_operation price_operation (const struct terms *t, const int *gpu,
                                             const int *share)
 {
@@ -256,24 +264,6 @@ static struct tp_operation price_operation (const struct terms *t, const int *gp
         r.unmeasured, r.nodes > 1};
 }
 
-/* A TP group's operation.  Inside nodes of one kind of link it is the same on all of a type. */
-static struct tp_operation tp_operation_of (const struct terms *t, const int *gpu,
-                                            const int *share)
-{
-    struct scratch *s = t->scratch;
-    int node = t->node_of[gpu[0]], type = t->type_of_node[node];
-    const struct topology_links *intra = t->problem.cluster->node[node].intra;
-
-    if (!t->plain || !inside_node (t, gpu, t->tp))
-        return price_operation (t, gpu, share);
-    if (s->inside_of != intra || s->inside_type != type) {
-        s->inside = price_operation (t, gpu, share);
-        s->inside_of = intra;
-        s->inside_type = type;
-    }
-    return s->inside;
-}
-
 void slot_price (const struct terms *t, int stage, int d, const int *share,
                  struct slot_time *out)
 {
@@ -285,7 +275,7 @@ void slot_price (const struct terms *t, int stage, int d, const int *share,
 
     slot_compute (t, g, stage, &slot);
     for (int k = 0; k < t->cp && t->tp > 1; k++) {
-        struct tp_operation op = tp_operation_of (t, g + k * t->tp, share);
+        struct tp_operation op = price_operation (t, g + k * t->tp, share);
 
         if (op.once_s > once) {
             once = op.once_s;
@@ -318,12 +308,7 @@ static void cp_price (const struct terms *t, int stage, struct slot_time *out, i
     clear_shares (t->scratch);
 }
 
-void share_exchanges (const struct terms *t, int stage)
-{
-    add_row_shares (t, stage_groups (t, stage, GROUP_EP),
-                    stage_groups (t, stage, GROUP_EXPERT_SYNC).n);
-}
-
+/* Price a row of a stage's expert groups under t->scratch->share, which has those of the stage. */
 static struct exchange_row price_exchange (const struct terms *t,
                                            const struct members *ep, int row)
 {
@@ -338,21 +323,21 @@ static struct exchange_row price_exchange (const struct terms *t,
     return out;
 }
 
-struct exchange_row exchange_price (const struct terms *t, int stage, int row)
+static struct exchange_row exchange_price (const struct terms *t,
+                                           const struct members *ep, int row)
 {
     struct scratch *s = t->scratch;
-    struct members ep = stage_groups (t, stage, GROUP_EP);
-    int ranks = ep.n * ep.stride;
-    const int *gpu = ep.gpu + row * ranks;
+    int ranks = ep->n * ep->stride;
+    const int *gpu = ep->gpu + row * ranks;
     const struct topology_links *intra =
         t->problem.cluster->node[t->node_of[gpu[0]]].intra;
 
     /* Inside nodes of one kind of link it is the same on all. */
     if (!t->plain || t->log || t->slow || t->problem.what_if || !intra ||
         !inside_node (t, gpu, ranks))
-        return price_exchange (t, &ep, row);
+        return price_exchange (t, ep, row);
     if (s->exchange_of != intra) {
-        s->exchange = price_exchange (t, &ep, row);
+        s->exchange = price_exchange (t, ep, row);
         s->exchange_of = intra;
     }
     return s->exchange;
@@ -367,19 +352,21 @@ struct exchange_row exchange_add (struct exchange_row a, struct exchange_row b)
 /* All groups of a stage. */
 static struct exchange_row ep_price (const struct terms *t, int stage)
 {
+    struct members ep = stage_groups (t, stage, GROUP_EP);
     int rows = stage_groups (t, stage, GROUP_EXPERT_SYNC).n;
     struct exchange_row all = {0};
 
-    share_exchanges (t, stage);
+    add_row_shares (t, ep, rows);
     for (int k = 0; k < rows; k++)
-        all = exchange_add (all, exchange_price (t, stage, k));
+        all = exchange_add (all, exchange_price (t, &ep, k));
     clear_shares (t->scratch);
     return all;
 }
 
-/* Compute is all that the slot has so far but for other communication. */
-void slot_exchange (const struct terms *t, int stage, double once_s, bool out_of_node,
-                    struct slot_time *slot)
+/* Add to a slot its all-to-alls, of once_s one way each: forward, as many backward, and as many
+ * more where that recomputes.  Compute is all that it has so far but for other communication. */
+static void slot_exchange (const struct terms *t, int stage, double once_s,
+                           bool out_of_node, struct slot_time *slot)
 {
     double fwd_s = 2.0 * stage_experts (t, stage) * once_s;
     const struct workload_config *c = t->problem.config;
@@ -396,7 +383,7 @@ void slot_exchange (const struct terms *t, int stage, double once_s, bool out_of
 int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
     const int *g = slot_gpus (t, stage, 0);
-    int unmeasured = 0, *share = t->scratch->share;
+    int *share = t->scratch->share;
     struct exchange_row all = {0};
 
     if (has_experts (t, stage))
@@ -407,14 +394,9 @@ int stage_price (const struct terms *t, int stage, struct slot_time *out, int ap
     change_tp_shares (t, g, t->dp * t->cp, share, -1);
     if (t->cp > 1)
         cp_price (t, stage, out, apart);
-    for (int d = 0; d < t->dp; d++) {
-        struct slot_time *slot = &out[d * apart];
-
-        if (all.once_s > 0.0)
-            slot_exchange (t, stage, all.once_s, all.leaves, slot);
-        unmeasured += slot->unmeasured;
-    }
-    return unmeasured + all.unmeasured;
+    for (int d = 0; d < t->dp && all.once_s > 0.0; d++)
+        slot_exchange (t, stage, all.once_s, all.leaves, &out[d * apart]);
+    return all.unmeasured;
 }
 
 /* ---- stage boundaries ---- */

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "check/nccl.h"
+#include "costmodel/prices.h"
 
 /* ---- numbers for what is met again and again ---- */
 

@@ -7,47 +7,6 @@
 
 #define NODES_MAX 4096 /* beyond, the median of all links takes longer than the plan */
 
-enum status costmodel_find_binding (const struct costmodel_problem *p,
-                                    const int *gpu_of_rank, double step_s,
-                                    struct costmodel_binding *out, bool *found,
-                                    struct error *err)
-{
-    struct slow_links slow = {.n = 0};
-    struct topology_link_stats stats = {0};
-    struct costmodel_estimate e;
-    enum status st = ST_OK;
-
-    *found = false;
-    if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
-        return ST_OK;
-    st = topology_inter_stats (p->cluster, &stats, err);
-    slow.median_bytes_per_s = stats.median_bytes_per_s;
-    if (st == ST_OK &&
-        (st = estimate_noting (p, gpu_of_rank, true, &slow, &e, err)) == ST_OK)
-        free (e.unmeasured);
-    for (int i = 0; i < slow.n && st == ST_OK; i++) {
-        struct costmodel_binding *b = &slow.link[i];
-        struct costmodel_what_if what_if = {b->src_gpu, b->dst_gpu,
-                                            stats.median_bytes_per_s};
-        struct costmodel_problem q = *p;
-
-        if (!(b->bytes_per_s < 0.99 * stats.median_bytes_per_s))
-            break;
-        q.what_if = &what_if;
-        st = costmodel_estimate (&q, gpu_of_rank, true, &e, err);
-        if (st != ST_OK)
-            break;
-        free (e.unmeasured);
-        b->median_bytes_per_s = stats.median_bytes_per_s;
-        b->step_s = e.step_s;
-        if (e.step_s < (*found ? out->step_s : step_s * (1.0 - 1e-9))) {
-            *out = *b;
-            *found = true;
-        }
-    }
-    return st;
-}
-
 /* What is usual for a sort; nothing is noted where that is not known. */
 static enum status find_usual (const struct topology_cluster *c, struct slow_links *slow,
                                struct error *err)
@@ -64,25 +23,69 @@ static enum status find_usual (const struct topology_cluster *c, struct slow_lin
     return ST_OK;
 }
 
+/* The step, with the slowest links in use noted where asked for. */
+static enum status step_of (const struct costmodel_problem *p, const int *gpu_of_rank,
+                            struct slow_links *slow, double *step_s, struct error *err)
+{
+    struct costmodel_estimate e;
+
+    TRY (estimate_noting (p, gpu_of_rank, true, slow, &e, err));
+    free (e.unmeasured);
+    *step_s = e.step_s;
+    return ST_OK;
+}
+
+enum status costmodel_find_binding (const struct costmodel_problem *p,
+                                    const int *gpu_of_rank, double step_s,
+                                    struct costmodel_binding *out, bool *found,
+                                    struct error *err)
+{
+    struct slow_links slow = {.sort = COSTMODEL_BETWEEN};
+    double now_s;
+    enum status st;
+
+    *found = false;
+    if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
+        return ST_OK;
+    st = find_usual (p->cluster, &slow, err);
+    if (st == ST_OK)
+        st = step_of (p, gpu_of_rank, &slow, &now_s, err);
+    for (int i = 0; i < slow.n && st == ST_OK; i++) {
+        struct costmodel_binding *b = &slow.link[i];
+        struct costmodel_what_if what_if = {b->src_gpu, b->dst_gpu,
+                                            slow.median_bytes_per_s};
+        struct costmodel_problem q = *p;
+
+        if (!(b->bytes_per_s < 0.99 * slow.median_bytes_per_s))
+            break;
+        q.what_if = &what_if;
+        st = step_of (&q, gpu_of_rank, NULL, &b->step_s, err);
+        if (st == ST_OK && b->step_s < (*found ? out->step_s : step_s * (1.0 - 1e-9))) {
+            *out = *b;
+            *found = true;
+        }
+    }
+    return st;
+}
+
 enum status costmodel_slow_links (const struct costmodel_problem *p,
                                   const int *gpu_of_rank, enum costmodel_slow sort,
                                   struct costmodel_binding out[COSTMODEL_SLOW_LINKS],
                                   int *n, struct error *err)
 {
     struct slow_links slow = {.sort = sort, .directed = true};
-    struct costmodel_estimate e;
+    double step_s;
     enum status st;
 
     *n = 0;
     if (p->cluster->n_nodes > NODES_MAX)
         return ST_OK;
     st = find_usual (p->cluster, &slow, err);
-    if (st == ST_OK &&
-        (st = estimate_noting (p, gpu_of_rank, true, &slow, &e, err)) == ST_OK)
-        free (e.unmeasured);
+    if (st == ST_OK)
+        st = step_of (p, gpu_of_rank, &slow, &step_s, err);
     for (; st == ST_OK && *n < slow.n; ++*n) {
         out[*n] = slow.link[*n];
-        out[*n].step_s = e.step_s;
+        out[*n].step_s = step_s;
     }
     topology_inside_destroy (slow.inside);
     return st;
@@ -93,16 +96,9 @@ enum status costmodel_unshared_step (const struct costmodel_problem *p,
                                      struct error *err)
 {
     struct costmodel_problem alone = *p;
-    struct costmodel_estimate e;
-    enum status st;
 
     alone.unshared = true;
-    st = costmodel_estimate (&alone, gpu_of_rank, true, &e, err);
-    if (st == ST_OK) {
-        *step_s = e.step_s;
-        free (e.unmeasured);
-    }
-    return st;
+    return step_of (&alone, gpu_of_rank, NULL, step_s, err);
 }
 
 json_t *costmodel_binding_to_json (const struct topology_cluster *c,

@@ -14,15 +14,11 @@
 static void fold_layers (struct costmodel_layer *sum, const struct costmodel_layer *layer,
                          double count, bool least)
 {
-    enum { TIMES = sizeof *sum / sizeof (double) };
-    union {
-        struct costmodel_layer l;
-        double s[TIMES];
-    } to = {*sum}, from = {*layer};
+    double *to = (double *) sum;
+    const double *from = (const double *) layer;
 
-    for (int i = 0; i < TIMES; i++)
-        to.s[i] = least ? fmin (to.s[i], from.s[i]) : to.s[i] + count * from.s[i];
-    *sum = to.l;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] = least ? fmin (to[i], from[i]) : to[i] + count * from[i];
 }
 
 /* A layer without, or with, experts whose kind is not told, by those of the model, or by all
@@ -186,17 +182,12 @@ void costmodel_stage_compute (const struct workload_config *c,
 void costmodel_compute_least (const struct costmodel_compute *k, double speed, bool first,
                               struct costmodel_compute *least)
 {
-    enum { MEMBERS = (2 + WORKLOAD_KINDS) * 6 + 7 };
-    union {
-        struct costmodel_compute k;
-        double s[MEMBERS];
-    } from = {*k}, to = {*least};
+    const double *from = (const double *) k;
+    double *to = (double *) least;
 
-    _Static_assert(sizeof from.k == sizeof from.s, "all members are seconds");
-    for (int i = 0; i < MEMBERS; i++) {
-        double here = from.s[i] / speed;
+    for (size_t i = 0; i < sizeof *k / sizeof *to; i++) {
+        double here = from[i] / speed;
 
-        to.s[i] = first ? here : fmin (to.s[i], here);
+        to[i] = first ? here : fmin (to[i], here);
     }
-    *least = to.k;
 }

@@ -7,13 +7,10 @@
 #include <stdint.h>
 
 #include "base/extremes.h"
-#include "costmodel/costmodel.h"
+#include "costmodel/prices.h"
 #include "topology/typical.h"
 
 #define TYPES_MAX 64
-
-/** A slot, or a group's place, whose GPUs are on several nodes. */
-#define SPREAD (-1)
 
 /** What one GPU reaches in practice. */
 struct machine {
@@ -146,13 +143,11 @@ void scratch_destroy (struct scratch *s);
 struct members {
     const int *gpu;
     int n, stride;
-    /* [n] the nodes of each place, SPREAD where not one; NULL: not known */
-    const int *node;
 };
 
 static inline struct members members_of (const int *gpu, struct workload_group g)
 {
-    return (struct members){gpu, g.size, g.stride, NULL};
+    return (struct members){gpu, g.size, g.stride};
 }
 
 static inline const int *member_at (const struct members *m, int i)
@@ -162,20 +157,19 @@ static inline const int *member_at (const struct members *m, int i)
 
 static inline int member_node (const struct terms *t, const struct members *m, int i)
 {
-    return m->node && m->node[i] != SPREAD ? m->node[i] : t->node_of[*member_at (m, i)];
+    return t->node_of[*member_at (m, i)];
 }
 
 /** The j-th of the groups beside each other. */
 static inline struct members members_beside (const struct members *m, int j)
 {
-    return (struct members){m->gpu + j, m->n, m->stride, m->node};
+    return (struct members){m->gpu + j, m->n, m->stride};
 }
 
 /** The row of groups after that one. */
 static inline struct members next_row (struct members row)
 {
     row.gpu += (size_t) row.n * (size_t) row.stride;
-    row.node = row.node ? row.node + row.n : NULL;
     return row;
 }
 
@@ -331,11 +325,8 @@ int sends_price (const struct terms *t, const int *src, const int *dst, bool tie
 struct sync_time {
     double s, bare_s;
 };
-/** Of a stage's gradients and weights over data parallelism.  INFINITY when a link has no price.
- *
- *  @param[in] slot_node  [dp] nodes of the stage's slots, or SPREAD; or NULL */
-struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
-                             int *unmeasured);
+/** Of a stage's gradients and weights over data parallelism.  INFINITY when a link has no price. */
+struct sync_time sync_price (const struct terms *t, int stage, int *unmeasured);
 
 /** Fill t->scratch->share with a stage's data-parallel groups of a kind, as sync_price does,
  *  until clear_shares. */
@@ -396,6 +387,9 @@ double published_compute_s (const struct terms *t, const struct slot_time *slot)
  *  @param[out] lane_s  [slot] @return unmeasured links */
 int published_sends (const struct terms *t, const int *src, const int *dst,
                      double *lane_s);
+
+/** Their slowest sum down a replica, the lanes of each stage `apart` from those of the one before. */
+double published_pipe_s (const struct terms *t, const double *lane_s, size_t apart);
 
 /** Gradients of a stage. */
 double published_sync_s (const struct terms *t, int stage, int *unmeasured);

@@ -35,8 +35,7 @@ static void price_parts (struct pricing *q)
         stage_price (t, i, &r->slot[i], pp);
         if (has_boundary (t, i))
             price_boundary (q, i, false, i, pp);
-        q->tail_s[i] =
-            exposed_price (t, i, sync_price (t, i, NULL, &ignored), &r->slot[i], pp);
+        q->tail_s[i] = exposed_price (t, i, sync_price (t, i, &ignored), &r->slot[i], pp);
         q->optimizer_s[i] = optimizer_price (t, i);
     }
     if (t->volume.tied_bytes > 0) {
@@ -253,4 +252,26 @@ json_t *costmodel_estimate_to_json (const struct costmodel_estimate *e)
         json_object_set_new (doc, "cost_model",
                              json_string (costmodel_kind_name (e->kind)));
     return doc;
+}
+
+enum status costmodel_plan_gpus (const struct workload_plan *p,
+                                 const struct topology_cluster *c, int *gpu,
+                                 struct error *err)
+{
+    for (int r = 0; r < p->n_ranks; r++) {
+        int node = topology_node_find (c, p->place[r].node);
+        const struct topology_node *n = node >= 0 ? &c->node[node] : NULL;
+
+        if (!n)
+            return err_set (err, ST_INVALID, "rank %d: the cluster %s has no node \"%s\"",
+                            r, c->name, p->place[r].node);
+        gpu[r] = topology_gpu_find (c, node, p->place[r].gpu);
+        if (gpu[r] < 0)
+            return err_set (err, ST_INVALID,
+                            "rank %d: node %s has GPUs 0 to %d%s, the plan says %d", r,
+                            n->name, n->gpus_listed - 1,
+                            n->gpus < n->gpus_listed ? ", some of them drained" : "",
+                            p->place[r].gpu);
+    }
+    return ST_OK;
 }

@@ -429,8 +429,7 @@ struct kinds kinds_of (const struct terms *t, const struct members *m)
     int *loose = t->scratch->member, n_loose = 0;
 
     for (int i = 0; i < m->n; i++)
-        if (m->node ? m->node[i] == SPREAD
-                    : !inside_node (t, member_at (m, i), m->stride))
+        if (!inside_node (t, member_at (m, i), m->stride))
             loose[n_loose++] = i;
     if (n_loose == 0) {
         k.n = 1;

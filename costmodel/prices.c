@@ -1,6 +1,6 @@
 /* What ranks send, priced over rates: the price of a placement asks with the links it has, the
  * lower bound with the best that there are. */
-#include "costmodel/costmodel.h"
+#include "costmodel/prices.h"
 
 #include <math.h>
 

@@ -75,6 +75,20 @@ int published_sends (const struct terms *t, const int *src, const int *dst,
     return unmeasured;
 }
 
+double published_pipe_s (const struct terms *t, const double *lane_s, size_t apart)
+{
+    double slowest_s = 0.0;
+
+    for (size_t r = 0; r < (size_t) t->slot; r++) {
+        double sum = 0.0;
+
+        for (size_t i = 0; i + 1 < (size_t) t->pp; i++)
+            sum += lane_s[i * apart + r];
+        slowest_s = fmax (slowest_s, sum);
+    }
+    return slowest_s;
+}
+
 /* Rings of the first stage's gradients: between nodes and inside them. */
 static double pipette_sync_s (const struct terms *t, int *unmeasured)
 {
@@ -82,7 +96,7 @@ static double pipette_sync_s (const struct terms *t, int *unmeasured)
     double intra = 0.0, inter = 0.0;
 
     for (int j = 0; j < t->tp; j++) {
-        struct members m = {t->gpu + j, t->dp * t->cp, t->tp, NULL};
+        struct members m = {t->gpu + j, t->dp * t->cp, t->tp};
         int nodes = bucket (t, &m), largest = 0;
 
         for (int k = 0; k < nodes; k++)
@@ -104,7 +118,7 @@ static double amp_sync_s (const struct terms *t, int stage, int *unmeasured)
     double bytes = 2.0 * (t->params[stage].dense + t->params[stage].expert), worst = 0.0;
 
     for (int j = 0; j < t->tp; j++) {
-        struct members m = {slot_gpus (t, stage, 0) + j, t->dp * t->cp, t->tp, NULL};
+        struct members m = {slot_gpus (t, stage, 0) + j, t->dp * t->cp, t->tp};
         double bw =
             fmin (slowest (t, &m, true, unmeasured), slowest (t, &m, false, unmeasured));
 
@@ -165,18 +179,15 @@ enum status published_price (struct pricing *q, struct costmodel_estimate *e,
             e->stage = i;
     }
     for (int d = 0; d < t->dp; d++) {
+        double pipe_s;
+
         for (int i = 0; i + 1 < pp; i++)
             published_sends (t, slot_gpus (t, i, d), slot_gpus (t, i + 1, d),
                              lane_s + (size_t) i * slot);
-        for (size_t r = 0; r < slot; r++) {
-            double sum = 0.0;
-
-            for (int i = 0; i + 1 < pp; i++)
-                sum += lane_s[(size_t) i * slot + r];
-            if (sum > slowest_s) {
-                slowest_s = sum;
-                e->replica = d;
-            }
+        pipe_s = published_pipe_s (t, lane_s, slot);
+        if (pipe_s > slowest_s) {
+            slowest_s = pipe_s;
+            e->replica = d;
         }
     }
     e->part = published_step (t, compute_s, slowest_s, sync_s);

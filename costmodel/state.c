@@ -280,35 +280,13 @@ static void reprice_tail (struct costmodel_state *s, int stage)
     if (is_published (s)) {
         end->sync_s = published_sync_s (t, stage, &unmeasured);
     } else {
-        struct sync_time sync =
-            sync_price (t, stage, s->slot_node + stage * t->dp, &unmeasured);
+        struct sync_time sync = sync_price (t, stage, &unmeasured);
 
         end->sync_s = exposed_price (t, stage, sync, &s->r.slot[stage], t->pp);
         end->optimizer_s = optimizer_price (t, stage);
     }
     s->unmeasured += unmeasured - end->sync_unmeasured;
     end->sync_unmeasured = unmeasured;
-}
-
-/* Add up the slowest lane of every dirty replica. */
-static void sum_dirty (struct costmodel_state *s)
-{
-    const struct terms *t = &s->t;
-
-    for (int d = 0; d < t->dp; d++) {
-        if (!s->replica_dirty[d])
-            continue;
-        s->replica_dirty[d] = false;
-        s->pipe_s[d] = 0.0;
-        for (int r = 0; r < t->slot; r++) {
-            double sum = 0.0;
-
-            for (int i = 0; i + 1 < t->pp; i++)
-                sum +=
-                    s->lane_s[(size_t) (i * t->dp + d) * (size_t) t->slot + (size_t) r];
-            s->pipe_s[d] = fmax (s->pipe_s[d], sum);
-        }
-    }
 }
 
 static void sum_published (struct costmodel_state *s)
@@ -323,6 +301,10 @@ static void sum_published (struct costmodel_state *s)
         syncs += s->sum_s[i];
     }
     for (int d = 0; d < t->dp; d++) {
+        if (s->replica_dirty[d])
+            s->pipe_s[d] =
+                published_pipe_s (t, s->lane_s + d * t->slot, (size_t) (t->dp * t->slot));
+        s->replica_dirty[d] = false;
         for (int i = 0; i < t->pp; i++)
             s->latest_s[i] =
                 fmax (s->latest_s[i], published_compute_s (t, &s->r.slot[d * t->pp + i]));
@@ -362,12 +344,7 @@ static void reprice (struct costmodel_state *s)
     memset (s->boundary_dirty, 0, (size_t) (t->pp + 1) * sizeof *s->boundary_dirty);
     forget (&s->slots);
     forget (&s->sends);
-    if (is_published (s)) {
-        sum_dirty (s);
-        sum_published (s);
-    } else {
-        play_replicas (s);
-    }
+    (is_published (s) ? sum_published : play_replicas) (s);
 }
 
 enum status costmodel_state_create (const struct costmodel_problem *p, const int *gpu,

@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "costmodel/costmodel_private.h"
+#include "costmodel/state.h"
+
+/** A slot whose GPUs are on several nodes. */
+#define SPREAD (-1)
 
 /** What follows a stage's last backward, and the unmeasured links of its expert groups and of its
  *  synchronisation. */

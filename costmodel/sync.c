@@ -74,8 +74,7 @@ static double bare_part (const struct terms *t, int stage,
                                 t->problem.layers[stage]);
 }
 
-struct sync_time sync_price (const struct terms *t, int stage, const int *slot_node,
-                             int *unmeasured)
+struct sync_time sync_price (const struct terms *t, int stage, int *unmeasured)
 {
     const struct workload_config *c = t->problem.config;
     const int *gpu = slot_gpus (t, stage, 0);
@@ -89,7 +88,6 @@ struct sync_time sync_price (const struct terms *t, int stage, const int *slot_n
     double time, copied = 0.0;
 
     *unmeasured = 0;
-    dense.node = t->cp == 1 ? slot_node : NULL;
     time = ring_price (t, dense, copies.n, &t->volume, params->dense, unmeasured);
     if (routed)
         time += ring_price (t, experts, copies.n, &t->volume, params->expert, unmeasured);

@@ -253,8 +253,7 @@ static struct tp_operation price_operation (const struct terms *t, const int *gp
                                             const int *share)
 {
     const struct costmodel_problem *p = &t->problem;
-    struct costmodel_ring r =
-        ring_of (t, &(struct members){gpu, t->tp, 1, NULL}, share, "tp");
+    struct costmodel_ring r = ring_of (t, &(struct members){gpu, t->tp, 1}, share, "tp");
 
     return (struct tp_operation){
         costmodel_tp_operation_s (p->profile, p->config, &r, t->volume.tp_bytes),

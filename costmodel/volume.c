@@ -1,5 +1,5 @@
 /* What the ranks send, and how many FLOPs a model needs. */
-#include "costmodel/costmodel.h"
+#include "costmodel/prices.h"
 
 #include <math.h>
 

@@ -139,16 +139,9 @@ static int or_usual (int value, int usual)
 /* The least data-parallel degree over whose ranks the experts can be dealt out. */
 static int least_dp (const struct workload_degrees *d)
 {
-    long long ranks = (long long) d->tp * d->cp, need = (long long) d->etp * d->ep,
-              a = need, b = ranks;
+    long long ranks = (long long) d->tp * d->cp, need = (long long) d->etp * d->ep;
 
-    while (b > 0) {
-        long long rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    need /= a;
+    need /= mapper_common_divisor (need, ranks);
     return need <= WORKLOAD_RANKS_MAX ? (int) need : 1;
 }
 

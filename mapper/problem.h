@@ -5,11 +5,24 @@
 
 #include <stdbool.h>
 
-#include "costmodel/costmodel.h"
+#include "costmodel/prices.h"
+#include "costmodel/state.h"
 #include "mapper/goodput.h"
 #include "memest/memest.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
+
+/** The greatest common divisor. */
+static inline long long mapper_common_divisor (long long a, long long b)
+{
+    while (b > 0) {
+        long long rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
 
 /** Axes that the user fixed; a value of MAPPER_FREE is searched. */
 #define MAPPER_FREE (-1)

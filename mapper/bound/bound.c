@@ -227,29 +227,35 @@ static double least_run_bound (const struct least_terms *x, const struct slow_sl
     return least;
 }
 
+/* The bound of any stage that has a TP group which spans nodes. */
+static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
+                              double known, enum bound_level level)
+{
+    struct slow_slots spans;
+
+    if (x->b.c->deg.tp == 1 || !isfinite (x->tp.across))
+        return INFINITY;
+    slow_slots_init (x, x->b.pool->n_classes, true, &spans);
+    spans.known_s = known;
+    return bound_with_slots (x, &spans, 1, caps, cap, level);
+}
+
 /* The bound by a badly linked node that is needed: some replica has a TP group on it, or one
  * that spans nodes.  @return `known`, a bound, or more */
 static double needed_bound (const struct least_terms *x, const int *caps, int *cap,
                             double known, enum bound_level level)
 {
-    int n_classes = x->b.pool->n_classes;
-    bool can_span = x->b.c->deg.tp > 1 && isfinite (x->tp.across);
-    double bound = INFINITY;
+    double bound;
     struct needed_node node;
     struct slow_slots on = {.on = &node,
                             .alike = true,
                             .known_s = known,
-                            .from = n_classes,
+                            .from = x->b.pool->n_classes,
                             .tp_s = x->tp.least};
-    struct slow_slots spans;
 
     if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (x, 1, &node))
         return known;
-    if (can_span) {
-        slow_slots_init (x, n_classes, true, &spans);
-        spans.known_s = known;
-        bound = bound_with_slots (x, &spans, 1, caps, cap, level);
-    }
+    bound = spanning_bound (x, caps, cap, known, level);
     if (bound > known && x->b.c->deg.tp <= x->b.pool->max_node_gpus)
         bound = fmin (bound, runs_are_few (x, level)
                                  ? least_run_bound (x, &on, caps, cap, level)
@@ -280,20 +286,7 @@ static double highest_divided (const struct least_terms *x, const int *caps, int
     return most;
 }
 
-/* The bound of any stage that has a TP group which spans nodes. */
-static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
-                              double known, enum bound_level level)
-{
-    struct slow_slots spans;
-
-    if (x->b.c->deg.tp == 1 || !isfinite (x->tp.across))
-        return INFINITY;
-    slow_slots_init (x, x->b.pool->n_classes, true, &spans);
-    spans.known_s = known;
-    return bound_with_slots (x, &spans, 1, caps, cap, level);
-}
-
-/* The same with the slow slots of every class beside it: wherever these are, some stage
+/* The bound by such a node with the slow slots of every class beside it: wherever these are, some stage
  * synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.  Asked
  * of experts alone, whose rings weigh most.
  * @return `known`, a bound, or more */
@@ -332,7 +325,8 @@ static double apart_bound (const struct least_terms *any, const int *caps, int *
         return known;
     least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
     apart = fmax (known, highest_divided (&x, caps, cap, level));
-    return apart < roams ? fmin (roams, bound_kinds (&x, caps, apart, roams)) : roams;
+    return apart < roams ? fmin (roams, bound_kinds (&x, caps, false, apart, roams))
+                         : roams;
 }
 
 /* Is it enough above what is known to look on?  What is told up to most_s alone is, at that. */
@@ -393,8 +387,8 @@ static double alone_bound (const struct least_terms *any, const int *caps, int *
             continue;
         least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
         alone = fmax (bound, highest_divided (&x, caps, cap, level));
-        bound =
-            alone < other ? bound_kinds (&x, caps, alone, other) : fmax (bound, other);
+        bound = alone < other ? bound_kinds (&x, caps, false, alone, other)
+                              : fmax (bound, other);
     }
     return bound;
 }
@@ -412,7 +406,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     least_terms_init (pool, c, twins, &x);
     x.most_s = most;
     x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
-    if (caps && isfinite (most) && bound_kinds (&x, caps, most, most) > most)
+    if (caps && isfinite (most) && bound_kinds (&x, caps, false, most, most) > most)
         return most;
     if (level == BOUND_KINDS)
         level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
@@ -420,8 +414,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     if (!caps || bound >= most)
         return bound;
     bound = needed_bound (&x, caps, cap, bound, level);
-    bound = x.work ? bound_kinds_played (&x, caps, bound, most)
-                   : bound_kinds (&x, caps, bound, most);
+    bound = bound_kinds (&x, caps, x.work != NULL, bound, most);
     if (last && bound < most)
         bound = beside_needed (&x, caps, cap, bound, level);
     if (!last || bound >= most)

@@ -59,7 +59,7 @@ struct config_times {
     double hides; /* times of one micro-batch that can hide the synchronisation */
     double bare;  /* the part of it that nothing hides */
     bool gpipe;
-    bool total_only; /* of this schedule only a stage's total work is known to hold */
+    bool total_only; /* by_end.c alone knows this schedule */
 };
 
 /** One replica's pipeline under 1F1B or GPipe in one case: where stage 0's TP groups are, and
@@ -318,15 +318,12 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
 
 /** The bound with the GPUs of all classes counted at once, where they are of several.
  *  @param[in] caps   as pool_memory_fits leaves it
+ *  @param[in] play   splits out, of a replica that has no more than its share of fast slots
  *  @param[in] least  a bound: nothing below it is looked at
  *  @param[in] most   a bound beyond that is of no use
  *  @return `least` or more */
-double bound_kinds (const struct least_terms *x, const int *caps, double least,
+double bound_kinds (const struct least_terms *x, const int *caps, bool play, double least,
                     double most);
-
-/** The same with splits played out, of a replica that has no more than its share of fast slots. */
-double bound_kinds_played (const struct least_terms *x, const int *caps, double least,
-                           double most);
 
 /** Can stages be on one node each, with all slots?  And what do boundaries take then? */
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends);
@@ -397,9 +394,6 @@ void bound_row_weights (const struct config_times *times, int k, double *fwd,
 
 /** M + 1 of row (2); 0 where the row does not hold. */
 int bound_rounds_left (const struct config_times *times, int k);
-
-/** What S holds beyond the sum of the stages' C and the sends. */
-double bound_dearer_s (const struct config_times *times);
 
 /** S when all are fast slots, with the sends that the slow ones cost. */
 double bound_least_way_s (const struct bound_case *x);

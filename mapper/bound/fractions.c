@@ -34,20 +34,15 @@ void bound_row_weights (const struct config_times *times, int k, double *fwd,
 {
     int before = times->p - k < times->m ? times->p - k : times->m;
 
-    *fwd = times->total_only ? times->m : times->gpipe ? times->m - 1 : times->m - before;
-    *back = times->total_only ? times->m : times->m - 1.0;
+    *fwd = times->gpipe ? times->m - 1 : times->m - before;
+    *back = times->m - 1.0;
 }
 
 int bound_rounds_left (const struct config_times *times, int k)
 {
     int left = times->m - 1 - (times->p - 1 - k);
 
-    return times->gpipe || times->total_only || left < 1 ? 0 : left;
-}
-
-double bound_dearer_s (const struct config_times *times)
-{
-    return times->total_only ? 0.0 : times->dearer_s;
+    return times->gpipe || left < 1 ? 0 : left;
 }
 
 /* ---- fractions of layers ---- */
@@ -131,11 +126,8 @@ double bound_least_rest_s (const struct bound_case *x)
 
 double bound_least_way_s (const struct bound_case *x)
 {
-    double sum = bound_dearer_s (x->times) +
-                 bound_slow_run_sends_s (x->times, x->times->p, x->slow);
-
-    if (x->times->total_only)
-        return 0.0;
+    double sum =
+        x->times->dearer_s + bound_slow_run_sends_s (x->times, x->times->p, x->slow);
 
     for (int k = 0; k < x->times->p; k++) {
         struct stage_times l = stage_times_of (x, k, 0);
@@ -154,7 +146,7 @@ static double fractional_end (const struct bound_case *x)
     double most = bound_least_rest_s (x);
     double base = bound_least_way_s (x), end, per_fast;
 
-    if (times->total_only || x->slow == 0)
+    if (x->slow == 0)
         return base + most;
     base += most + 2.0 * x->slow * (slow->micro_s - fast->micro_s);
     per_fast = (times->p - x->slow) /
@@ -179,7 +171,7 @@ static double under_s (const struct bound_case *x, double first, int kind)
     struct stage_times l = stage_times_of (x, 0, kind);
 
     return l.fwd_s + l.back_s + first * (l.layer_fwd_s + l.layer_back_s) +
-           bound_dearer_s (x->times);
+           x->times->dearer_s;
 }
 
 /* After stage 0's end.  Groups that span nodes hide it too: rings inside nodes do not meet
@@ -214,7 +206,7 @@ static double end_by_first (const struct bound_case *x, int first)
     double own = 2.0 * s->micro_s + s->embed_fwd_s + s->embed_back_s + first * layer_s;
 
     return bound_rounds_left (times, 0) > 0
-               ? bound_dearer_s (times) + 2.0 * others + (times->m - times->p + 1) * own
+               ? times->dearer_s + 2.0 * others + (times->m - times->p + 1) * own
                : 0.0;
 }
 

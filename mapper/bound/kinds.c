@@ -579,16 +579,10 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
     return bound;
 }
 
-double bound_kinds (const struct least_terms *x, const int *caps, double least,
+double bound_kinds (const struct least_terms *x, const int *caps, bool play, double least,
                     double most)
 {
-    return least_step_from (x, caps, false, false, least, most);
-}
-
-double bound_kinds_played (const struct least_terms *x, const int *caps, double least,
-                           double most)
-{
-    return least_step_from (x, caps, false, true, least, most);
+    return least_step_from (x, caps, false, play, least, most);
 }
 
 double bound_roams (const struct least_terms *x, const int *caps, double least)

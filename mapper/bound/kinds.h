@@ -54,7 +54,7 @@ struct first {
  *  @return `known` or more */
 double kinds_played (struct kinds *x, double known, double most);
 
-/* ---- kinds_stage.c ---- */
+/* ---- share.c ---- */
 
 /** Which slot of its pipeline is a kind's? */
 static inline int kinds_slot (const struct kinds *x, int kind)
@@ -73,8 +73,6 @@ double kinds_most_layers (const struct kinds *x, int kind, int k, int below,
 /** 1F1B: stage 0's p-th next forward waits for a micro-batch's backward.  Do those that make no
  *  whole round end by then, which take turns on stage 0? */
 bool kinds_goes_around (const struct kinds *x, const struct first *first, double end);
-
-/* ---- share.c ---- */
 
 /** What slots of each class there are, and what a layer takes there. */
 void kinds_share_init (struct kinds *x);

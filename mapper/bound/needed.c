@@ -31,12 +31,16 @@
 
 #define TELLS 0.9 /* of the best link: a node with more is not worth the time */
 
-/* One node, at best. */
+/* What links a node at best; as an array, all of the same. */
 struct node_links {
-    int gpus;
-    double order; /* the worst links first, however many stages are told */
     double ring_bytes_per_s[SPANS], send_bytes_per_s;
     double experts_bytes_per_s[2][EXPERT_WAYS], one_way_bytes_per_s;
+};
+
+struct one_node {
+    int gpus;
+    double order; /* the worst links first, however many stages are told */
+    struct node_links l;
 };
 
 /* What passes a node in each way of the experts of a rank on it, of so many GPUs. */
@@ -54,7 +58,7 @@ static void put_experts_rates (const struct expert_ways *ways, int gpus, double 
 /* All rings of the stage have members there, so one of them no more than TP groups fit it
  * beside those of the other stages.  With whole TP groups all have as many and leave, sharing what
  * the node reaches; else some may be there with all members. */
-static struct node_links links_of (const struct least_terms *x, int i, int stages)
+static struct one_node node_of (const struct least_terms *x, int i, int stages)
 {
     const struct pool *pool = x->b.pool;
     const struct workload_degrees *d = &x->b.c->deg;
@@ -63,9 +67,7 @@ static struct node_links links_of (const struct least_terms *x, int i, int stage
     double reach = pool->reach[i];
     int room = n->gpus / d->tp > 1 ? n->gpus / d->tp : 1;
     int groups = room > stages ? room - stages + 1 : 1;
-    struct node_links l = {.gpus = n->gpus,
-                           .order = fmin (room * reach, total / d->tp),
-                           .send_bytes_per_s = fmin (pool->one_way[i], total / d->tp),
+    struct node_links l = {.send_bytes_per_s = fmin (pool->one_way[i], total / d->tp),
                            .one_way_bytes_per_s = pool->one_way[i]};
 
     l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / d->tp);
@@ -74,39 +76,36 @@ static struct node_links links_of (const struct least_terms *x, int i, int stage
     put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, reach, total,
                        l.experts_bytes_per_s[0]);
     put_experts_rates (&x->span, n->gpus, reach, total, l.experts_bytes_per_s[1]);
-    return l;
+    return (struct one_node){n->gpus, fmin (room * reach, total / d->tp), l};
 }
 
 static int by_order (const void *a, const void *b)
 {
-    const struct node_links *x = a, *y = b;
+    const struct one_node *x = a, *y = b;
 
     return (x->order > y->order) - (x->order < y->order);
 }
 
 /* The best of each figure over the fewest of the worst nodes of which one is needed.
  * @return its GPUs at most */
-static int best_needed (const struct node_links *l, int n, long idle,
+static int best_needed (const struct one_node *node, int n, long idle,
                         struct node_links *best)
 {
+    enum { FIGURES = sizeof *best / sizeof (double) };
+    double *most = (double *) best;
+    int largest = 0;
     long gpus = 0;
 
     *best = (struct node_links){0};
     for (int i = 0; i < n && gpus <= idle; i++) {
-        gpus += l[i].gpus;
-        best->gpus = l[i].gpus > best->gpus ? l[i].gpus : best->gpus;
-        best->send_bytes_per_s = larger (best->send_bytes_per_s, l[i].send_bytes_per_s);
-        best->one_way_bytes_per_s =
-            larger (best->one_way_bytes_per_s, l[i].one_way_bytes_per_s);
-        for (int s = 0; s < SPANS; s++)
-            best->ring_bytes_per_s[s] =
-                larger (best->ring_bytes_per_s[s], l[i].ring_bytes_per_s[s]);
-        for (int w = 0; w < 2 * EXPERT_WAYS; w++)
-            best->experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS] =
-                larger (best->experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS],
-                        l[i].experts_bytes_per_s[w / EXPERT_WAYS][w % EXPERT_WAYS]);
+        const double *figure = (const double *) &node[i].l;
+
+        gpus += node[i].gpus;
+        largest = node[i].gpus > largest ? node[i].gpus : largest;
+        for (int k = 0; k < FIGURES; k++)
+            most[k] = larger (most[k], figure[k]);
     }
-    return best->gpus;
+    return largest;
 }
 
 bool bound_needed_node (const struct least_terms *x, int stages, struct needed_node *node)
@@ -114,7 +113,8 @@ bool bound_needed_node (const struct least_terms *x, int stages, struct needed_n
     const struct bounded *b = &x->b;
     const struct pool *pool = b->pool;
     const struct workload_degrees *d = &b->c->deg;
-    struct node_links *l, best;
+    struct one_node *l;
+    struct node_links best;
     long world = workload_world (d), idle = -world;
     int gpus;
 
@@ -124,7 +124,7 @@ bool bound_needed_node (const struct least_terms *x, int stages, struct needed_n
     if (!l)
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
-        l[i] = links_of (x, i, stages);
+        l[i] = node_of (x, i, stages);
         idle += l[i].gpus;
     }
     qsort (l, (size_t) pool->n_nodes, sizeof *l, by_order);

@@ -302,8 +302,7 @@ static double first_step (const struct recursion *r, int kind, int from, double 
             own = larger (own, run_rows (r, 0, after, &now));
         if (own > most)
             continue;
-        end = larger (least, own) +
-              (times->total_only ? 0.0 : bound_dearer_s (times) + both + after);
+        end = larger (least, own) + (times->dearer_s + both + after);
         best = smaller (best,
                         end + first_tail_s (r->x, here, kind,
                                             bound_ahead (r->x, here, end, r->least_s)));

@@ -300,7 +300,6 @@ enum status bound_split (const struct pool *pool, const struct workload_config *
                          c->deg.tp <= pool->max_node_gpus
                      ? SPAN_NONE
                      : SPAN_ALL;
-        times.total_only = false;
         if ((x.slow == 0 && (from > 0 || step_s > 0.0)) || x.slow > c->deg.pp)
             continue;
         bound_caps (pool, c->deg.pp, from, false, caps, cap);

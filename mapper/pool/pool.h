@@ -53,7 +53,6 @@ struct pool {
      * unless most of them are so bad that the node itself, not some pair, must be at fault */
     double *poorness;
     struct pool_ring *rings; /* rings.c */
-    int n_rings;             /* in each of its tables */
     double *inside_from; /* [max_node_gpus] by GPUs - 1: the best link inside a node that
                                 has so many */
     double node_bytes_per_s; /* largest node_gb_per_s; INFINITY where one has none */

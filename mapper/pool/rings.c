@@ -8,7 +8,7 @@
  * at most.  So one of rate B is on nodes with r_i >= B alone, and these must hold all n members.
  * Inside nodes it is as fast as their links: where it has rate B, slower nodes have one member
  * each.  A table by `each` has the nodes sorted by either rate, with the members that the faster
- * ones hold; nodes alike that follow each other are one line of it. */
+ * ones hold. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,16 +41,10 @@ static double best_inside (const struct pool *pool, const struct topology_node *
     return best;
 }
 
-/* Nodes that follow each other in the pool and are alike. */
-struct like_nodes {
-    double inside, reach, total; /* bytes/s: best link, out or in, of all GPUs together */
-    int gpus, n;
-};
-
-/* [n_rings] of the tables in rings, of which each has max_node_gpus */
+/* [n_nodes] of the tables in rings, of which each has max_node_gpus */
 static struct pool_ring *table_of (const struct pool *pool, bool inside, int each)
 {
-    size_t n = (size_t) pool->n_rings, most = (size_t) pool->max_node_gpus;
+    size_t n = (size_t) pool->n_nodes, most = (size_t) pool->max_node_gpus;
 
     return pool->rings + ((inside ? most : 0) + (size_t) each - 1) * n;
 }
@@ -62,79 +56,55 @@ static void sum_up (struct pool_ring *r, int n)
         r[i].members += r[i - 1].members;
 }
 
-static void fill (struct pool *pool, const struct like_nodes *like, int each)
+/* @param[in] inside  [n_nodes] bytes/s of the best link in each */
+static void fill (struct pool *pool, const double *inside, int each)
 {
     struct pool_ring *across = table_of (pool, false, each),
                      *within = table_of (pool, true, each);
 
-    for (int i = 0; i < pool->n_rings; i++) {
-        const struct like_nodes *l = &like[i];
-        int members = l->gpus / each;
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+        double total = n->node_bytes_per_s > 0 ? n->node_bytes_per_s : INFINITY;
+        double reach = fmin (pool->reach[i], pool->inter_bytes_per_s);
+        int members = n->gpus / each;
         bool several = members > 1;
 
-        across[i] = (struct pool_ring){fmin (members * l->reach, l->total / each),
-                                       (long) members * l->n};
-        within[i] = (struct pool_ring){several ? l->inside : 0.0,
-                                       several ? (long) (members - 1) * l->n : 0};
+        across[i] = (struct pool_ring){fmin (members * reach, total / each), members};
+        within[i] =
+            (struct pool_ring){several ? inside[i] : 0.0, several ? members - 1 : 0};
     }
-    sum_up (across, pool->n_rings);
-    sum_up (within, pool->n_rings);
-}
-
-static struct like_nodes like_node (const struct pool *pool, int i)
-{
-    const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
-
-    return (struct like_nodes){.inside = n->gpus > 1 ? best_inside (pool, n) : 0.0,
-                               .reach = fmin (pool->reach[i], pool->inter_bytes_per_s),
-                               .total = n->node_bytes_per_s > 0 ? n->node_bytes_per_s
-                                                                : INFINITY,
-                               .gpus = n->gpus,
-                               .n = 1};
-}
-
-/* @param[out] like  [n_rings], which is found; room for n_nodes */
-static void find_like (struct pool *pool, struct like_nodes *like)
-{
-    for (int i = 0; i < pool->n_nodes; i++) {
-        struct like_nodes one = like_node (pool, i),
-                          *last = pool->n_rings > 0 ? &like[pool->n_rings - 1] : NULL;
-
-        if (last && one.inside == last->inside && one.reach == last->reach &&
-            one.total == last->total && one.gpus == last->gpus)
-            last->n++;
-        else
-            like[pool->n_rings++] = one;
-    }
+    sum_up (across, pool->n_nodes);
+    sum_up (within, pool->n_nodes);
 }
 
 enum status pool_rings_init (struct pool *pool, struct error *err)
 {
-    size_t most = (size_t) pool->max_node_gpus;
-    struct like_nodes *like = malloc ((size_t) pool->n_nodes * sizeof *like);
+    size_t most = (size_t) pool->max_node_gpus, nodes = (size_t) pool->n_nodes;
+    double *inside = malloc (nodes * sizeof *inside);
 
-    if (!like)
-        return err_nomem (err);
-    find_like (pool, like);
-    pool->rings = malloc (2 * most * (size_t) pool->n_rings * sizeof *pool->rings);
+    pool->rings = malloc (2 * most * nodes * sizeof *pool->rings);
     pool->inside_from = calloc (most, sizeof *pool->inside_from);
-    if (!pool->rings || !pool->inside_from) {
-        free (like);
+    if (!inside || !pool->rings || !pool->inside_from) {
+        free (inside);
         return err_nomem (err);
     }
-    for (int i = 0; i < pool->n_rings; i++)
-        for (int g = 0; g < like[i].gpus; g++)
-            pool->inside_from[g] = fmax (pool->inside_from[g], like[i].inside);
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+
+        inside[i] = n->gpus > 1 ? best_inside (pool, n) : 0.0;
+        for (int g = 0; g < n->gpus; g++)
+            pool->inside_from[g] = fmax (pool->inside_from[g], inside[i]);
+    }
     for (int each = 1; each <= pool->max_node_gpus; each++)
-        fill (pool, like, each);
-    free (like);
+        fill (pool, inside, each);
+    free (inside);
     return ST_OK;
 }
 
 /* The best rate at which so many members are. */
 static double rate_of (const struct pool *pool, const struct pool_ring *r, long members)
 {
-    int lo = 0, hi = pool->n_rings;
+    int lo = 0, hi = pool->n_nodes;
 
     while (lo < hi) {
         int mid = (lo + hi) / 2;
@@ -144,7 +114,7 @@ static double rate_of (const struct pool *pool, const struct pool_ring *r, long 
         else
             hi = mid;
     }
-    return lo < pool->n_rings ? r[lo].bytes_per_s : INFINITY;
+    return lo < pool->n_nodes ? r[lo].bytes_per_s : INFINITY;
 }
 
 double pool_ring_between (const struct pool *pool, int n, int each)

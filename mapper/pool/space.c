@@ -54,13 +54,16 @@ static bool divisors (int n, long long most, int fixed, struct values *out)
     return true;
 }
 
+enum { SHARD = 9, AXES };
+static const char *const axis_key[AXES] = {"tp",  "pp",  "dp",          "cp",   "ep",
+                                           "etp", "vpp", "micro_batch", "zero", "shard"};
+
 struct enumeration {
     const struct pool *pool;
     int threads; /* at most */
     struct workload_config *list;
     long n;
-    /* Values that occur */
-    struct values tp, pp, dp, cp, ep, etp, vpp, micro_batch, zero, shard;
+    struct values axis[AXES]; /* that occur */
     bool sp[2], schedule[SCHEDULES];
     /* What may be recomputed, and whether it occurs */
     struct workload_config way[3 + WORKLOAD_SEARCHED_MAX];
@@ -110,6 +113,10 @@ static bool belongs (const struct enumeration *e, const struct workload_config *
 /* @return whether it is one of the space */
 static bool take (struct enumeration *e, const struct workload_config *c)
 {
+    const struct workload_degrees *d = &c->deg;
+    const int value[AXES] = {d->tp,  d->pp,  d->dp,          d->cp,   d->ep,
+                             d->etp, d->vpp, c->micro_batch, c->zero, c->shard};
+
     if (!belongs (e, c))
         return false;
     if (!array_grow (&e->list, e->n, sizeof *e->list)) {
@@ -117,13 +124,8 @@ static bool take (struct enumeration *e, const struct workload_config *c)
         return false;
     }
     e->list[e->n++] = *c;
-    e->failed = !values_add (&e->tp, c->deg.tp) || !values_add (&e->pp, c->deg.pp) ||
-                !values_add (&e->dp, c->deg.dp) || !values_add (&e->cp, c->deg.cp) ||
-                !values_add (&e->ep, c->deg.ep) || !values_add (&e->etp, c->deg.etp) ||
-                !values_add (&e->vpp, c->deg.vpp) ||
-                !values_add (&e->micro_batch, c->micro_batch) ||
-                !values_add (&e->zero, c->zero) || !values_add (&e->shard, c->shard) ||
-                e->failed;
+    for (int i = 0; i < AXES; i++)
+        e->failed |= !values_add (&e->axis[i], value[i]);
     e->sp[c->sequence_parallel] = true;
     e->schedule[c->schedule] = true;
     return true;
@@ -404,6 +406,7 @@ static json_t *space_json (const struct enumeration *e)
 {
     int bytes = e->pool->problem->axes.optimizer_bytes,
         offload = e->pool->problem->axes.offload;
+    const struct values *shard = &e->axis[SHARD];
     json_t *sp = json_array (), *recompute = json_array (), *schedule = json_array (),
            *space;
 
@@ -421,21 +424,20 @@ static json_t *space_json (const struct enumeration *e)
         if (e->schedule[i])
             json_array_append_new (schedule, json_string (workload_schedule_name (
                                                  (enum workload_schedule) i)));
-    space = json_pack (
-        "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "gpus",
-        e->pool->n_gpus, "tp", values_json (&e->tp), "pp", values_json (&e->pp), "dp",
-        values_json (&e->dp), "cp", values_json (&e->cp), "ep", values_json (&e->ep),
-        "etp", values_json (&e->etp), "vpp", values_json (&e->vpp), "micro_batch",
-        values_json (&e->micro_batch), "zero", values_json (&e->zero),
-        "sequence_parallel", sp, "recompute", recompute, "schedule", schedule);
-    if (space && bytes != MAPPER_FREE)
+    space = json_pack ("{s:i}", "gpus", e->pool->n_gpus);
+    for (int i = 0; i < SHARD; i++)
+        json_object_set_new (space, axis_key[i], values_json (&e->axis[i]));
+    json_object_set_new (space, "sequence_parallel", sp);
+    json_object_set_new (space, "recompute", recompute);
+    json_object_set_new (space, "schedule", schedule);
+    if (bytes != MAPPER_FREE)
         json_object_set_new (space, "optimizer_bytes", json_pack ("[i]", bytes));
-    if (space && offload > OFFLOAD_NONE)
+    if (offload > OFFLOAD_NONE)
         json_object_set_new (
             space, "offload",
             json_pack ("[s]", workload_offload_name ((enum workload_offload) offload)));
-    if (space && (e->shard.n > 1 || (e->shard.n == 1 && e->shard.v[0] > 0)))
-        json_object_set_new (space, "shard", values_json (&e->shard));
+    if (shard->n > 1 || (shard->n == 1 && shard->v[0] > 0))
+        json_object_set_new (space, axis_key[SHARD], values_json (shard));
     return space;
 }
 
@@ -466,37 +468,23 @@ static enum status explain_empty (const struct pool *pool, struct error *err)
 {
     const struct mapper_problem *p = pool->problem;
     const struct mapper_axes *a = &p->axes;
-    struct workload_config c = {.deg = {1, 1, 1, 1, 1, 1, 1}, .micro_batch = 1};
-    long long fixed = 1;
+    struct workload_config c = mapper_axes_config (a);
+    long long fixed;
 
-    c.deg.tp = a->tp == MAPPER_FREE ? 1 : a->tp;
-    c.deg.etp = a->etp == MAPPER_FREE ? c.deg.tp : a->etp;
-    c.deg.ep = a->ep == MAPPER_FREE ? 1 : a->ep;
-    c.schedule = a->schedule != MAPPER_FREE ? (enum workload_schedule) a->schedule
-                 : a->vpp > 1               ? SCHEDULE_INTERLEAVED
-                                            : SCHEDULE_1F1B;
-    c.deg.pp = a->pp != MAPPER_FREE ? a->pp : workload_default_vpp (c.schedule);
-    c.deg.dp = a->dp == MAPPER_FREE ? 1 : a->dp;
-    c.deg.cp = a->cp == MAPPER_FREE ? 1 : a->cp;
-    if (a->dp == MAPPER_FREE && p->model->experts > 0) /* ep divides dp x cp */
-        c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
-    c.micro_batch = a->micro_batch == MAPPER_FREE ? 1 : a->micro_batch;
-    c.zero = a->zero == MAPPER_FREE ? a->shard > 0 : a->zero;
-    c.shard = a->shard == MAPPER_FREE ? 0 : a->shard;
-    if (a->dp == MAPPER_FREE && c.shard > 0)
-        c.deg.dp = ranks_of (c.deg.dp, c.shard);
-    c.deg.vpp = a->vpp == MAPPER_FREE ? workload_default_vpp (c.schedule) : a->vpp;
+    if (a->pp == MAPPER_FREE)
+        c.deg.pp = workload_default_vpp (c.schedule);
+    if (a->dp == MAPPER_FREE) {
+        c.deg.dp = 1;
+        if (p->model->experts > 0) /* ep divides dp x cp */
+            c.deg.dp = c.deg.ep % c.deg.cp == 0 ? c.deg.ep / c.deg.cp : c.deg.ep;
+        if (c.shard > 0)
+            c.deg.dp = ranks_of (c.deg.dp, c.shard);
+    }
+    if (a->zero == MAPPER_FREE)
+        c.zero = a->shard > 0 || a->optimizer_bytes != MAPPER_FREE;
     c.sequence_parallel = a->sequence_parallel == 1 && c.deg.tp > 1;
-    if (a->recompute != MAPPER_FREE) {
-        c.recompute = (enum workload_recompute) a->recompute;
-        c.recompute_layers = a->recompute_layers;
-        c.recompute_modules = a->recompute_modules;
-    }
-    if (a->optimizer_bytes != MAPPER_FREE) {
-        c.optimizer_bytes = a->optimizer_bytes;
-        c.zero = a->zero == MAPPER_FREE ? 1 : a->zero;
-    }
-    c.offload = mapper_axes_config (a).offload;
+    if (a->recompute == MAPPER_FREE)
+        set_way (&c, &(struct workload_config){.recompute = RECOMPUTE_NONE});
 
     enum status st = workload_config_check (p->model, p->job, &c, err);
 
@@ -534,32 +522,17 @@ int pool_cp_most (const struct mapper_problem *p)
 
 static void release_values (struct enumeration *e)
 {
-    struct values *const of[] = {&e->tp,  &e->pp,  &e->dp,          &e->cp,   &e->ep,
-                                 &e->etp, &e->vpp, &e->micro_batch, &e->zero, &e->shard};
-
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-        free (of[i]->v);
-}
-
-static bool values_join (struct values *to, const struct values *from)
-{
-    bool joined = true;
-
-    for (int i = 0; i < from->n; i++)
-        joined = joined && values_add (to, from->v[i]);
-    return joined;
+    for (int i = 0; i < AXES; i++)
+        free (e->axis[i].v);
 }
 
 /* What a part has found, into the whole, whose list has room; the part is released. */
 static void join (struct enumeration *e, struct enumeration *part)
 {
-    e->failed = !values_join (&e->tp, &part->tp) || !values_join (&e->pp, &part->pp) ||
-                !values_join (&e->dp, &part->dp) || !values_join (&e->cp, &part->cp) ||
-                !values_join (&e->ep, &part->ep) || !values_join (&e->etp, &part->etp) ||
-                !values_join (&e->vpp, &part->vpp) ||
-                !values_join (&e->micro_batch, &part->micro_batch) ||
-                !values_join (&e->zero, &part->zero) ||
-                !values_join (&e->shard, &part->shard) || part->failed || e->failed;
+    e->failed |= part->failed;
+    for (int i = 0; i < AXES; i++)
+        for (int k = 0; k < part->axis[i].n; k++)
+            e->failed |= !values_add (&e->axis[i], part->axis[i].v[k]);
     for (int i = 0; i < 2; i++)
         e->sp[i] |= part->sp[i];
     for (int i = 0; i < SCHEDULES; i++)
@@ -611,24 +584,13 @@ static long list_parts (const struct enumeration *e, struct part **part)
     return room ? n : -1;
 }
 
-static bool shares_divisor (long a, long b)
-{
-    while (b > 0) {
-        long rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return a > 1;
-}
-
 /* Which of n parts is listed i-th: any few that follow each other are spread over all of them,
  * so that what ends early has seen something of everything. */
 static long spread (long i, long n)
 {
     long step = (long) (STRIDE * (double) n) + 1;
 
-    while (shares_divisor (step, n))
+    while (mapper_common_divisor (step, n) > 1)
         step++;
     return i * step % n;
 }

@@ -7,7 +7,7 @@
  *
  * A lab has 8 to 37 GPUs of one to three types, nodes of one to eight GPUs, and uneven links.  A
  * problem's number is its seed.  Every change after which the step is over .1 % longer has a line
- * of its own.  What other orders of the nodes change is luck: the best plan is the same. */
+ * of its own. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * stages by class, those for the slowest first, so that stages alike share nodes.
  *
  * A sequence of nodes fills the layout's blocks, GPUs of the slower classes last where the
- * faster suffice.  Starts are Megatron's order and, for every layout, the nodes in file
- * order, the best-linked ones first, these in file order, nodes grown from a seed by their
+ * faster suffice.  Starts are Megatron's order and, for every layout, the nodes in the
+ * pool's order, the best-linked ones first, these in that order, nodes grown from a seed by their
  * links to those already taken, those with the most memory first, each node alone where one
  * can hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
  * them, and these once more with TP groups exchanged between stages of unlike speed.
@@ -363,7 +363,7 @@ static void try_sequence (struct placer *x, const struct starts *s)
 }
 
 struct ranked_node {
-    int node;
+    int node, at;   /* at: in the pool */
     double badness; /* lower first */
 };
 
@@ -373,7 +373,7 @@ static int by_badness (const void *a, const void *b)
 
     if (x->badness != y->badness)
         return x->badness < y->badness ? -1 : 1;
-    return x->node - y->node;
+    return x->at - y->at;
 }
 
 /* How slow the pool's i-th node's links are; before that its GPUs' class, and before all
@@ -396,22 +396,21 @@ static void sequence_by_links (struct placer *x, const struct ranked_node *ranke
         x->layout.seq[i] = ranked[i].node;
 }
 
-/* The nodes that sequence_by_links would use, in file order. */
-static void sequence_best_in_file_order (struct placer *x,
-                                         const struct ranked_node *ranked)
+/* The nodes that sequence_by_links would use, in the pool's order. */
+static void sequence_best_in_order (struct placer *x, const struct ranked_node *ranked)
 {
+    const struct topology_cluster *c = x->pool->problem->cluster;
     int used = 0;
 
-    for (int at = 0; used < x->pool->n_nodes && at < x->world; used++)
+    memset (x->mark, 0, (size_t) c->n_nodes * sizeof *x->mark);
+    for (int at = 0; used < x->pool->n_nodes && at < x->world; used++) {
         at += x->groups->grouped[ranked[used].node];
-    sequence_by_links (x, ranked);
-    for (int i = 1; i < used; i++) { /* by insertion: mostly in order already */
-        int node = x->layout.seq[i], k = i;
-
-        for (; k > 0 && x->layout.seq[k - 1] > node; k--)
-            x->layout.seq[k] = x->layout.seq[k - 1];
-        x->layout.seq[k] = node;
+        x->mark[ranked[used].node] = true;
     }
+    sequence_by_links (x, ranked);
+    for (int i = 0, at = 0; i < x->pool->n_nodes; i++)
+        if (x->mark[x->pool->node[i]])
+            x->layout.seq[at++] = x->pool->node[i];
 }
 
 /* From a seed on, always the node with the best links to those taken. */
@@ -453,7 +452,7 @@ static void sequence_by_memory (struct placer *x)
     const struct pool *pool = x->pool;
     const struct topology_cluster *c = pool->problem->cluster;
 
-    for (int i = 0; i < pool->n_nodes; i++) { /* by insertion: file order among equals */
+    for (int i = 0; i < pool->n_nodes; i++) { /* by insertion: equals as they are */
         int node = pool->node[i], k = i;
 
         for (; k > 0; k--) {
@@ -477,7 +476,7 @@ static bool class_serves (const struct placer *x, int q, int stage, bool fast)
            (!fast || q <= x->class_of_stage[stage]);
 }
 
-/* Nodes in file order, those that are badly linked as a whole last: the last stages have
+/* Nodes in order, those that are badly linked as a whole last: the last stages have
  * the most compute to hide their synchronisation under. */
 static void sequence_poor_last (struct placer *x)
 {
@@ -553,13 +552,13 @@ static enum status try_layout (struct placer *x, int depth,
 
     x->layout.depth = depth;
     make_layout (x, depth);
-    pool_sequence (pool, x->layout.seq);
+    pool_sequence (pool, false, x->layout.seq);
     try_sequence (x, s);
     if (pool->all_alike)
         return ST_OK;
     sequence_by_links (x, ranked);
     try_sequence (x, s);
-    sequence_best_in_file_order (x, ranked);
+    sequence_best_in_order (x, ranked);
     try_sequence (x, s);
     sequence_poor_last (x);
     try_sequence (x, s);
@@ -591,7 +590,7 @@ static enum status try_default (struct placer *x, const struct starts *s,
 
     x->layout.depth = 1;
     x->layout.upto = x->pool->n_classes - 1;
-    pool_sequence (x->pool, x->layout.seq);
+    pool_sequence (x->pool, true, x->layout.seq);
     layout_fill (x, &straight);
     st = pool_default_order (x->pool, x->order, err);
     if (st == ST_OK) {
@@ -639,7 +638,7 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
     if (!ranked)
         return err_nomem (err);
     for (int i = 0; i < x->pool->n_nodes; i++)
-        ranked[i] = (struct ranked_node){x->pool->node[i], node_badness (x->pool, i)};
+        ranked[i] = (struct ranked_node){x->pool->node[i], i, node_badness (x->pool, i)};
     qsort (ranked, (size_t) x->pool->n_nodes, sizeof *ranked, by_badness);
     st = try_layout (x, 1, ranked, &s, err);
     if (st == ST_OK && free_layouts)

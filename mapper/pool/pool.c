@@ -446,7 +446,7 @@ static enum status find_nodes (struct pool *pool, struct error *err)
     const struct topology_cluster *c = p->cluster;
     bool any = false;
 
-    pool->node = malloc ((size_t) c->n_nodes * sizeof (int));
+    pool->node = malloc (2 * (size_t) c->n_nodes * sizeof (int));
     pool->class_of_gpu = malloc ((size_t) c->n_gpus * sizeof (int));
     if (!pool->node || !pool->class_of_gpu)
         return err_nomem (err);
@@ -465,6 +465,9 @@ static enum status find_nodes (struct pool *pool, struct error *err)
                    : err_set (err, ST_NOFIT,
                               "no node of %s is left to use: all are excluded or drained",
                               c->name);
+    pool->in_file = pool->node + pool->n_nodes;
+    memcpy (pool->in_file, pool->node, (size_t) pool->n_nodes * sizeof (int));
+    pool_order_nodes (pool, links_are_one (pool));
     TRY (count_gpus (pool, err));
     return pool_classes_init (pool, err);
 }
@@ -520,32 +523,29 @@ void pool_release (struct pool *pool)
     *pool = (struct pool){0};
 }
 
-/* Is the node among the max_nodes largest, the earlier one first among equals? */
-static bool among_largest (const struct pool *pool, int node)
+/* Is the i-th node among the max_nodes largest, the earlier one first among equals? */
+static bool among_largest (const struct pool *pool, const int *node, int i)
 {
-    const struct topology_cluster *c = pool->problem->cluster;
+    const struct topology_node *of = pool->problem->cluster->node;
     int before = 0;
 
-    for (int i = 0; i < pool->n_nodes; i++) {
-        int other = pool->node[i];
-
-        before += c->node[other].gpus > c->node[node].gpus ||
-                  (c->node[other].gpus == c->node[node].gpus && other < node);
-    }
+    for (int k = 0; k < pool->n_nodes; k++)
+        before += of[node[k]].gpus > of[node[i]].gpus ||
+                  (of[node[k]].gpus == of[node[i]].gpus && k < i);
     return before < pool->problem->max_nodes;
 }
 
-void pool_sequence (const struct pool *pool, int *seq)
+void pool_sequence (const struct pool *pool, bool in_file, int *seq)
 {
-    int most = pool->problem->max_nodes, n = 0;
+    const int *node = in_file ? pool->in_file : pool->node;
+    int n = 0;
 
     for (int first = 2; first >= 0; first--)
         for (int i = 0; i < pool->n_nodes; i++) {
-            bool may =
-                most == 0 || most >= pool->n_nodes || among_largest (pool, pool->node[i]);
+            bool may = !pool_nodes_limited (pool) || among_largest (pool, node, i);
 
-            if ((pool_is_pinned (pool, pool->node[i]) ? 2 : may) == first)
-                seq[n++] = pool->node[i];
+            if ((pool_is_pinned (pool, node[i]) ? 2 : may) == first)
+                seq[n++] = node[i];
         }
 }
 
@@ -571,7 +571,7 @@ enum status pool_default_order (const struct pool *pool, int *gpu, struct error 
 
     if (!seq)
         return err_nomem (err);
-    pool_sequence (pool, seq);
+    pool_sequence (pool, true, seq);
     for (int i = 0; i < pool->n_nodes; i++)
         for (int k = 0; k < c->node[seq[i]].gpus; k++)
             gpu[n++] = c->node[seq[i]].first_gpu + k;

@@ -24,7 +24,8 @@ struct best_link {
 struct pool {
     const struct mapper_problem *problem;
     int n_nodes;
-    int *node;    /* [n_nodes] allowed nodes, in file order */
+    int *node;    /* [n_nodes] allowed nodes, in the order of pool_order_nodes */
+    int *in_file; /* [n_nodes] the same in file order */
     int n_gpus;   /* that may be used: of the max_nodes largest */
     int n_pinned; /* nodes that must hold ranks */
     int max_node_gpus;
@@ -137,11 +138,15 @@ bool pool_gpus_differ (const struct pool *pool);
 /** Do the ranks leave none of those nodes idle? */
 bool pool_pins_hold (const struct pool *pool, const int *gpu, int world);
 
-/** The allowed nodes in file order; pinned ones come first, then, with a limit on nodes, the
- *  largest ones that it leaves. @param[out] seq [n_nodes] */
-void pool_sequence (const struct pool *pool, int *seq);
+/** Put the nodes, which are in file order, in one that does not depend on it; but in large pools.
+ *  @param[in] links_alike  between nodes */
+void pool_order_nodes (struct pool *pool, bool links_alike);
 
-/** Megatron's order: the GPUs of that sequence. @param[out] gpu [n] all of the pool's
+/** The allowed nodes in order, that of the file or pool's own; pinned ones come first, then, with a
+ *  limit on nodes, the largest ones that it leaves. @param[out] seq [n_nodes] */
+void pool_sequence (const struct pool *pool, bool in_file, int *seq);
+
+/** Megatron's order: the GPUs of the sequence in file order. @param[out] gpu [n] all of the pool's
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);
 

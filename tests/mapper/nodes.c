@@ -1,5 +1,6 @@
 /* Which nodes a plan uses: pinned ones always, no more than allowed, the best ones; equal to
  * trying every placement where that can be done. */
+#include "mapper/pool/pool.h"
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 
@@ -121,11 +122,73 @@ static void too_many_pinned (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Five unlike nodes in that order, with drawn links. */
+static struct topology_cluster *ordered (const int *order, const double *rate)
+{
+    static const struct {
+        const char *type;
+        int gpus;
+    } of[] = {{"a100-sxm4-80g", 4},
+              {"l40s", 3},
+              {"a100-sxm4-80g", 2},
+              {"l40s", 1},
+              {"a100-sxm4-80g", 4}};
+    struct text t = {0};
+    double there[25];
+
+    for (int i = 0; i < 5; i++) {
+        add_node (&t, i, of[order[i]].gpus, of[order[i]].type, NULL);
+        for (int k = 0; k < 5; k++)
+            there[i * 5 + k] = i == k ? NAN : rate[order[i] * 5 + order[k]];
+    }
+    text_add (&t, "],\"links\":{\"intra\":{\"bandwidth_gb_per_s\":200,\"latency_us\":3},"
+                  "\"inter\":{\"latency_us\":10,\"bandwidth_gb_per_s\":");
+    add_matrix (&t, 5, there);
+    text_add (&t, "}}}");
+    return cluster_written (&t);
+}
+
+/* The search goes through the nodes in the same order, whatever their order in the file; what asks
+ * for that of the file gets it. */
+static void any_order (void **state)
+{
+    struct rng rng = seeded (47);
+    int order[5] = {0, 1, 2, 3, 4}, first[5], seq[5];
+    double rate[25];
+    (void) state;
+
+    for (int i = 0; i < 25; i++)
+        rate[i] = drawn (&rng, 1, 25);
+    for (int round = 0; round < 20; round++) {
+        struct setting s = a_job (ordered (order, rate));
+        struct mapper_problem p = search_problem (&s);
+        struct error err = {""};
+        struct pool pool;
+
+        ok (pool_init (&pool, &p, &err), &err);
+        pool_sequence (&pool, true, seq);
+        for (int i = 0; i < 5; i++) {
+            if (round == 0)
+                first[i] = pool.node[i];
+            assert_int_equal (order[pool.node[i]], first[i]);
+            assert_int_equal (seq[i], i);
+        }
+        pool_release (&pool);
+        topology_cluster_destroy (s.cluster);
+        for (int i = 4; i > 0; i--) {
+            int k = rng_below (&rng, i + 1), had = order[i];
+
+            order[i] = order[k];
+            order[k] = had;
+        }
+    }
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (pinned_small),
-                                       cmocka_unit_test (pinned_large),
-                                       cmocka_unit_test (too_many_pinned)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (pinned_small), cmocka_unit_test (pinned_large),
+        cmocka_unit_test (any_order), cmocka_unit_test (too_many_pinned)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

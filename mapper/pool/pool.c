@@ -79,14 +79,6 @@ long pool_groups (const struct pool *pool, int upto, int tp)
 
 /* ---- links ---- */
 
-double pool_link_badness (const struct topology_cluster *c, int from, int to)
-{
-    struct topology_link l =
-        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
-
-    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
-}
-
 int pool_node_class (const struct pool *pool, int node)
 {
     const struct topology_node *n = &pool->problem->cluster->node[node];

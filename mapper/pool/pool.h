@@ -76,7 +76,14 @@ void pool_release (struct pool *pool);
 int pool_unmeasured_at_least (const struct pool *pool, long long world);
 
 /** What a link from node to node costs a sequence: an unmeasured one counts ten times. */
-double pool_link_badness (const struct topology_cluster *c, int from, int to);
+static inline double pool_link_badness (const struct topology_cluster *c, int from,
+                                        int to)
+{
+    struct topology_link l =
+        topology_link (c, c->node[from].first_gpu, c->node[to].first_gpu);
+
+    return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
+}
 
 /** The slowest class of a node's GPUs. */
 int pool_node_class (const struct pool *pool, int node);

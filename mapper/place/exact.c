@@ -190,11 +190,7 @@ static void place_rank (struct exact *x, int r, bool runs)
 
 bool place_tries_all (const struct pool *pool)
 {
-    int n = 0;
-
-    for (int i = 0; i < pool->n_nodes; i++)
-        n += pool->problem->cluster->node[pool->node[i]].gpus;
-    return n <= EXACT_GPUS_MAX;
+    return pool->all_gpus <= EXACT_GPUS_MAX;
 }
 
 /* GPUs of a node from its k-th on that are alike. */
@@ -215,11 +211,8 @@ bool exact_is_few (const struct pool *pool, int world)
 {
     const struct topology_cluster *c = pool->problem->cluster;
     double part[FEW_GPUS_MAX + 1] = {1}, ways = 1;
-    int n = 0;
 
-    for (int i = 0; i < pool->n_nodes; i++)
-        n += c->node[pool->node[i]].gpus;
-    if (n > FEW_GPUS_MAX)
+    if (pool->all_gpus > FEW_GPUS_MAX)
         return false;
     for (int i = 0; i < pool->n_nodes; i++) {
         const struct topology_node *node = &c->node[pool->node[i]];

@@ -243,7 +243,9 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         s.given = s.cap + pp;
         s.gpu = s.given + pp;
         memcpy (s.given, x->layers, pp * sizeof (int));
-        st = pool_default_order (x->pool, s.gpu, err);
+        for (int i = 0, n = 0; i < x->pool->n_nodes; i++)
+            for (int k = 0; k < p->cluster->node[x->pool->node[i]].gpus; k++)
+                s.gpu[n++] = p->cluster->node[x->pool->node[i]].first_gpu + k;
     }
     if (st == ST_OK && !find_caps (&s))
         st = err_nomem (err);

@@ -111,9 +111,11 @@ static void choose (struct placer *x, enum mapper_granularity granularity,
                  any->price.step_s < by_node->price.step_s * (1.0 - 0.005);
     pick = single ? any : by_node;
     out->price = pick->price;
-    out->granularity = is_by_node (x, pick->gpu) ? MAPPER_NODE : MAPPER_GPU;
-    out->node_step_s =
-        is_by_node (x, any->gpu) ? any->price.step_s : by_node->price.step_s;
+    out->granularity =
+        pool_is_by_node (x->pool, pick->gpu, x->world) ? MAPPER_NODE : MAPPER_GPU;
+    out->node_step_s = pool_is_by_node (x->pool, any->gpu, x->world)
+                           ? any->price.step_s
+                           : by_node->price.step_s;
     out->gpu_step_s = any->price.step_s;
     memcpy (out->gpu, pick->gpu, (size_t) x->world * sizeof (int));
     memcpy (out->layers, pick->layers, (size_t) x->c->deg.pp * sizeof (int));

@@ -160,9 +160,6 @@ static inline bool stage_may_use (const struct placer *x, int position, int gpu)
 struct costmodel_price price_order (struct placer *x, const int *gpu,
                                     struct costmodel_price than);
 
-/** Has every node consecutive ranks? */
-bool is_by_node (struct placer *x, const int *gpu);
-
 /** Fill x->layout into x->order; what memory forbids is put right where that is possible,
  *  so that the order is legal whenever the nodes of the sequence allow a legal one.
  *  @param[out] straight  the order is the layout filled node by node, nothing put right */

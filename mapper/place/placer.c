@@ -14,16 +14,8 @@ static void count_slots (const struct pool *pool, const struct groups *g,
     for (int i = 0; i < pool->n_nodes; i++) {
         int node = pool->node[i], first = cl->node[node].first_gpu;
 
-        for (int k = 0; k + c->deg.tp <= g->grouped[node]; k += c->deg.tp) {
-            int q = 0;
-
-            for (int y = 0; y < c->deg.tp; y++) {
-                int class = pool->class_of_gpu[g->gpu[first + k + y]];
-
-                q = class > q ? class : q;
-            }
-            slots[q]++;
-        }
+        for (int k = 0; k + c->deg.tp <= g->grouped[node]; k += c->deg.tp)
+            slots[pool_slowest_class (pool, g->gpu + first + k, c->deg.tp)]++;
     }
     for (int q = 0; q < pool->n_classes; q++)
         slots[q] /= c->deg.cp;
@@ -50,12 +42,11 @@ enum status placer_new_layers (struct placer *x, const int *layers, struct error
 
 static enum status placer_allocate (struct placer *x, struct error *err)
 {
-    size_t all = 0, nodes = (size_t) x->pool->n_nodes, pp = (size_t) x->c->deg.pp;
+    size_t all = (size_t) x->pool->all_gpus, nodes = (size_t) x->pool->n_nodes;
+    size_t pp = (size_t) x->c->deg.pp;
     size_t cluster_nodes = (size_t) x->pool->problem->cluster->n_nodes;
 
-    for (int i = 0; i < x->pool->n_nodes; i++)
-        all += (size_t) x->pool->problem->cluster->node[x->pool->node[i]].gpus;
-    x->n = (int) all;
+    x->n = x->pool->all_gpus;
     x->world = (int) workload_world (&x->c->deg);
     x->per_stage = x->world / x->c->deg.pp;
     x->layers = malloc (pp * sizeof (int));

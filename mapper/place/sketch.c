@@ -358,17 +358,11 @@ static void walk_groups (struct layouts *l)
 
     memcpy (l->late, l->line, (size_t) n * sizeof (int));
     for (int q = 0; q < l->x->pool->n_classes; q++)
-        for (int k = 0; k < n; k += group) {
-            int slowest = 0;
-
-            for (int y = 0; y < group; y++) {
-                int class = l->x->pool->class_of_gpu[l->late[k + y]];
-
-                slowest = class > slowest ? class : slowest;
+        for (int k = 0; k < n; k += group)
+            if (pool_slowest_class (l->x->pool, l->late + k, group) == q) {
+                memcpy (l->line + at, l->late + k, (size_t) group * sizeof (int));
+                at += group;
             }
-            for (int y = 0; y < group && slowest == q; y++)
-                l->line[at++] = l->late[k + y];
-        }
 }
 
 /* Lay the line out, `depth` stages in a row; backwards, its slots the other way round.
@@ -575,8 +569,8 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           struct sketch *out, struct error *err)
 {
     struct drawn x;
-    struct layouts l = {.x = &x, .w = w, .best = out, .along = {.price = no_price},
-                        .far_s = INFINITY};
+    struct layouts l = {
+        .x = &x, .w = w, .best = out, .along = {.price = no_price}, .far_s = INFINITY};
     enum status st = drawn_init (&x, pool, w, c, false, err);
     int pp = c->deg.pp;
 

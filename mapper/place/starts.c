@@ -45,20 +45,6 @@ static bool order_ok (const struct placer *x, const int *gpu)
     return true;
 }
 
-bool is_by_node (struct placer *x, const int *gpu)
-{
-    const int *node_of = x->pool->problem->cluster->node_of_gpu;
-    bool *closed = x->mark, ok = true;
-
-    memset (closed, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *closed);
-    for (int r = 0; r < x->world && ok; r++) {
-        if (r > 0 && node_of[gpu[r]] != node_of[gpu[r - 1]])
-            closed[node_of[gpu[r - 1]]] = true;
-        ok = !closed[node_of[gpu[r]]];
-    }
-    return ok;
-}
-
 /* How many classes a stage may use: fewer is needier, and the sets are nested. */
 static int choices_of (const struct placer *x, int stage)
 {
@@ -155,17 +141,6 @@ static void make_layout (struct placer *x, int depth)
         x->position[at] = at;
 }
 
-/* The slowest class of a TP group; of single GPUs where groups exceed every node. */
-static int class_of_group (const struct placer *x, const int *gpu, int n)
-{
-    int q = 0;
-
-    for (int y = 0; y < n; y++)
-        if (x->pool->class_of_gpu[gpu[y]] > q)
-            q = x->pool->class_of_gpu[gpu[y]];
-    return q;
-}
-
 /* GPUs that are placed together. */
 static int unit_of (const struct placer *x)
 {
@@ -182,7 +157,7 @@ static int fill_node (struct placer *x, int i, int at, int *n_late, int *gpu)
 
     x->block_first[i] = at;
     for (int k = 0; k + unit <= x->groups->grouped[node]; k += unit) {
-        bool now = class_of_group (x, g + k, unit) <= x->layout.upto;
+        bool now = pool_slowest_class (x->pool, g + k, unit) <= x->layout.upto;
 
         for (int y = 0; y < unit && now; y++)
             now = at + y >= x->world || fits_at (x, x->position[at + y], g[k + y]);
@@ -249,7 +224,7 @@ static void try_order (struct placer *x, const struct starts *s)
 {
     struct costmodel_price price;
     struct candidate *keep[] = {s->any, s->by_node};
-    int n_keep = is_by_node (x, x->order) ? 2 : 1;
+    int n_keep = pool_is_by_node (x->pool, x->order, x->world) ? 2 : 1;
 
     if (!order_ok (x, x->order) || !pool_pins_hold (x->pool, x->order, x->world))
         return;
@@ -296,13 +271,14 @@ static void try_by_speed (struct placer *x, const struct starts *s)
             at[q][k] = end - unit;
     layout_fill (x, &straight);
     for (int a = 0; a < x->world; a += unit) {
-        int wanted = wanted_at (x, a), held = class_of_group (x, x->order + a, unit);
+        int wanted = wanted_at (x, a),
+            held = pool_slowest_class (x->pool, x->order + a, unit);
         int *b = &at[wanted][held];
 
         if (held <= wanted)
             continue;
         while (*b >= 0 && (wanted_at (x, *b) < held ||
-                           class_of_group (x, x->order + *b, unit) > wanted))
+                           pool_slowest_class (x->pool, x->order + *b, unit) > wanted))
             *b -= unit;
         if (*b >= 0)
             exchange_units (x, a, *b);
@@ -323,7 +299,7 @@ static bool enough_upto (const struct placer *x, int upto)
         const int *g = x->groups->gpu + c->node[x->layout.seq[i]].first_gpu;
 
         for (int k = 0; k + unit <= x->groups->grouped[x->layout.seq[i]]; k += unit)
-            if (class_of_group (x, g + k, unit) <= upto)
+            if (pool_slowest_class (x->pool, g + k, unit) <= upto)
                 have += unit;
     }
     return have >= x->world;

@@ -143,14 +143,13 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
     struct visit *v = malloc (n * sizeof *v);
 
     *w = (struct walks){
+        .n_gpus = pool->all_gpus,
         .seq = malloc (WALKS * n * sizeof (int)),
         .usual = malloc ((size_t) pool->problem->cluster->n_nodes * sizeof (double))};
     if (!v || !w->seq || !w->usual) {
         free (v);
         return err_nomem (err);
     }
-    for (int i = 0; i < pool->n_nodes; i++)
-        w->n_gpus += pool->problem->cluster->node[pool->node[i]].gpus;
     for (int walk = 0; walk < WALKS; walk++) {
         for (int i = 0; i < pool->n_nodes; i++)
             v[i] = visit_of (pool, walk, i);

@@ -23,8 +23,10 @@ static enum status count_gpus (struct pool *pool, struct error *err)
         size[i] = c->node[pool->node[i]].gpus;
     qsort (size, (size_t) pool->n_nodes, sizeof (int), order_ints_down);
     pool->max_node_gpus = size[0];
-    for (int i = 0; i < pool->n_nodes && (most == 0 || i < most); i++)
-        pool->n_gpus += size[i];
+    for (int i = 0; i < pool->n_nodes; i++) {
+        pool->n_gpus += most == 0 || i < most ? size[i] : 0;
+        pool->all_gpus += size[i];
+    }
     for (int i = 0; i < pool->n_nodes; i++)
         pool->n_pinned +=
             pool->problem->node_pinned && pool->problem->node_pinned[pool->node[i]];
@@ -79,14 +81,27 @@ long pool_groups (const struct pool *pool, int upto, int tp)
 
 /* ---- links ---- */
 
+static int slowest (const struct pool *pool, int a, int b)
+{
+    return pool->class_of_gpu[b] > a ? pool->class_of_gpu[b] : a;
+}
+
+int pool_slowest_class (const struct pool *pool, const int *gpu, int n)
+{
+    int q = 0;
+
+    for (int k = 0; k < n; k++)
+        q = slowest (pool, q, gpu[k]);
+    return q;
+}
+
 int pool_node_class (const struct pool *pool, int node)
 {
     const struct topology_node *n = &pool->problem->cluster->node[node];
     int q = 0;
 
     for (int k = 0; k < n->gpus; k++)
-        if (pool->class_of_gpu[n->first_gpu + k] > q)
-            q = pool->class_of_gpu[n->first_gpu + k];
+        q = slowest (pool, q, n->first_gpu + k);
     return q;
 }
 

@@ -27,6 +27,7 @@ struct pool {
     int *node;    /* [n_nodes] allowed nodes, in the order of pool_order_nodes */
     int *in_file; /* [n_nodes] the same in file order */
     int n_gpus;   /* that may be used: of the max_nodes largest */
+    int all_gpus; /* of all these nodes */
     int n_pinned; /* nodes that must hold ranks */
     int max_node_gpus;
     int n_classes;
@@ -85,7 +86,8 @@ static inline double pool_link_badness (const struct topology_cluster *c, int fr
     return l.bytes_per_s > 0 ? (l.measured ? 1 : 10) / l.bytes_per_s : 1.0;
 }
 
-/** The slowest class of a node's GPUs. */
+/** The slowest class of some GPUs, and of a node's. */
+int pool_slowest_class (const struct pool *pool, const int *gpu, int n);
 int pool_node_class (const struct pool *pool, int node);
 
 /** How many groups of tp GPUs inside nodes there are at most whose classes are 0..upto, on

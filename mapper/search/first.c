@@ -126,8 +126,7 @@ static void bound_batch (struct search *x, struct entry *batch, int n)
     search_show_progress (x);
 }
 
-/* @param[in] heap  stop where the heap has something lower */
-static void fill (struct search *x, double below, bool heap)
+void search_fill (struct search *x, double below, bool all)
 {
     while (x->listed_n > 0) {
         struct entry batch[BATCH];
@@ -138,20 +137,10 @@ static void fill (struct search *x, double below, bool heap)
         if ((enough && deadline_passed (&x->deadline)) || search_is_over (x))
             return;
         while (n < BATCH && x->listed_n > 0 && x->listed[0].bound_s < below &&
-               !(heap && x->heap_n > 0 && x->heap[0].bound_s < x->listed[0].bound_s))
+               (all || x->heap_n == 0 || !(x->heap[0].bound_s < x->listed[0].bound_s)))
             batch[n++] = heap_pop (x->listed, &x->listed_n);
         if (n == 0)
             return;
         bound_batch (x, batch, n);
     }
-}
-
-void search_fill (struct search *x, double below)
-{
-    fill (x, below, true);
-}
-
-void search_fill_all (struct search *x, double below)
-{
-    fill (x, below, false);
 }

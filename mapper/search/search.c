@@ -56,7 +56,7 @@ static int needs (const struct search *x, const struct entry *e)
 /* The whole heap waits. */
 static enum status put_off (struct search *x, struct error *err)
 {
-    search_fill_all (x, INFINITY);
+    search_fill (x, INFINITY, true);
     x->waiting = x->heap;
     x->n_waiting = x->heap_n;
     x->heap_n = 0;
@@ -115,7 +115,7 @@ static double reach (const struct search *x)
 /* Is something left that may matter?  It is on top of the heap then. */
 static bool is_left (struct search *x)
 {
-    search_fill (x, reach (x));
+    search_fill (x, reach (x), false);
     return x->heap_n > 0 && x->heap[0].bound_s < reach (x);
 }
 
@@ -265,7 +265,7 @@ static bool is_uneven (const struct search *x)
 /* Is a bound below the best plan left? */
 static bool is_open (struct search *x)
 {
-    search_fill (x, search_cut (x));
+    search_fill (x, search_cut (x), false);
     return search_lowest_left (x) < search_cut (x);
 }
 
@@ -332,7 +332,7 @@ static enum status search_heap (struct search *x, struct error *err)
     for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
                                        by_kinds ? BOUND_KINDS : BOUND_PLAYED});
-    search_fill_all (x, reach (x));
+    search_fill (x, reach (x), true);
     TRY (search_sketches (x, joint, err));
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */

@@ -102,11 +102,9 @@ enum status search_list (struct search *x, struct error *err);
 
 /** Of the listed ones, those below a bound that come before all of the heap: refuse what does not
  *  fit in memory, bound the rest and put them there, so that its top is the lowest of all.  When it
- *  is late only so many as a first plan needs. */
-void search_fill (struct search *x, double below);
-
-/** All of them below a bound. */
-void search_fill_all (struct search *x, double below);
+ *  is late only so many as a first plan needs.
+ *  @param[in] all  of those below the bound */
+void search_fill (struct search *x, double below, bool all);
 
 /** The lowest bound of those that are neither placed nor given up; INFINITY: none is left. */
 static inline double search_lowest_left (const struct search *x)

@@ -22,7 +22,7 @@
 #define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
 #define OTHER_START 4 /* one start in so many is of other degrees */
 #define OTHERS 8      /* degrees that are near */
-#define NEAR 0.05     /* of the best: worth a start */
+#define NEAR 0.1      /* of the best: worth a start */
 
 static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */

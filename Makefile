@@ -377,8 +377,8 @@ clean:
 # What everything is built with: a change of it builds anew.
 SETTINGS := $(MAKEFILE_LIST)
 
-# Nothing is compiled where a header is missing.
-$(if $(MISSING),$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(if $(TEST_MISSING),$(TESTS)): | missing
+# Nothing is made where a header is missing.
+$(if $(MISSING),$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ) $(filter $B/gen/%,$(patsubst $B/obj/%.o,$B/%.c,$(LIB_OBJ) $(PROBE_OBJ)))) $(if $(TEST_MISSING),$(TESTS)): | missing
 
 $B/linkwise: $(CLI_OBJ) $B/liblinkwise.a
 	$(call say,LD,$@)

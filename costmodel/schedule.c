@@ -79,8 +79,8 @@ static int slowest_cycle (const struct costmodel_pipeline *p)
 
 /* Skip whole periods after a round, if the state repeats: after as many rounds as is likely, and
  * every so often after any number.
- * @param[in] history  [n * n] clocks after round t in row t mod n  @return rounds that are skipped; -1: it
- *  does not repeat */
+ * @param[in] history  [n * n] clocks after round t in row t mod n
+ * @return rounds that are skipped; -1: it does not repeat */
 static int skip_rounds (const struct rounds *r, const double *history, int likely,
                         int round)
 {
@@ -102,7 +102,7 @@ static void play_1f1b (const struct costmodel_pipeline *p, bool skip, double *en
                        double *work)
 {
     int n = p->stages, m = p->microbatches, skipped = -1;
-    int likely = skip ? slowest_cycle (p) : 0;
+    int likely = skip && m > n + 1 ? slowest_cycle (p) : 0; /* else it is over before */
     double *history = work + 6 * n + 1;
     struct rounds r = {.n = n,
                        .m = m,

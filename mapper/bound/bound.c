@@ -286,9 +286,9 @@ static double highest_divided (const struct least_terms *x, const int *caps, int
     return most;
 }
 
-/* The bound by such a node with the slow slots of every class beside it: wherever these are, some stage
- * synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.  Asked
- * of experts alone, whose rings weigh most.
+/* The bound by such a node with the slow slots of every class beside it: wherever these are, some
+ * stage synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.
+ * Asked of experts alone, whose rings weigh most.
  * @return `known`, a bound, or more */
 static double beside_needed (const struct least_terms *any, const int *caps, int *cap,
                              double known, enum bound_level level)

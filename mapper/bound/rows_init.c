@@ -1,5 +1,5 @@
-/* A pipeline's case: what layers take on its slots, how its stages may be placed, and what a stage's
- * placing adds to a layer's work and after its end. */
+/* A pipeline's case: what layers take on its slots, how its stages may be placed, and what a
+ * stage's placing adds to a layer's work and after its end. */
 #include "mapper/bound/rows.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * Nodes are alike that have the same GPUs and whose links lead, at the same rates, to nodes that
  * are alike.  That is told by numbers: a node's own begins with its GPUs, and twice takes in those
  * of its neighbours and the links to them.  Sums of these do not depend on an order.  The fastest
- * and largest nodes are first; among those of a type and size each is followed by the one that it
+ * and largest nodes are first; among those of a speed and size each is followed by the one that it
  * has the best links with, as neighbours in a rack mostly follow each other in a file. */
 #include <math.h>
 #include <stdlib.h>

@@ -190,10 +190,10 @@ double costmodel_exposed_s (const struct workload_profile *p, double sync_s,
 double costmodel_half_allreduce_s (const struct workload_profile *p,
                                    const struct costmodel_ring *r, int n, double bytes);
 
-/** What tensor-parallel collectives of tp_s cost a stage beside under_s of compute: where the job, or
- *  else the framework, runs sequence-parallel ones in pieces between those of the products (Megatron's
- *  --tp-comm-overlap), a part of them hides, at most all of under_s, and costs compute the
- *  profile's slowdown. */
+/** What tensor-parallel collectives of tp_s cost a stage beside under_s of compute: where the job,
+ *  or else the framework, runs sequence-parallel ones in pieces between those of the products
+ *  (Megatron's --tp-comm-overlap), a part of them hides, at most all of under_s, and costs compute
+ *  the profile's slowdown. */
 double costmodel_tp_exposed_s (const struct workload_profile *p,
                                const struct workload_job *j,
                                const struct workload_config *c, double tp_s,

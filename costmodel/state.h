@@ -44,10 +44,10 @@ struct costmodel_price {
                         guide for searches where step_s alone is flat */
 };
 
-/** From now on prices need not be exact that use as many unmeasured links as `most` or more and whose
- *  step_s or smooth_s is above that of `most`: where that is seen before the pipelines are played,
- *  the price is what it is at least, and a reset or that exchange's undo comes next, or an exchange
- *  that is not undone.  At creation all are exact. */
+/** From now on prices need not be exact that use as many unmeasured links as `most` or more and
+ *  whose step_s or smooth_s is above that of `most`: where that is seen before the pipelines are
+ *  played, the price is what it is at least, and a reset or that exchange's undo comes next, or an
+ *  exchange that is not undone.  At creation all are exact. */
 void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price most);
 
 /** What a micro-batch takes on a stage's slowest slot, there and back.

@@ -114,7 +114,8 @@ struct workload_reading {
     struct error *err;
 };
 
-/** A reason with the place of a document where something is so; like TRY it may leave the function. */
+/** A reason with the place of a document where something is so; like TRY it may leave the
+ * function. */
 #define REFUSE_AT(PLACE, ERR, IF, ...)                       \
     do {                                                     \
         if (IF)                                              \

@@ -427,14 +427,17 @@ const struct cli_command cli_cluster_check = {
 
 /* ---- export ---- */
 
-static enum status export(void *input, struct notes *notes, struct error *err) {
-    const struct show_input *in = input; struct topology_cluster *c = NULL;
+static enum status write_export (void *input, struct notes *notes, struct error *err)
+{
+    const struct show_input *in = input;
+    struct topology_cluster *c = NULL;
     struct progress progress;
     struct topology_watch watch = cli_watch (&progress);
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
 
     cli_hint (CLI_CLUSTER, in->cluster, st, err);
-    if (st == ST_OK) st = topology_export (c, in->to, in->node, in->out, &watch, err);
+    if (st == ST_OK)
+        st = topology_export (c, in->to, in->node, in->out, &watch, err);
     progress_end (&progress);
     if (st == ST_OK && !cli_is_dash (in->out))
         cli_print ("%s written to %s\n", in->to, in->out);
@@ -465,4 +468,4 @@ const struct cli_command cli_cluster_export = {
     .options = {.line = export_options},
     .places = {1, 1, "CLUSTER", "CLUSTER, --to FORMAT and -o FILE are required"},
     .at = {CLI_PLACE (cluster)},
-    CLI_RUN (export)};
+    CLI_RUN (write_export)};

@@ -1,6 +1,5 @@
 /* Going through a cluster's links: each once, those that are alike together. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "topology/survey/stats.h"
 #include "topology/topology_private.h"

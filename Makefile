@@ -88,7 +88,7 @@ OUR_LDFLAGS = $(OPENMP) $(SAN_FLAGS)
 # these are not installed.  With STATIC= it looks for them when it starts, as packages want it.
 STATIC ?= $(if $(SAN),,yes)
 ARCHIVES := -lglpk -lcolamd -lamd -lsuitesparseconfig -lz -lltdl -lgmp -lcsv -ljansson -lexpat -lmd -lyaml
-archives = $(if $(STATIC),$(shell echo 'int main (void) { return 0; }' | $(CC) $(LDFLAGS) -x c - -o /dev/null \
+archives = $(if $(STATIC),$(shell echo 'int main (void) { return 0; }' | $(CC) $(OUR_LDFLAGS) $(LDFLAGS) -x c - -o /dev/null \
             -Wl,-Bstatic,--whole-archive $(ARCHIVES) -Wl,--no-whole-archive,-Bdynamic -lm -ldl 2>/dev/null && echo yes))
 program_libs = $(if $(archives),-Wl$(comma)-Bstatic $(ARCHIVES) -Wl$(comma)-Bdynamic$(comma)--as-needed) $(LIBS)
 PROGRAM_LIBS = $(call once,PROGRAM_LIBS,program_libs)
@@ -307,7 +307,7 @@ wheel: $B/$(SONAME)
 	$Qpython3 python/wheel.py '$(VERSION)' $B/wheel/$(SONAME) $B/wheel
 
 config:
-	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS prefix CUDA_HOME JOBS,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
+	@printf '%s\n' $(foreach v,CC CFLAGS LDFLAGS STATIC prefix CUDA_HOME JOBS,$(if $(filter command%,$(origin $v)),'$v := $($v)')) >config.mk
 	@cat config.mk
 
 # What packaging/pages.sh makes, by kind; each goes to its own folder, ...dir.

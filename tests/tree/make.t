@@ -2,7 +2,7 @@
 # The makefile: T names tests, -j and JOBS say how many run at once; where a build package is
 # missing it is named, and installed for `make check` only after a yes where there is a terminal.
 . tests/lib/tap.sh
-run() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SAN PATH="$T/bin:$PATH" make --no-print-directory "$@"; }
+run() { env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SAN -u STATIC PATH="$T/bin:$PATH" make --no-print-directory "$@"; }
 proves() { # NAME WANT OPTION...: what prove is given
     run -n check CHECK_MISSING= "${@:3}" >"$T/out" 2>&1
     [ "$(sed -n "s/.*prove --timer --exec '' //p" "$T/out" | xargs)" = "$2" ]
@@ -58,4 +58,26 @@ if command -v script >/dev/null; then
         result $? "on a terminal it asks: $answer" "$T/out"
     done
 fi
+
+# linkwise holds its libraries where all archives link beside what else is linked with.
+mkdir "$T/linking"
+cat >"$T/linking/cc" <<S
+#!/bin/sh
+case " \$* " in
+*" -Wl,-Bstatic,--whole-archive "*) case " \$* " in *" -fopenmp "* | *" -Wno-unknown-pragmas "*) exit \${NO_ARCHIVES:-0} ;; *) exit 1 ;; esac ;;
+esac
+exec $CC "\$@"
+S
+chmod +x "$T/linking/cc"
+linked() { run -n V=1 CC="$T/linking/cc" B="$T/linked" "$@" "$T/linked/linkwise" | sed -n 's/.*-o [^ ]*linked.linkwise //p'; }
+linked >"$T/out" 2>&1
+grep -q -- "-Wl,-Bstatic -lglpk .* -Wl,-Bdynamic,--as-needed .*-lhwloc" "$T/out"
+result $? "archives are linked where they are there" "$T/out"
+NO_ARCHIVES=1 linked >"$T/shared" 2>&1
+grep -q -- "-lglpk .*-lhwloc" "$T/shared" && ! grep -q Bstatic "$T/shared"
+result $? "... shared libraries where one is not" "$T/shared"
+linked STATIC= | diff - "$T/shared" >"$T/out"
+result $? "... and with STATIC=" "$T/out"
+run -n config STATIC= >"$T/out" 2>&1 && grep -q "'STATIC := '" "$T/out"
+result $? "make config remembers that" "$T/out"
 done_testing

@@ -203,8 +203,8 @@ LINKWISE_API const char *linkwise_model_preset_at (int i);
 /** What a training framework keeps in memory, overlaps and offers (docs/profile.md). */
 struct linkwise_profile;
 
-/** Read a profile by its shipped name or its file.  A shipped one that was fitted on other GPU types
- *  than a job has gives way to what serves there (`elsewhere`), as with --profile. */
+/** Read a profile by its shipped name or its file.  A shipped one that was fitted on other GPU
+ *  types than a job has gives way to what serves there (`elsewhere`), as with --profile. */
 LINKWISE_API enum linkwise_status linkwise_profile_read (const char *arg,
                                                          struct linkwise_profile **out,
                                                          struct linkwise_notes *notes,

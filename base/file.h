@@ -58,7 +58,8 @@ bool file_is_stream (const char *path);
 /** Write a file whole or not at all: the bytes go to a temporary file in the same
  *  folder, reach the disk, and take the name in one rename.  Mode bits and owner of an
  *  existing file are kept.  What file_open_number knows gets the bytes where it
- *  stands, and what is not a regular file (a device, a pipe) is written in place.  Behind a symbolic link its target is written.
+ *  stands, and what is not a regular file (a device, a pipe) is written in place.  Behind a
+ *  symbolic link its target is written.
  *
  *  In place too, after the room for the bytes is taken, goes what a rename would take from the
  *  file (other hard links, an owner that this process cannot give) and a file in a folder

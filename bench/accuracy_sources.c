@@ -217,8 +217,8 @@ static double fitted_mape (const struct calibrate_runs *r, const bool *others,
     return mape;
 }
 
-/* The first run with the profile, and its release, that most of those in use have: a fit is to one of
- * them. */
+/* The first run with the profile, and its release, that most of those in use have: a fit is to one
+ * of them. */
 static int usual_profile (const struct file *f)
 {
     int most = 0, best = 0;

@@ -1,5 +1,6 @@
-/* make record RUNS=DIR: the accuracy on record (calibrate/record.json) of every framework profile on
- * every GPU type that runs files have, each run estimated as `linkwise validate` does by itself. */
+/* make record RUNS=DIR: the accuracy on record (calibrate/record.json) of every framework profile
+ * on every GPU type that runs files have, each run estimated as `linkwise validate` does by itself.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* How the ranks of a job find each other before any of them has spoken to rank 0.
  *
  * Under mpirun, mpiexec and `srun --mpi=pmix` by MPI where its library is; otherwise by what
- * the launcher puts into the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun and most others),
- * or Slurm's own variables.  MPI is used for this alone: all later words travel over TCP, so
- * that a lost rank does not disturb MPI.
+ * the launcher puts into the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun
+ * and most others), or Slurm's own variables.  MPI is used for this alone: all later words travel
+ * over TCP, so that a lost rank does not disturb MPI.
  */
 #ifndef BWPROBE_START_H
 #define BWPROBE_START_H

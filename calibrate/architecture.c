@@ -80,9 +80,10 @@ static const struct workload_model *named (const struct row *r, const char *name
     return workload_preset_meant (with_size);
 }
 
-/* The preset that the name means, where the row leaves a part of the model's shape open, or all, and
- * what it states is the preset's.  Of one with experts, whose form a row has no columns for, that is
- * the number of layers alone: a cut-down proxy is another model.  A vocabulary may be padded. */
+/* The preset that the name means, where the row leaves a part of the model's shape open, or all,
+ * and what it states is the preset's.  Of one with experts, whose form a row has no columns for,
+ * that is the number of layers alone: a cut-down proxy is another model.  A vocabulary may be
+ * padded. */
 static bool is_preset (const struct row *r, const char *name, struct workload_model *m)
 {
     const struct workload_model *preset = named (r, name);
@@ -150,8 +151,8 @@ static int usual_heads (const struct row *r, int hidden)
 #define SPREAD_VOCAB 0.7
 
 /* Layers and width of a model whose parameters alone are known, or of these the one that is not
- * stated.  Models are 128 times as wide as deep from 5e9 on, 80 times below (the sizes of GPT-3, OPT
- * and Llama); with the usual attention and MLP a layer has 12 h^2.
+ * stated.  Models are 128 times as wide as deep from 5e9 on, 80 times below (the sizes of GPT-3,
+ * OPT and Llama); with the usual attention and MLP a layer has 12 h^2.
  * @param[in]     r  whose stages share the layers, and tensor-parallel ranks the heads
  * @param[in,out] layers, hidden  0: open */
 static void usual_shape (const struct row *r, int vocab, int *layers, int *hidden)

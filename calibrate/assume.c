@@ -74,8 +74,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
                                  : ATTENTION_FUSED;
 }
 
-/* Bytes a parameter: of moments in fp32 and of what weights have over 16 bits; and of all that is kept
- * under mixed precision, and in 16 bits. */
+/* Bytes a parameter: of moments in fp32 and of what weights have over 16 bits; and of all that is
+ * kept under mixed precision, and in 16 bits. */
 #define WIDE_STATES 10.0
 #define MIXED_STATES 16.0
 #define PURE_STATES 8.0
@@ -140,7 +140,8 @@ static int expert_ranks (const struct calibrate_run *run, int most)
 }
 
 /* With other degrees of tensor and pipeline parallelism, the replicas that are left, and expert
- * ranks of an NVLink domain or as many as there can be: taken where that needs less memory than `least`.
+ * ranks of an NVLink domain or as many as there can be: taken where that needs less memory than
+ * `least`.
  * @return does the GPUs' memory hold it? */
 static bool try_degrees (struct calibrate_run *run, const struct workload_profile *p,
                          int tp, int pp, double *least)

@@ -521,8 +521,8 @@ double calibrate_time_coverage (const struct calibrate_runs *runs,
 
 /** The accuracy on record of a shipped profile, whatever its release, on a GPU type: how far
  *  estimates of published runs are off (docs/accuracy.md).  `here` is a list of at most two records
- *  of calibrate/record.json, of runs that the profile was made from and of others; `other_gpus` sums
- *  up this profile on other types, `other_profiles` others on this type.
+ *  of calibrate/record.json, of runs that the profile was made from and of others; `other_gpus`
+ *  sums up this profile on other types, `other_profiles` others on this type.
  *  @return a new reference; NULL: out of memory */
 json_t *calibrate_record (const struct workload_profile *p, const char *gpu);
 
@@ -545,8 +545,8 @@ void calibrate_step_types_add (struct calibrate_step_types *t,
                                const struct topology_gpu_type *type);
 
 /** Standard deviation of log (measured / estimate) of a step on all of these: workload_step_spread,
- *  and what the type that least is known of adds.  Every interval, and the error within which a plan
- *  counts ties, is of this. */
+ *  and what the type that least is known of adds.  Every interval, and the error within which a
+ *  plan counts ties, is of this. */
 double calibrate_step_spread (const struct calibrate_step_types *t,
                               const struct workload_profile *p,
                               const struct workload_model *m);

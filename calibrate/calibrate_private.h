@@ -121,10 +121,9 @@ const char *calibrate_read_machines (const struct row *r, struct calibrate_run *
 
 /** The layers of the row's stages under every partition: from Megatron's options for a
  *  smaller first or last stage, from a cut of the list of modules ("partition 0, 15, 30")
- *  into stages or chunks among the notes, else from the framework's partition.  An even one whose layers do not
- *  divide, but would if embedding and head were one each, counts those as layers
- *  (DeepSpeed's type:transformer|embedding, Megatron's
- *  account-for-embedding-in-pipeline-split).
+ *  into stages or chunks among the notes, else from the framework's partition.  An even one whose
+ *  layers do not divide, but would if embedding and head were one each, counts those as layers
+ *  (DeepSpeed's type:transformer|embedding, Megatron's account-for-embedding-in-pipeline-split).
  *  @param[in,out] run  its model and degrees are read; `layers` is allocated
  *  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_layers (const struct row *r, struct calibrate_run *run);

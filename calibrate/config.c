@@ -330,8 +330,8 @@ static const char *read_zero (const struct row *r, struct calibrate_run *run)
     return run->config.zero < 0 || run->config.zero > 3 ? "zero is not 0 to 3" : NULL;
 }
 
-/* Over how many ranks ZeRO shards: as many as are said, in as many groups as are said, or those of a
- * node, as PyTorch's hybrid sharding has it. */
+/* Over how many ranks ZeRO shards: as many as are said, in as many groups as are said, or those of
+ * a node, as PyTorch's hybrid sharding has it. */
 static const char *read_shard (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;

@@ -121,8 +121,8 @@ static void take_facts (const struct calibrate_run *run, struct workload_profile
         own->time.moe_overlap = 1.0;
 }
 
-/* What a layer takes at least where PyTorch's compiler launches it, as in the profile of TorchTitan,
- * which compiles. */
+/* What a layer takes at least where PyTorch's compiler launches it, as in the profile of
+ * TorchTitan, which compiles. */
 #define COMPILED_FWD_S 300e-6
 #define COMPILED_BACK_S 450e-6
 static void compile (struct workload_profile *p)

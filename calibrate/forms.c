@@ -34,8 +34,8 @@ static const char networks[] =
 
 #define LINKS_MOST 16 /* of a node: a smaller number before a network counts them, "8 HDR" */
 
-/* Cut words for a network off both ends, "EFA 3200", "8x400G NDR", but not behind a bare number that
- * may be of links. */
+/* Cut words for a network off both ends, "EFA 3200", "8x400G NDR", but not behind a bare number
+ * that may be of links. */
 static void cut_networks (const char *cell, char *out, size_t size)
 {
     char *end, word[CALIBRATE_JOINED];
@@ -182,8 +182,8 @@ bool calibrate_idle_brackets (const char *s)
                           joined);
 }
 
-/* All of a cell, or what stands before brackets that say nothing else: "True (use_reentrant=False)";
- * of a stage's, what is offloaded stays. */
+/* All of a cell, or what stands before brackets that say nothing else: "True
+ * (use_reentrant=False)"; of a stage's, what is offloaded stays. */
 static const char *word_meant (const char *cell, enum calibrate_kind kind, char *out,
                                size_t size)
 {

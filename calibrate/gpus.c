@@ -185,8 +185,8 @@ static bool is_beside (const char *part)
     return text_has_word ("nvlink nvswitch ib infiniband cpu", joined);
 }
 
-/* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone with "+" or "&" between them,
- * which are as many each: spellings, and numbers in `nodes`.  Behind "," and ";" there may be
+/* "TYPE:N+TYPE:N", "N x TYPE, N x TYPE", in node order, or types alone with "+" or "&" between
+ * them, which are as many each: spellings, and numbers in `nodes`.  Behind "," and ";" there may be
  * remarks where no two parts have numbers.
  * @return how many; 0: it is no mix; -1: it is one that is not understood */
 static int cut_mix (const char *cell, char spelled[][CALIBRATE_SPELLED_MAX],

@@ -217,8 +217,8 @@ static void read_round (const char *source, struct calibrate_run *run)
             snprintf (run->release, sizeof run->release, "%s", rounds[i].date);
 }
 
-/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, the container
- * among the notes ("26.04.01 NeMo Container"), or the round of MLPerf that it is of. */
+/* The release that ran it: an image's tag ("nemo:26.04"), a column of its own, a date, the
+ * container among the notes ("26.04.01 NeMo Container"), or the round of MLPerf that it is of. */
 static void read_release (const struct row *r, struct calibrate_run *run)
 {
     static const char *const columns[] = {"container", "framework_version", "date"};
@@ -244,8 +244,8 @@ static void read_release (const struct row *r, struct calibrate_run *run)
 
 /* What items of the notes, between commas or semicolons, say of operations that are one kernel:
  * PyTorch's compiler fuses them, but for rotary embeddings in complex numbers, eager mode none;
- * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand.  The former's loss
- * works on fp32 copies of transformers' logits, FlashAttention's on the 16-bit logits
+ * IBM's "fused kernels" (fms-acceleration's foak) and Liger's are written by hand.  The former's
+ * loss works on fp32 copies of transformers' logits, FlashAttention's on the 16-bit logits
  * (flash_attn/losses/cross_entropy.py, inplace_backward), as Unsloth's does
  * (unsloth/kernels/cross_entropy_loss.py). */
 static const struct fused_words {
@@ -288,8 +288,8 @@ void calibrate_take_before (const struct row *r, const struct calibrate_run *bef
         set_compiled (run);
 }
 
-/* "compile", "torch.compile", "torch_compile=true": all of the item, as what follows may say when or
- * why not. */
+/* "compile", "torch.compile", "torch_compile=true": all of the item, as what follows may say when
+ * or why not. */
 static bool says_compiled (const char *item)
 {
     char joined[CALIBRATE_JOINED];
@@ -343,8 +343,8 @@ static void read_fused (const struct row *r, struct calibrate_run *run)
         read_fused_item ("unsloth", run);
 }
 
-/* DeepSpeed's words of what gradients travel in, and of how much is there at once, by the names that
- * a profile has for these. */
+/* DeepSpeed's words of what gradients travel in, and of how much is there at once, by the names
+ * that a profile has for these. */
 static const char *read_limits (const struct row *r, struct calibrate_facts *f)
 {
     const struct {

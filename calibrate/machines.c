@@ -9,8 +9,8 @@
 #include "base/units.h"
 
 #define INTER_US 12.0
-/* Boards of four have as much as nodes of eight, whose network is what is usual (in supercomputers a
- * card each), smaller nodes their share, but a card. */
+/* Boards of four have as much as nodes of eight, whose network is what is usual (in supercomputers
+ * a card each), smaller nodes their share, but a card. */
 #define GPUS_OF_BOARD 4.0
 static double usual_node (const char *type, int gpus)
 {
@@ -31,8 +31,8 @@ static double usual_node (const char *type, int gpus)
  * members: on MI300X two reach 48 GB/s of bus bandwidth and eight 313 (stas00/ml-engineering,
  * network).  What is usual of GH200 is a pair's.  The two dies of an MI250X have four links to each
  * other, to others three.  Eight V100 are a hybrid cube mesh (NVIDIA DGX-1 whitepaper): all share
- * six rings, four have some of them, and a pair one link, 20 of 130 GB/s.  What is usual of MI100 is
- * a pair's of a hive of four; eight have the 20 GB/s of PCIe 4 between two hives. */
+ * six rings, four have some of them, and a pair one link, 20 of 130 GB/s.  What is usual of MI100
+ * is a pair's of a hive of four; eight have the 20 GB/s of PCIe 4 between two hives. */
 static double mesh_share (const struct calibrate_run *run,
                           const struct topology_gpu_type *type)
 {

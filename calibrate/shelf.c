@@ -145,9 +145,9 @@ static bool is_early (const struct calibrate_run *run)
 
 /* What a run is taken for where no profile names what ran it: Megatron's own as plans are, by the
  * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
- * NVIDIA's GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none: it
- * splits models as Megatron-Core does, or keeps weights whole on every rank, which FSDP does not, or
- * it is PyTorch's. */
+ * NVIDIA's GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none:
+ * it splits models as Megatron-Core does, or keeps weights whole on every rank, which FSDP does
+ * not, or it is PyTorch's. */
 static const char *usual_profile (const struct calibrate_shelf *shelf,
                                   const struct calibrate_run *run)
 {

@@ -32,8 +32,8 @@ static double flash_back (const struct setting *x)
     return FLASH_BACK * (first ? FLASH1_BACK / FLASH1_FWD : 1.0);
 }
 
-/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel, whose
- * products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
+/* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
+ * whose products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
 #define WIDE_PART 0.4
 static double wide_rate (const struct topology_gpu_type *t)
 {

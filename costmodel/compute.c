@@ -66,8 +66,8 @@ double costmodel_slowest (const struct workload_profile *p,
                               : 1.0;
 }
 
-/* Of an update in one kernel: state and gradient read, state and the 16-bit weight written.  In fp32
- * the weight is its own master copy, beside two moments. */
+/* Of an update in one kernel: state and gradient read, state and the 16-bit weight written.  In
+ * fp32 the weight is its own master copy, beside two moments. */
 static double updated_bytes (const struct setting *x, double gradient)
 {
     return workload_keeps_fp32 (x->j, x->p)

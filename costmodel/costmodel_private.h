@@ -388,7 +388,8 @@ double published_compute_s (const struct terms *t, const struct slot_time *slot)
 int published_sends (const struct terms *t, const int *src, const int *dst,
                      double *lane_s);
 
-/** Their slowest sum down a replica, the lanes of each stage `apart` from those of the one before. */
+/** Their slowest sum down a replica, the lanes of each stage `apart` from those of the one before.
+ */
 double published_pipe_s (const struct terms *t, const double *lane_s, size_t apart);
 
 /** Gradients of a stage. */

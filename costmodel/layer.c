@@ -51,8 +51,8 @@
  * (PEFT, tuners/lora/layer.py).  A third of the sums, as backward counts twice. */
 #define FP32_LORA_INPUT_TRAFFIC (48.0 / 3.0)
 #define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
-/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense one's, for
- * routing and sorting, and for each expert of the rank, whose products and casts are launched
+/* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense one's,
+ * for routing and sorting, and for each expert of the rank, whose products and casts are launched
  * one by one; and the rate of grouped products over single ones. */
 #define EXPERT_LAYER_LAUNCHES 5.0
 #define EXPERT_LAUNCHES 0.35

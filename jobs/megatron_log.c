@@ -30,7 +30,8 @@ static const char *const timers[JOBS_TIMERS] = {[JOBS_TIMER_PASSES] = "forward-b
                                                 [JOBS_TIMER_GRADIENTS] = "all-grads-sync",
                                                 [JOBS_TIMER_OPTIMIZER] = "optimizer"};
 
-/* "    optimizer ......: (20.05, 21.11)", the least and the most of all ranks, or the most alone. */
+/* "    optimizer ......: (20.05, 21.11)", the least and the most of all ranks, or the most alone.
+ */
 static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     const char *dots = strstr (line, " ..."), *value, *name;

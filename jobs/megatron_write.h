@@ -1,4 +1,5 @@
-/* Shared by the files that write Megatron's words: megatron_write.c, and megatron_facts.c below it. */
+/* Shared by the files that write Megatron's words: megatron_write.c, and megatron_facts.c below it.
+ */
 #ifndef JOBS_MEGATRON_WRITE_H
 #define JOBS_MEGATRON_WRITE_H
 

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ask for all GPUs of the nodes in use, the drained ones too, so that an index means the same inside the job:
+/* Ask for all GPUs of the nodes in use, the drained ones too, so that an index means the same
+ * inside the job:
  * --gres is a number for every node alike; where they differ --gpus is their sum, which
  * Slurm can only meet with every GPU of these nodes.  Without either a step sees none. */
 static void add_gpus (const struct launch_input *in, struct text *t)

@@ -28,8 +28,8 @@ struct memest_shape memest_shape_of (const struct memest_problem *p)
 
 /* ---- activations of one layer, bytes per token ---- */
 
-/* GELU by separate operations keeps its half, its tanh and one more than that; under autocast, whose
- * cubes are in fp32, the input and the last two in fp32. */
+/* GELU by separate operations keeps its half, its tanh and one more than that; under autocast,
+ * whose cubes are in fp32, the input and the last two in fp32. */
 #define SEPARATE_GELU_BYTES 6.0
 #define AUTOCAST_GELU_BYTES 12.0
 
@@ -82,8 +82,8 @@ static double unfused_norm_bytes (const struct memest_shape *w)
     return all_in_fp32 (w) ? bytes / w->element : bytes;
 }
 
-/* Context parallelism that exchanges heads: attention's output is kept in whole sequences, and again
- * in this rank's part, whose copies of keys and values may be more (A12). */
+/* Context parallelism that exchanges heads: attention's output is kept in whole sequences, and
+ * again in this rank's part, whose copies of keys and values may be more (A12). */
 static double exchanged_bytes (const struct memest_shape *w)
 {
     const struct workload_profile *f = w->p->profile;
@@ -196,8 +196,8 @@ bool memest_autocasts (const struct memest_problem *p)
            p->job->precision == PREC_BF16 && !p->job->lora && whole;
 }
 
-/* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit copy:
- * one or three in attention, one for each of an MLP's first matrices. */
+/* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit
+ * copy: one or three in attention, one for each of an MLP's first matrices. */
 static double autocast_bytes (const struct memest_shape *w, unsigned parts)
 {
     double copies = 0.0;

@@ -68,8 +68,8 @@ static struct flight flight_in_v (double chunks, int microbatches, int pp, int s
                            first * a->expert + last * z->expert};
 }
 
-/* When the interleaved schedule is at its worst for chunks that differ: played out over one round of
- * backwards (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
+/* When the interleaved schedule is at its worst for chunks that differ: played out over one round
+ * of backwards (Megatron-LM schedules.py).  Forwards go p micro-batches a chunk from the first, and
  * backwards from the last. */
 static struct flight flight_of (const struct memest_problem *p, int stage,
                                 const struct workload_stage *held, double dense_bytes,
@@ -318,7 +318,8 @@ static double gathered_weights (const struct memest_problem *p,
            within (unit, p->profile->memory.reduced_params, matrix);
 }
 
-/* Autocast's copies of weights that products read (A27): of the embedding where it is the head, too. */
+/* Autocast's copies of weights that products read (A27): of the embedding where it is the head,
+ * too. */
 static double autocast_copies (const struct memest_problem *p,
                                const struct workload_stage *held)
 {
@@ -331,7 +332,8 @@ static double autocast_copies (const struct memest_problem *p,
 }
 
 /* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
- * with them, or with the optimizer's state where the framework sends them on as they are reduced. */
+ * with them, or with the optimizer's state where the framework sends them on as they are reduced.
+ */
 static bool weights_are_away (const struct memest_problem *p)
 {
     return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;

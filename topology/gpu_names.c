@@ -218,8 +218,8 @@ static char *find_words (char *in, const char *words)
     return strstr (in, spaced);
 }
 
-/* The first row of the family that a name means, whose words go, so that what is left says board and
- * memory.  @param[out] after  what stands behind them */
+/* The first row of the family that a name means, whose words go, so that what is left says board
+ * and memory.  @param[out] after  what stands behind them */
 static const struct named *take_family (char *words, const char **after)
 {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {

@@ -83,8 +83,8 @@ static void name_type (struct part *p, struct notes *notes)
     strcpy (p->type, t->name);
 }
 
-/* The words of a type, as many as there are before the fields if together they mean one, "rtx 5090";
- * else the first.  @return how many */
+/* The words of a type, as many as there are before the fields if together they mean one, "rtx
+ * 5090"; else the first.  @return how many */
 static int take_type (char **word, int n, struct part *p)
 {
     char name[sizeof p->type] = "";

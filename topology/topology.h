@@ -56,7 +56,8 @@ struct topology_gpu_type {
     const struct topology_gpu_type *like;
 };
 
-/* Flash attention over s tokens reaches s / (s + this) of flash_efficiency (docs/formulas.md, T20). */
+/* Flash attention over s tokens reaches s / (s + this) of flash_efficiency (docs/formulas.md, T20).
+ */
 #define TOPOLOGY_FLASH_HALF_SEQ 400.0
 
 /** A built-in type by its name, or NULL. */

@@ -427,16 +427,17 @@ enum status workload_config_check (const struct workload_model *m,
                                    const struct workload_config *c, struct error *err);
 
 /** Can context parallelism that exchanges heads give each rank as many, of queries, and of keys and
- *  values, which may be copied and are as wide (DeepSpeed, ulysses_sp.py)?  @param err  may be NULL */
+ *  values, which may be copied and are as wide (DeepSpeed, ulysses_sp.py)?  @param err  may be NULL
+ */
 enum status workload_heads_exchanged (const struct workload_model *m,
                                       const struct workload_degrees *d,
                                       struct error *err);
 
 struct workload_profile;
 
-/** Does the framework, or a fork of it, offer this to the model: its degrees, its schedule, its ZeRO
- *  stage with a pipeline and tensor parallelism, the modules that it recomputes, the bytes of its
- *  optimizer's state?  @param err  may be NULL */
+/** Does the framework, or a fork of it, offer this to the model: its degrees, its schedule, its
+ *  ZeRO stage with a pipeline and tensor parallelism, the modules that it recomputes, the bytes of
+ *  its optimizer's state?  @param err  may be NULL */
 enum status workload_config_offered (const struct workload_model *m,
                                      const struct workload_config *c,
                                      const struct workload_profile *p, struct error *err);

@@ -134,7 +134,8 @@ static inline unsigned workload_kind_parts (const struct workload_model *m, int 
     return workload_letter_parts (m->kinds[kind]);
 }
 
-/** Products that make queries, keys and values in transformers' model of this type: one or three. */
+/** Products that make queries, keys and values in transformers' model of this type: one or three.
+ */
 int workload_qkv_products (const struct workload_model *m);
 
 /** Has any layer one of these parts? */
@@ -243,7 +244,8 @@ const struct workload_model *workload_preset_find (const char *name);
 /** The preset that a name on the hub, or a looser spelling, means: its owner, case, dashes
  *  and words as "Instruct" say nothing of the shape.  NULL: none. */
 const struct workload_model *workload_preset_meant (const char *name);
-/** The parameters that a name says ("my-7b"); 0: none, or of experts or more than a language model. */
+/** The parameters that a name says ("my-7b"); 0: none, or of experts or more than a language model.
+ */
 double workload_name_params (const char *name);
 /** Does the name say that the model has experts: "21b-a3b", "8x7b", "GPT-MoE", "16-expert"? */
 bool workload_name_has_experts (const char *name);

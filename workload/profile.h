@@ -288,8 +288,8 @@ static inline bool workload_gelu_is_separate (const struct workload_model *m,
 /** Is a step captured whole in a CUDA graph?
  *
  *  Experts' tokens must be counted on the GPU alone for that, which Megatron-Core's fused grouped
- *  products do in fp8 and fp4 of blocks with scales (cuda_graph_impl full_iteration, moe_paged_stash
- *  and use_transformer_engine_op_fuser).
+ *  products do in fp8 and fp4 of blocks with scales (cuda_graph_impl full_iteration,
+ *  moe_paged_stash and use_transformer_engine_op_fuser).
  *  @param blocks  the GPU multiplies such blocks, and the job is in fp8 or fp4 */
 bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
@@ -324,9 +324,9 @@ static inline bool workload_keeps_fp32 (const struct workload_job *j,
     return workload_element_bytes (workload_kept_precision (j, p)) > 2.0;
 }
 
-/** Are gradients summed and reduced in the 2 bytes that fp16 keeps them in?  Only bf16 asks for sums in
- *  fp32 (Megatron-LM, arguments.py: accumulate_allreduce_grads_in_fp32).  Constants of fitted profiles
- *  stand for what their runs took. */
+/** Are gradients summed and reduced in the 2 bytes that fp16 keeps them in?  Only bf16 asks for
+ *  sums in fp32 (Megatron-LM, arguments.py: accumulate_allreduce_grads_in_fp32).  Constants of
+ *  fitted profiles stand for what their runs took. */
 static inline bool workload_sums_in_half (const struct workload_job *j,
                                           const struct workload_profile *p)
 {
@@ -373,8 +373,8 @@ static inline double workload_optimizer_bytes (const struct workload_config *c,
     return c->optimizer_bytes > 0 ? c->optimizer_bytes : p->memory.optimizer_bytes;
 }
 
-/** Rows that an expert computes and is sent, over the mean number of its tokens: with a capacity it is
- *  padded to it (Megatron-Core, get_capacity: experts' share of tokens times the factor). */
+/** Rows that an expert computes and is sent, over the mean number of its tokens: with a capacity it
+ *  is padded to it (Megatron-Core, get_capacity: experts' share of tokens times the factor). */
 double workload_expert_capacity (const struct workload_profile *p);
 
 /** Does the framework run a micro-batch's all-to-alls beside the compute of another one?

@@ -319,7 +319,8 @@ static bool has_room (const struct kinds *x, int upto)
     return room >= stage_gpus (&x->x->b);
 }
 
-/* Can stage 0 be of that class, with TP groups that span nodes or not, on several nodes or on one? */
+/* Can stage 0 be of that class, with TP groups that span nodes or not, on several nodes or on one?
+ */
 static bool can_be_first (const struct kinds *x, int class, bool spans, bool across)
 {
     int taken = stage_gpus (&x->x->b) * first_takes (x->x);

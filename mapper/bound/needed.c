@@ -19,8 +19,8 @@
  *   or enter it, there and back.
  *
  * So that stage is on a slow slot: one whose synchronisation and boundaries are slow.  Where it
- * is told which stages of that replica are there (bound.c, least_run_bound), each takes a TP group's
- * room from the others. */
+ * is told which stages of that replica are there (bound.c, least_run_bound), each takes a TP
+ * group's room from the others. */
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>

@@ -25,7 +25,8 @@ struct played_replica {
  *  @return rows_s or more: no placement of stage 0 in the frame's way is faster */
 double bound_played (const struct played_replica *r, double rows_s);
 
-/** The same of a replica of two kinds of slots, as many stages on slow ones as the pipeline says. */
+/** The same of a replica of two kinds of slots, as many stages on slow ones as the pipeline says.
+ */
 double bound_played_slow (const struct pipeline_case *pc, double rows_s);
 
 #endif

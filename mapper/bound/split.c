@@ -1,7 +1,7 @@
 /* Layers to stages by the lower bound (recursion.c; with chunks by_end.c), then
  * by the exact schedule: the bound's rows do not know all that stages wait for, so single
- * layers (one of every chunk where chunks hold as many each) are moved between stages, and slow slots too, while that
- * shortens the pipeline as it plays out with the best links. */
+ * layers (one of every chunk where chunks hold as many each) are moved between stages, and slow
+ * slots too, while that shortens the pipeline as it plays out with the best links. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

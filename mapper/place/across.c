@@ -1,6 +1,6 @@
-/* A line of GPUs whose TP groups lie across nodes, one GPU of each: for pools in which links between
- * nodes are faster than those inside.  A ring over nodes is as slow as its slowest link, so nodes
- * are first put in an order in which those that follow each other are joined by fast ones. */
+/* A line of GPUs whose TP groups lie across nodes, one GPU of each: for pools in which links
+ * between nodes are faster than those inside.  A ring over nodes is as slow as its slowest link, so
+ * nodes are first put in an order in which those that follow each other are joined by fast ones. */
 #include "mapper/place/sketch_private.h"
 
 /* Of a pool whose nodes are put in order: of more, that takes long. */
@@ -86,8 +86,9 @@ bool across_pays (const struct pool *pool, const struct workload_config *c)
            pool->inter_bytes_per_s > pool->intra_bytes_per_s;
 }
 
-/* The node at place i of round k: every round turns the groups by one rank, so that GPUs of the same
- * rank, which synchronise, are on different nodes too.  The first `most` nodes stay the first. */
+/* The node at place i of round k: every round turns the groups by one rank, so that GPUs of the
+ * same rank, which synchronise, are on different nodes too.  The first `most` nodes stay the first.
+ */
 static int turned (const int *order, int tp, int most, int i, int k)
 {
     int first = i / tp * tp;

@@ -44,8 +44,8 @@ bool drawn_fits (const struct drawn *x, int stage);
 bool drawn_uses_fit (const struct drawn *x);
 
 /** Divide the layers of stages first..last, taken in steps of `by`, anew: the next `some`, one of
- *  all chunks or a unit, go to the one that would end first with them, from the times that they take
- *  in hand.
+ *  all chunks or a unit, go to the one that would end first with them, from the times that they
+ *  take in hand.
  *  @param[in,out] layers  [pp] @return false when they do not fit in memory */
 bool drawn_pour (const struct drawn *x, int first, int last, int by, int some,
                  int *layers);

@@ -1,9 +1,9 @@
 /* The best plan of a part of the cluster, searched for by itself.
  *
- * A plan of a part is a plan of the whole.  Yet with every node that is there the search has more to
- * look at, and what it is drawn to is luck: a cluster with one old node more must not get a longer
- * step.  So where the best plan of a small pool leaves nodes idle, what is left is searched again
- * without them, as if they were not there, and so on. */
+ * A plan of a part is a plan of the whole.  Yet with every node that is there the search has more
+ * to look at, and what it is drawn to is luck: a cluster with one old node more must not get a
+ * longer step.  So where the best plan of a small pool leaves nodes idle, what is left is searched
+ * again without them, as if they were not there, and so on. */
 #include "mapper/search/search_private.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@
 #define PART_GPUS 64  /* of a pool: larger ones take long */
 #define PART_TIME 0.5 /* of what is left of a time limit */
 
-/* Which nodes the part has: all that hold ranks of the best plan, and of the idle ones those that are
- * not of the slowest class among them, if there are several.
+/* Which nodes the part has: all that hold ranks of the best plan, and of the idle ones those that
+ * are not of the slowest class among them, if there are several.
  * @param[out] in  [n_nodes] @return whether it is a part */
 static bool choose_nodes (const struct search *x, bool *in)
 {

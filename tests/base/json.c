@@ -143,7 +143,8 @@ static void unknown_keys_are_noted (void **state)
     json_decref (doc);
 }
 
-/* Python's words for what JSON has no numbers for are read in a config.json, and change no place. */
+/* Python's words for what JSON has no numbers for are read in a config.json, and change no place.
+ */
 static void configs (void **state)
 {
     json_t *doc = NULL, *same;

@@ -429,7 +429,8 @@ static void single (void **state)
 }
 
 /* Peaks of one configuration, however many and however alike, narrow nothing; one that contradicts
- * the profile widens it; those of others narrow it, as far as five runs of the profile's let them. */
+ * the profile widens it; those of others narrow it, as far as five runs of the profile's let them.
+ */
 static void few_peaks (void **state)
 {
     static const struct {

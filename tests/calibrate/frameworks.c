@@ -133,8 +133,8 @@ static void types_together (void **state)
     CLOSE (calibrate_step_spread (&one, &p, &m), hypot (alone, .12), 1e-12);
 }
 
-/* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may have
- * run; Megatron's forks are not its recipes.  Megatron-Core is what plans are for, with their
+/* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may
+ * have run; Megatron's forks are not its recipes.  Megatron-Core is what plans are for, with their
  * spread. */
 static void unnamed (void **state)
 {
@@ -179,7 +179,8 @@ static void unnamed (void **state)
     }
 }
 
-/* What splits no model is PyTorch's, unless its ranks have whole weights and it has another name. */
+/* What splits no model is PyTorch's, unless its ranks have whole weights and it has another name.
+ */
 static void unsplit (void **state)
 {
     static const char *const known[][4] = {
@@ -203,8 +204,8 @@ static void unsplit (void **state)
     }
 }
 
-/* Megatron-LM in fp16 on GPUs without fp8, and without flash attention, is that of 2020 to 2022, unless
- * it has what came later. */
+/* Megatron-LM in fp16 on GPUs without fp8, and without flash attention, is that of 2020 to 2022,
+ * unless it has what came later. */
 static void early (void **state)
 {
     static const struct {

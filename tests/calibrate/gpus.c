@@ -202,7 +202,8 @@ static void mix_of_one_type (void **state)
     CLOSE (step_s[0], step_s[1], 1e-12);
 }
 
-/* Names as sources spell them: the type that they mean, with the memory that they or the row say. */
+/* Names as sources spell them: the type that they mean, with the memory that they or the row say.
+ */
 static void gpu_names (void **state)
 {
     static const struct {

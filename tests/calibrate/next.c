@@ -48,8 +48,8 @@ static void add_run (struct text *t, const struct calibrate_run *run)
     ROW (t, cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6]);
 }
 
-/* From one run on, each time the run that is named is added; the next one is another, of those near,
- * and step times are known ever better, until a run more tells next to nothing. */
+/* From one run on, each time the run that is named is added; the next one is another, of those
+ * near, and step times are known ever better, until a run more tells next to nothing. */
 static void one_after_another (void **state)
 {
     struct text t = {0};

@@ -41,8 +41,8 @@ static void impossible_heads (void **state)
 }
 
 /* Of a model that its name does not tell, the width tells whether the MLP is gated, or the count of
- * parameters, which tells tied embeddings too: IBM's PowerLM is gated though it is four times as wide
- * as hidden.  A count that says nothing leaves it as it is, and a known family's stays. */
+ * parameters, which tells tied embeddings too: IBM's PowerLM is gated though it is four times as
+ * wide as hidden.  A count that says nothing leaves it as it is, and a known family's stays. */
 static void counted (void **state)
 {
     static const struct {
@@ -68,8 +68,8 @@ static void counted (void **state)
     }
 }
 
-/* Sizes that a row leaves open are those of the preset that its name means, if what it states is; else
- * the usual ones, by the family and the count of parameters. */
+/* Sizes that a row leaves open are those of the preset that its name means, if what it states is;
+ * else the usual ones, by the family and the count of parameters. */
 static void left_open (void **state)
 {
     static const struct {

@@ -276,9 +276,10 @@ static void slowest (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* Where compute is the GPU type's, a layer with experts launches five times as much, and .35 for each
- * expert of the rank; forward its host waits for the tokens, so that launches add up, unless the
- * step is captured.  Where parts are captured, in racks or everywhere, a tenth of the five is left. */
+/* Where compute is the GPU type's, a layer with experts launches five times as much, and .35 for
+ * each expert of the rank; forward its host waits for the tokens, so that launches add up, unless
+ * the step is captured.  Where parts are captured, in racks or everywhere, a tenth of the five is
+ * left. */
 static void waits_for_tokens (void **state)
 {
     struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);

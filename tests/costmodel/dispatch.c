@@ -350,9 +350,9 @@ static void hide_nowhere (void **state)
     }
 }
 
-/* DualPipeV is made to hide them all under as much compute, but for the forwards that it does not join with a backward:
- * on stage i of p, with m micro-batches, 2 (m - 2p + i + 1) + (p-1-i) of 2m are joined, on the last
- * stage one less. */
+/* DualPipeV is made to hide them all under as much compute, but for the forwards that it does not
+ * join with a backward: on stage i of p, with m micro-batches, 2 (m - 2p + i + 1) + (p-1-i) of 2m
+ * are joined, on the last stage one less. */
 static void hide_where_joined (void **state)
 {
     (void) state;

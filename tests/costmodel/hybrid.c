@@ -123,8 +123,8 @@ static void algorithms (void **state)
     assert_true (n[ALL_REDUCE_TREE] > 0 && n[ALL_REDUCE_RING] > 0);
 }
 
-/* Beside a pipeline nothing hides gradients, neither in shards nor between groups with the same ones;
- * gathered weights hide. */
+/* Beside a pipeline nothing hides gradients, neither in shards nor between groups with the same
+ * ones; gathered weights hide. */
 static void bare_beside_pipeline (void **state)
 {
     (void) state;

@@ -1,6 +1,6 @@
 /* Layers with state-space, linear attention and convolution mixers: what a stage of several kinds
- * takes and holds is the sum of its layers, each by its own formula (docs/formulas.md, A20 and T22),
- * written out here. */
+ * takes and holds is the sum of its layers, each by its own formula (docs/formulas.md, A20 and
+ * T22), written out here. */
 #include "tests/lib/fixture.h"
 
 #include "costmodel/costmodel_private.h"

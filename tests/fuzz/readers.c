@@ -1,8 +1,8 @@
 /* Every reader of a file or message takes any bytes: it answers or refuses, without a fault.
  *
  * With -DFUZZ this is a libFuzzer target (`make fuzz`); else a test that runs the inputs that are
- * kept in tests/fuzz/seeds, one folder a kind of input: samples of each format, and what was once found,
- * under the name of what was wrong.  Most targets are a command of the program, since what a
+ * kept in tests/fuzz/seeds, one folder a kind of input: samples of each format, and what was once
+ * found, under the name of what was wrong.  Most targets are a command of the program, since what a
  * reader lets through matters only in what is done with it. */
 #include <dirent.h>
 #include <ftw.h>

@@ -116,7 +116,8 @@ static bool draw_config (struct rng *r, struct setting *s)
     return possible (s);
 }
 
-/* A layer (of each chunk where these hold as many) of one stage to another where that is no longer. */
+/* A layer (of each chunk where these hold as many) of one stage to another where that is no longer.
+ */
 static double climb_layers (struct rng *r, struct setting *s, const int *gpu, double step,
                             int moves)
 {

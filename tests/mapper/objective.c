@@ -1,6 +1,6 @@
 /* What is to be least: GPU hours find what every number of GPUs costs, with a bound that holds
- * for them, and so does goodput; plans that are as good give way to the simplest; GPUs that do not factor are
- * left out as pays. */
+ * for them, and so does goodput; plans that are as good give way to the simplest; GPUs that do not
+ * factor are left out as pays. */
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 

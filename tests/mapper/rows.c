@@ -393,7 +393,8 @@ static bool ends_by (const struct pipeline_case *pc, int k, int layers, int belo
 }
 
 /* The most layers that end by some time, where a longer micro-batch hides more of what follows, so
- * that fewer layers may end later: as many as by trying every number, wherever the search begins. */
+ * that fewer layers may end later: as many as by trying every number, wherever the search begins.
+ */
 static void most_of_all_numbers (void **state)
 {
     static const enum workload_schedule schedules[] = {SCHEDULE_ZB1P, SCHEDULE_ZBV,

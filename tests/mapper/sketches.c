@@ -271,8 +271,8 @@ static void tied_stages_share_a_node (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-/* Chunks may be uneven: a slow stage holds a few layers less than the others, not a round of all its
- * chunks. */
+/* Chunks may be uneven: a slow stage holds a few layers less than the others, not a round of all
+ * its chunks. */
 static void layers_are_poured_singly (void **state)
 {
     enum { CHUNKED = 32, STAGES = 4 };

@@ -142,9 +142,9 @@ static void model_states (void **state)
     }
 }
 
-/* fp16: 2 + 2 + 12, and 4 in the step; fp32 and tf32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8 copies, 2 + 2, with
- * fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed optimizer); fp4 copies of .56
- * bytes where mxfp8 has 1.03. */
+/* fp16: 2 + 2 + 12, and 4 in the step; fp32 and tf32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8
+ * copies, 2 + 2, with fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed
+ * optimizer); fp4 copies of .56 bytes where mxfp8 has 1.03. */
 static void precisions (void **state)
 {
     struct workload_model m = model_of ("llama-2-7b");

@@ -1,4 +1,5 @@
-/* Memory: how many micro-batches' activations a stage keeps, by schedule, chunks and their layers. */
+/* Memory: how many micro-batches' activations a stage keeps, by schedule, chunks and their layers.
+ */
 #include "tests/lib/memory.h"
 
 /* Micro-batches in flight of every stage, against the papers: 1F1B holds p - i, GPipe all,

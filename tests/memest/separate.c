@@ -112,8 +112,9 @@ static void recomputed_layer_or_logits (void **state)
     }
 }
 
-/* With fp32 states on one rank: norms' results in fp32, copies for three products, or one of GPT-2's,
- * and two, or one of a plain MLP, and copies of all weights beside the states, but not in the optimizer's step. */
+/* With fp32 states on one rank: norms' results in fp32, copies for three products, or one of
+ * GPT-2's, and two, or one of a plain MLP, and copies of all weights beside the states, but not in
+ * the optimizer's step. */
 static void autocast (void **state)
 {
     (void) state;

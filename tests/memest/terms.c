@@ -84,7 +84,8 @@ static void dense_layers (void **state)
     }
 }
 
-/* Scores of separate kernels are kept, or recomputed, one layer's with their gradients at a time. */
+/* Scores of separate kernels are kept, or recomputed, one layer's with their gradients at a time.
+ */
 static void scores (void **state)
 {
     struct stage s = stage_with ("gpt2-xl", 5, false);
@@ -207,8 +208,8 @@ static void kept_inputs (void **state)
            3 * tokens * (2 * s.m.hidden + s.m.ffn), 1e-9);
 }
 
-/* Layers of frozen weights in fewer bits, embedding and head in 16, and one matrix of a layer that a
- * product has in 16; without adapters nothing is frozen. */
+/* Layers of frozen weights in fewer bits, embedding and head in 16, and one matrix of a layer that
+ * a product has in 16; without adapters nothing is frozen. */
 static void packed_weights (void **state)
 {
     struct stage s = stage_with ("llama-3-8b", 2, false);
@@ -540,7 +541,8 @@ static void whole_gradients (void **state)
         if (zero == 3)
             CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
     }
-    /* Experts are over as many ranks as hold the same ones; a layer has those that its ranks hold. */
+    /* Experts are over as many ranks as hold the same ones; a layer has those that its ranks hold.
+     */
     for (int i = 0; i < 4; i++) {
         int whole = i & 1, tp = i & 2 ? 2 : 1;
         struct stage s = stage_with ("mixtral-8x7b", tp, false);

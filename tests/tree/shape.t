@@ -92,6 +92,10 @@ grep -rnIE '/(home|root|work)/|/tmp/[b]ash' --include='*' . \
 [ ! -s "$T/paths" ]
 result $? "no machine path in the tree" "$T/paths"
 
+xargs grep -nE '^.{101,}' <"$T/files" >"$T/wide"
+[ ! -s "$T/wide" ]
+result $? "no line of C has more than 100 columns" "$T/wide"
+
 grep -rniE '\b(TODO|FIXME|XXX)\b' --include='*.[ch]' --include='*.sh' --include=Makefile \
     --include='*.t' . --exclude-dir=build --exclude=shape.t >"$T/words"
 [ ! -s "$T/words" ]

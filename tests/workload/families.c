@@ -262,9 +262,9 @@ static void dense_first (void **state)
     }
 }
 
-/* What is not read as it stands, or left out of the estimate, is said: an unknown model_type is read
- * as the family whose fields it has, of a model with others the language part; an activation may
- * not be that of gates. */
+/* What is not read as it stands, or left out of the estimate, is said: an unknown model_type is
+ * read as the family whose fields it has, of a model with others the language part; an activation
+ * may not be that of gates. */
 static void noted (void **state)
 {
 #define NEW(...) SHAPE ("new", 64, 2, 4, 4, 128, 100, __VA_ARGS__)

@@ -26,8 +26,8 @@ struct topology_document {
 void topology_document_release (struct topology_document *d);
 
 /** Room for a matrix that goes into a document: [n*n] row-major in the file's unit, all
- *  NaN, which stands for null.  topology_document_matrix takes it over; topology_matrix_drop releases it
- *  otherwise.  NULL: out of memory. */
+ *  NaN, which stands for null.  topology_document_matrix takes it over; topology_matrix_drop
+ *  releases it otherwise.  NULL: out of memory. */
 float *topology_matrix_room (int n);
 void topology_matrix_drop (float *v);
 

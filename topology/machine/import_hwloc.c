@@ -6,9 +6,9 @@
  *
  * GPUs: PCI devices of NVIDIA with class 3D controller or VGA, and AMD's accelerators.  A
  * GPU's NUMA node and cores are those of the object that its PCI tree hangs from.
- * NVLinks: the distances called NVLinkBandwidth (AMD: XGMIBandwidth), in MB/s; the ports of NVSwitches are
- * taken together, and two GPUs behind them reach what both have to the switch (hwloc's
- * transformations "merge switch ports" and "transitive closure").
+ * NVLinks: the distances called NVLinkBandwidth (AMD: XGMIBandwidth), in MB/s; the ports of
+ * NVSwitches are taken together, and two GPUs behind them reach what both have to the switch
+ * (hwloc's transformations "merge switch ports" and "transitive closure").
  */
 #include <math.h>
 #include <stdio.h>

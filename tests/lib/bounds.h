@@ -228,7 +228,8 @@ static inline double least_limit_pct (const struct setting *s, const int *gpu)
     return 100 * most * (1 + 1e-12);
 }
 
-/* The bound of no more nodes, and no more memory, than an order takes. */
+/* The bound of no more nodes, and no more memory, than an order takes; in the long form also where
+ * the search asks for no more than it needs. */
 static inline void check_in_its_own (const struct setting *s, const int *gpu, double step)
 {
     struct mapper_problem p = unlimited (s);
@@ -239,7 +240,7 @@ static inline void check_in_its_own (const struct setting *s, const int *gpu, do
         used[s->cluster->node_of_gpu[gpu[k]]] = true;
     p.node_allowed = used;
     p.memory_limit_pct = least_limit_pct (s, gpu);
-    bounds_in (&p, &s->config, false, bound);
+    bounds_in (&p, &s->config, getenv ("LINKWISE_LONG"), bound);
     above (s, "by hand", gpu, step, BOUND_RUNS + 1, bound);
 }
 

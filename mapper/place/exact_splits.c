@@ -243,9 +243,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         s.given = s.cap + pp;
         s.gpu = s.given + pp;
         memcpy (s.given, x->layers, pp * sizeof (int));
-        for (int i = 0, n = 0; i < x->pool->n_nodes; i++)
-            for (int k = 0; k < p->cluster->node[x->pool->node[i]].gpus; k++)
-                s.gpu[n++] = p->cluster->node[x->pool->node[i]].first_gpu + k;
+        pool_gpus_of (x->pool, x->pool->node, s.gpu);
     }
     if (st == ST_OK && !find_caps (&s))
         st = err_nomem (err);

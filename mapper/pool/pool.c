@@ -571,17 +571,23 @@ bool pool_pins_hold (const struct pool *pool, const int *gpu, int world)
     return found == pool->n_pinned;
 }
 
-enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err)
+void pool_gpus_of (const struct pool *pool, const int *seq, int *gpu)
 {
     const struct topology_cluster *c = pool->problem->cluster;
-    int *seq = malloc ((size_t) pool->n_nodes * sizeof (int)), n = 0;
+
+    for (int i = 0, n = 0; i < pool->n_nodes; i++)
+        for (int k = 0; k < c->node[seq[i]].gpus; k++)
+            gpu[n++] = c->node[seq[i]].first_gpu + k;
+}
+
+enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err)
+{
+    int *seq = malloc ((size_t) pool->n_nodes * sizeof (int));
 
     if (!seq)
         return err_nomem (err);
     pool_sequence (pool, true, seq);
-    for (int i = 0; i < pool->n_nodes; i++)
-        for (int k = 0; k < c->node[seq[i]].gpus; k++)
-            gpu[n++] = c->node[seq[i]].first_gpu + k;
+    pool_gpus_of (pool, seq, gpu);
     free (seq);
     return ST_OK;
 }

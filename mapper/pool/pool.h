@@ -155,6 +155,9 @@ void pool_order_nodes (struct pool *pool, bool links_alike);
  *  limit on nodes, the largest ones that it leaves. @param[out] seq [n_nodes] */
 void pool_sequence (const struct pool *pool, bool in_file, int *seq);
 
+/** The GPUs of the pool's nodes in such an order. @param[out] gpu [all_gpus] */
+void pool_gpus_of (const struct pool *pool, const int *seq, int *gpu);
+
 /** Megatron's order: the GPUs of the sequence in file order. @param[out] gpu [n] all of the pool's
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);

@@ -1,10 +1,10 @@
 /* What a row leaves out.
  *
- * Most of it is as in its source's framework.  The micro-batch, chunks, recomputation and precision move
- * a step's time by half and more, so that where a row states none each usual reading is kept with
- * its weight: the estimate is the weighted mean of their logarithms.  The weights are how people run
- * such frameworks (docs/runs.md), fitted to nothing.  Of a source that a profile names only the
- * micro-batch is open: the profile says the rest. */
+ * Most of it is as in its source's framework.  The micro-batch, chunks, recomputation and
+ * precision move a step's time by half and more, so that where a row states none each usual
+ * reading is kept with its weight: the estimate is the weighted mean of their logarithms.  The
+ * weights are how people run such frameworks (docs/runs.md), fitted to nothing.  Of a source that
+ * a profile names only the micro-batch is open: the profile says the rest. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>

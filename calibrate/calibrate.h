@@ -172,9 +172,9 @@ enum status calibrate_cluster (const struct calibrate_run *run,
  *  out gives .37 to .44 (bench/accuracy.c prints it). */
 #define CALIBRATE_UNKNOWN_RESIDUAL 0.40
 
-/** The same for Megatron-LM before there was fp8, and its forks, under the default profile: the
- *  root mean square over BLOOM, BigScience's V100 runs and Korthikanti et al. is .24, and three say
- *  little of a fourth. */
+/** The same for forks of Megatron-LM, and for itself on GPUs without fp8 where it is not that of
+ *  2020 to 2022, under the default profile: the root mean square over BLOOM, BigScience's V100 runs
+ *  and Korthikanti et al. is .24, and three say little of a fourth. */
 #define CALIBRATE_FORK_RESIDUAL 0.30
 
 /** The same of step times: the default profile on sources that no profile names and no

@@ -118,7 +118,7 @@ static const struct workload_profile *on_shelf (const struct calibrate_shelf *sh
 }
 
 /* Megatron-Core itself, which plans are for: by its name, or Megatron-LM since there are GPUs with
- * fp8.  Of earlier Megatron-LM and of forks less is known. */
+ * fp8.  Of forks less is known. */
 static bool is_core (const struct calibrate_run *run)
 {
     const char *said = run->framework;
@@ -192,6 +192,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
 {
     const struct workload_profile *named = NULL;
     size_t letters = 0;
+    bool known;
 
     for (int i = 0; i < shelf->n; i++) {
         const struct workload_profile *p = &shelf->profile[i];
@@ -211,12 +212,13 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         take_release (named, run, "its framework", out);
         return;
     }
+    known = is_core (run) || is_early (run);
     take_release (on_shelf (shelf, usual_profile (shelf, run)), run,
-                  is_core (run)       ? "its framework"
+                  known               ? "its framework"
                   : run->framework[0] ? "usual of its framework and GPU type"
                                       : "usual of its GPU type",
                   out);
-    if (is_core (run))
+    if (known) /* with its spreads, as a plan has */
         return;
     calibrate_profile_unknown (out);
     if (on_megatron (run->framework))

@@ -397,10 +397,12 @@ static void open_sums (struct calibrate_run *run, const struct workload_profile 
         run->facts.whole_gradients = CHOICE_NO;
 }
 
-void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p)
+void calibrate_assume (struct calibrate_run *run, const struct workload_profile *served)
 {
+    struct workload_profile usual = *served, *p = &usual;
     bool named = calibrate_names_source (p, run->source);
 
+    usual.unknown = false; /* people ran what usually fits */
     take_moments (run, p);
     take_defaults (run, p);
     if (!named) {

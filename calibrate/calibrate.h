@@ -188,7 +188,8 @@ enum status calibrate_cluster (const struct calibrate_run *run,
 
 /** Make a profile serve a framework that it does not know: its residual is that of unknown
  *  frameworks, and its runs' memory is the fullest rank's, with the driver's overheads and
- *  what the allocator keeps beside the optimizer's step. */
+ *  what the allocator keeps beside the optimizer's step.  They fit as lean as known ones keep
+ *  it. */
 void calibrate_profile_unknown (struct workload_profile *p);
 
 /* ---- estimates ---- */
@@ -216,8 +217,9 @@ double calibrate_chance (const struct calibrate_run *run,
 double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 
-/** What decides whether the run fits: the fullest rank, overheads included.  In a mix, the
- *  memory of a rank on larger GPUs is scaled down, so that all compare with `gpu_bytes`. */
+/** What decides whether the run fits: the fullest rank, overheads included, as lean as what nobody
+ *  states may be.  In a mix, the memory of a rank on larger GPUs is scaled down, so that all
+ *  compare with `gpu_bytes`. */
 double calibrate_need (const struct calibrate_run *run, const struct workload_profile *p,
                        enum memest_model by);
 

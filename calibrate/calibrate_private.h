@@ -134,7 +134,7 @@ bool calibrate_spread_layers (struct calibrate_run *run);
 
 /** Fill in what the row leaves out, and the ways it may have been run (see assume.c).
  *  @param[in,out] run  read but for that; its way and n_ways are written */
-void calibrate_assume (struct calibrate_run *run, const struct workload_profile *p);
+void calibrate_assume (struct calibrate_run *run, const struct workload_profile *served);
 
 /** The run as it is in one of its ways. */
 void calibrate_set_way (struct calibrate_run *run, const struct calibrate_way *w);

@@ -31,6 +31,7 @@ enum status calibrate_usual_profile (const struct calibrate_runs *runs,
             "%d of %d rows usually take another profile than %s; the fit starts from it "
             "for all rows",
             runs->n - most, runs->n, p->name);
+    p->unknown = false; /* the runs tell what it keeps */
     free (each);
     return st;
 }

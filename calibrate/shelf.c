@@ -23,6 +23,7 @@ void calibrate_profile_unknown (struct workload_profile *p)
     p->measured_rank = MEASURED_MAX;
     p->measured_allocated = false;
     p->flat_step = true; /* as far as a driver can tell */
+    p->unknown = true;
 }
 
 bool calibrate_names_source (const struct workload_profile *p, const char *source)
@@ -221,10 +222,12 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
     if (known) /* with its spreads, as a plan has */
         return;
     calibrate_profile_unknown (out);
-    if (on_megatron (run->framework))
+    if (on_megatron (run->framework)) {
         out->memory.residual = out->memory.states_residual = CALIBRATE_FORK_RESIDUAL;
-    else
+        out->unknown = false; /* what it keeps is Megatron's */
+    } else {
         out->time.gemm *= CALIBRATE_UNKNOWN_GEMM;
+    }
 }
 
 /* Shipped facts are of today.  Recipes that hide tensor-parallel communication came with GPUs that

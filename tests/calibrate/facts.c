@@ -310,6 +310,40 @@ static void silent_recompute (void **state)
     calibrate_runs_release (&full);
 }
 
+/* Nor is it for what an unknown framework may keep in fewer bytes than usual, but for what the
+ * row says of it; its peak is the usual one. */
+static void silent_facts (void **state)
+{
+    static const struct {
+        const char *framework, *notes;
+        bool lean;
+    } known[] = {{"framework=mine", "notes=", true},
+                 {"framework=mine", "notes=grad-reduce-in-bf16=false", true},
+                 {"framework=MindSpeed", "notes=", false},
+                 {"framework=Megatron-Core", "notes=", false}};
+    double need[sizeof known / sizeof *known];
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].notes);
+        struct workload_profile p, usual;
+        struct error err = {""};
+
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        usual = p;
+        usual.unknown = false;
+        need[i] = calibrate_need (&r.run[0], &p, MEMEST_LINKWISE);
+        if (known[i].lean)
+            assert_true (need[i] < calibrate_need (&r.run[0], &usual, MEMEST_LINKWISE));
+        else
+            CLOSE (need[i], calibrate_need (&r.run[0], &usual, MEMEST_LINKWISE), 0);
+        CLOSE (calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE),
+               calibrate_peak (&r.run[0], &usual, MEMEST_LINKWISE), 0);
+        calibrate_runs_release (&r);
+    }
+    assert_true (need[0] < need[1]);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +353,7 @@ int main (void)
         cmocka_unit_test (rotary),         cmocka_unit_test (captures),
         cmocka_unit_test (captured_parts), cmocka_unit_test (precision),
         cmocka_unit_test (networks),       cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (silent_facts),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -141,6 +141,16 @@ static double exchanged_bytes (const struct workload_model *m,
     return token_bytes * (m->heads / (double) c->deg.tp * width + kv);
 }
 
+/* Of a tensor of so many bytes, what a tensor-parallel all-reduce carries: under sequence
+ * parallelism one half is a reduce-scatter, the other an all-gather of what products read. */
+static double tensor_payload (const struct workload_job *j, const struct workload_config *c,
+                              const struct workload_profile *p, double bytes)
+{
+    return c->sequence_parallel && p->gathers_fp8 && j->precision == PREC_FP8
+               ? 0.75 * bytes
+               : bytes;
+}
+
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out)
@@ -152,7 +162,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
     double kv = m->kv_rank > 0 ? m->heads / t * (m->nope_dim + m->rope_dim + m->v_dim)
                                : 2.0 * workload_context_kv_heads (m, c, p) * m->head_dim;
     struct costmodel_volume v = {
-        .tp_bytes = tensor,
+        .tp_bytes = tensor_payload (j, c, p, tensor),
         .p2p_bytes = share,
         .cp_bytes = element * tokens * kv,
         .cp_back_bytes = (element + (p->cp_by_pieces ? 4.0 : element)) * tokens * kv,

@@ -231,6 +231,23 @@ static void widths (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Tensors cast before they are gathered: in fp8, and where they are gathered. */
+static void cast_tensors (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool sp = i & 1, fp8 = i & 2, casts = i & 4;
+        struct setting s = job_of ("llama-3-8b", 4, sp);
+        double tensor = volume_of (&s).tp_bytes;
+
+        s.job.precision = fp8 ? PREC_FP8 : PREC_BF16;
+        s.profile.gathers_fp8 = casts;
+        CLOSE (volume_of (&s).tp_bytes, (sp && fp8 && casts ? .75 : 1.0) * tensor, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* DeepSpeed: beside Ulysses gradients travel in fp32 unless told otherwise; without ZeRO those of
  * bf16 are summed in fp32, and travel in bf16. */
 static void deepspeeds_widths (void **state)
@@ -511,6 +528,7 @@ int main (void)
         cmocka_unit_test (model_flop), cmocka_unit_test (visits),
         cmocka_unit_test (sends),      cmocka_unit_test (widths),
         cmocka_unit_test (exchanged),  cmocka_unit_test (deepspeeds_widths),
+        cmocka_unit_test (cast_tensors),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

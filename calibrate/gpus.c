@@ -119,13 +119,31 @@ static bool is_memory (const char *s)
     return false;
 }
 
+static bool names_type (const char *part)
+{
+    struct topology_gpu_reading g;
+
+    return topology_gpu_type_builtin (part) || topology_gpu_read (part, 0.0, &g);
+}
+
+/* "8 A100", where the name of a type follows and nothing else. */
+static int counted_plainly (const char *cell)
+{
+    int n = 0, used = 0;
+
+    return sscanf (cell, "%5d %n", &n, &used) == 1 && n > 0 && used > 0 &&
+                   isalpha ((unsigned char) cell[used]) && topology_gpu_type_meant (cell + used)
+               ? n
+               : 0;
+}
+
 /* "8x A100", "2x8 H100" of nodes and their GPUs.  @return 0: there is no number in front */
 static int counted_gpus (const char *cell)
 {
     int n = 0, each = 0, used = 0, more = 0;
 
     if (sscanf (cell, "%5d %*1[xX]%n", &n, &used) != 1 || used == 0 || n < 1)
-        return 0;
+        return counted_plainly (cell);
     cell += used;
     if (sscanf (cell, "%2d%n", &each, &more) == 1 && each > 0 &&
         !isdigit ((unsigned char) cell[more]) && /* "8x 4090" is a name */
@@ -134,20 +152,22 @@ static int counted_gpus (const char *cell)
     return n;
 }
 
-/* The number behind a type, which is cut off: "TYPE:4", "TYPE x4", "TYPE*4".  @return 0: there is
- * none */
+/* The number behind a type, which is cut off: "TYPE:4", "TYPE x4", "A100x4", "TYPE*4".  @return 0:
+ * there is none */
 static int cut_number (char *part)
 {
     for (char *at = part; *at; at++) {
-        bool mark = strchr (":*", *at) ||
-                    (at > part && tolower ((unsigned char) *at) == 'x' && at[-1] == ' ');
-        char *end;
-        long n = mark ? strtol (at + 1, &end, 10) : 0;
+        char mark = *at, *end;
+        bool is = strchr (":*", mark) || (at > part && tolower ((unsigned char) mark) == 'x' &&
+                                          !isalpha ((unsigned char) at[-1]));
+        long n = is ? strtol (at + 1, &end, 10) : 0;
 
         if (n < 1 || n > 1 << 24 || end[strspn (end, " ")] != '\0')
             continue;
         *at = '\0';
-        return (int) n;
+        if (strchr (":*", mark) || names_type (part)) /* but "8x4090" */
+            return (int) n;
+        *at = mark;
     }
     return 0;
 }
@@ -167,13 +187,6 @@ static char *next_part (char **left, bool *joined)
     *left = *s ? s + 1 : NULL;
     *s = '\0';
     return part + strspn (part, " ");
-}
-
-static bool names_type (const char *part)
-{
-    struct topology_gpu_reading g;
-
-    return topology_gpu_type_builtin (part) || topology_gpu_read (part, 0.0, &g);
 }
 
 /* What stands beside GPUs and is none. */
@@ -321,14 +334,20 @@ static int implied_gpus (const struct row *r, const struct calibrate_run *run)
 {
     static const char *const degrees[] = {"dp", "tp", "pp", "cp"};
     double n = calibrate_whole (r, "nodes", 0) * (double) run->gpus_per_node;
+    char name[CALIBRATE_SPELLED_MAX];
 
     if (n <= 0.0 && calibrate_whole (r, "dp", 0) > 0) {
         n = 1.0;
         for (size_t i = 0; i < COUNT_OF (degrees); i++)
             n *= calibrate_whole (r, degrees[i], 1);
     }
-    if (n <= 0.0)
-        n = counted_gpus (calibrate_cell (r, "gpu"));
+    if (n <= 0.0) {
+        snprintf (name, sizeof name, "%.*s", CALIBRATE_SPELLED_MAX - 1, calibrate_cell (r, "gpu"));
+        n = counted_gpus (name);
+        n = n > 0.0 ? n : cut_number (name);
+        if (calibrate_contains (name, "dgx") || calibrate_contains (name, "xlarge"))
+            n *= run->gpus_per_node; /* machines */
+    }
     return n > 0.0 && n < 1 << 30 ? (int) n : 0;
 }
 

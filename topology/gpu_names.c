@@ -183,6 +183,7 @@ static bool ends_with_maker (const char *words)
 static void cut (const char *name, char out[WORDS_MAX])
 {
     size_t n = 0;
+    bool capital = false, after_capital = false; /* of the last letter, and of that before it */
     char *end;
 
     while (isdigit ((unsigned char) *name)) {
@@ -198,6 +199,11 @@ static void cut (const char *name, char out[WORDS_MAX])
              digit = isdigit ((unsigned char) *name),
              digits = isdigit ((unsigned char) out[n - 1]);
 
+        capital = isalpha ((unsigned char) *name) ? isupper ((unsigned char) *name) != 0
+                                                  : capital;
+        if (*name == 's' && digits && after_capital && !isalnum ((unsigned char) name[1]))
+            continue; /* "V100s" are several V100, "V100S" and "v100s" are cards */
+        after_capital = capital;
         out[n] = '\0';
         if (out[n - 1] != ' ' && (!word || digit != digits || ends_with_maker (out)))
             out[n++] = ' ';
@@ -256,6 +262,21 @@ static const char plain[] = "nvidia amd tesla quadro geforce rtx instinct radeon
                             "workstation edition max q tensor "
                             "core gpu gpus g gb gib x d super ti";
 
+/* What a number before them counts. */
+static const char things[] =
+    "core cores cpu cpus vcpu vcpus thread threads gpu gpus node nodes card cards way";
+
+/* Is the number of a count, "x16", "(96 cores)", not of gigabytes?
+ * @param[in] s  in `words` */
+static bool is_count (const char *words, const char *s)
+{
+    char behind[16] = "";
+
+    sscanf (s, "%*s %15s", behind);
+    return (s >= words + 3 && strncmp (s - 3, " x ", 3) == 0) ||
+           text_has_word (things, behind);
+}
+
 /* The memory that words say; or a number behind the family that is one of its, last of all or with
  * nothing between that is no part of its name: the 80 of "A100-SXM4-80" and "A100 NVLink 80", but
  * not the 96 of "H100 (ND96isr_v5)". */
@@ -272,7 +293,7 @@ static double said_gb (const struct named *f, const char *words, const char *aft
         if (is_gb (s, &n))
             return n;
         snprintf (word, sizeof word, "%.*s", (int) strcspn (s, " "), s);
-        if (s < after)
+        if (s < after || bare > 0 || is_count (words, s))
             continue;
         near = near && (isdigit ((unsigned char) *s) || text_has_word (plain, word));
         n = near || strlen (s) == strlen (word) + 1 ? strtod (word, NULL) : 0.0;
@@ -373,12 +394,25 @@ static bool says_another (const struct named *f, char *words,
     return another;
 }
 
+/* "1g.10gb": a slice of a GPU, as MIG names it, is no type. */
+static bool is_slice (const char *name)
+{
+    bool is = false;
+
+    for (const char *s = name; *s && !is; s++)
+        is = s > name && isdigit ((unsigned char) s[-1]) && strncasecmp (s, "g.", 2) == 0 &&
+             isdigit ((unsigned char) s[2]);
+    return is;
+}
+
 bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out)
 {
     char words[WORDS_MAX];
     const struct named *f, *best;
     const char *after;
 
+    if (is_slice (name))
+        return false;
     cut (name, words);
     *out = (struct topology_gpu_reading){.type = machine_of (name, words)};
     f = take_family (words, &after);

@@ -12,7 +12,8 @@
 struct row {
     const struct csv_table *table;
     int index;
-    char *why; /* [CALIBRATE_REASON] room for why it is skipped */
+    char *why;    /* [CALIBRATE_REASON] room for why it is skipped */
+    bool trainer; /* the table's header is of the Trainer of transformers */
 };
 
 #define CALIBRATE_JOINED 96 /* bytes of a name's letters and digits */
@@ -59,6 +60,12 @@ void calibrate_join (const char *name, char out[CALIBRATE_JOINED]);
 /** The column that a title means, or NULL.  @param[out] factor  of a unit in the title, else 1 */
 const struct calibrate_column *calibrate_column_named (const char *title, double *factor);
 
+/** The key of the notes that a column of its own is of, by its title, or NULL. */
+const char *calibrate_note_of (const char *title);
+
+/** Put such a column's cell among a row's notes; "true" and "false" in a word each. */
+void calibrate_add_note (struct text *notes, const char *key, const char *value);
+
 /** What columns a title may mean of which it is not clear which; NULL: it is no such title. */
 const char *calibrate_unclear (const char *title);
 
@@ -102,6 +109,10 @@ void calibrate_take_before (const struct row *r, const struct calibrate_run *bef
 /** Degrees, micro-batch, ZeRO, recomputation and schedule of the row.
  *  @return NULL, or why the row must be skipped */
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run);
+
+/** Micro-batches that each replica sums before a step.  @return `absent`: the row does not say;
+ *  -1: it is no number */
+int calibrate_accumulation (const struct row *r, const struct calibrate_run *run, int absent);
 
 /** A batch that the row does not state: of its tokens, of its step's time and tokens a second, or
  *  micro-batches on all replicas.  0: nothing says */

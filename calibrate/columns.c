@@ -13,7 +13,10 @@
 static const struct calibrate_unit seconds[] = {
     {"s", 1},       {"sec", 1},   {"secs", 1},    {"second", 1},
     {"seconds", 1}, {"ms", 1e-3}, {"msec", 1e-3}, {"milliseconds", 1e-3},
-    {NULL, 0}};
+    {"s/it", 1},    {"s/iter", 1},  {"s/step", 1},    {"sec/it", 1},
+    {"sec/iter", 1}, {"sec/step", 1}, {"seconds/step", 1}, {"seconds/iteration", 1},
+    {"ms/it", 1e-3}, {"ms/iter", 1e-3}, {"ms/step", 1e-3}, {"min", 60},
+    {"minutes", 60}, {NULL, 0}};
 static const struct calibrate_unit gib[] = {
     {"gb", 1},           {"gib", 1},         {"g", 1}, {"mb", 1.0 / 1024},
     {"mib", 1.0 / 1024}, {"bytes", 0x1p-30}, {NULL, 0}};
@@ -24,7 +27,13 @@ static const struct calibrate_unit gbits[] = {
     {"T", 1000}, {"Tbit/s", 1000}, {NULL, 0}};
 static const struct calibrate_unit rates[] = {
     {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},  {"tokens/s", 1},
-    {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {NULL, 0}};
+    {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {"t/s", 1},
+    {"tok/sec", 1},   {"tokens/sec", 1},   {"tokens/second", 1}, {"tokens/sec/gpu", 1},
+    {NULL, 0}};
+static const struct calibrate_unit sequences[] = {
+    {"samples/s", 1}, {"samples/sec", 1}, {"sequences/s", 1}, {"seq/s", 1}, {NULL, 0}};
+static const struct calibrate_unit iterations[] = {
+    {"it/s", 1}, {"iter/s", 1}, {"steps/s", 1}, {NULL, 0}};
 static const struct calibrate_unit tflops[] = {
     {"tflops", 1},      {"tflop/s", 1},      {"tflops/s", 1}, {"tflops/gpu", 1},
     {"tflop/s/gpu", 1}, {"tflops/s/gpu", 1}, {"pflops", 1e3}, {NULL, 0}};
@@ -70,15 +79,16 @@ static const struct calibrate_column columns[] = {
     {"seq",
      "seqlen seqlength sequence sequencelen sequencelength context contextlen "
      "contextlength contextwindow ctx ctxlen cutofflen maxtargetlength maxseqlen "
-     "maxseqlength maxlength maxlen",
+     "maxseqlength maxlength maxlen blocksize",
      WHOLE (powers)},
     {"gpu",
-     "gputype gpumodel gpuname accelerator acceleratortype device devicetype hardware",
+     "gputype gpumodel gpuname accelerator acceleratortype device devicetype hardware "
+     "instance instancetype machine machinetype",
      TEXT},
     {"gpu_mem_gb", "gpumemsize gpumemorysize", CELLS (CELL_PARTS, gib, "GB of one GPU")},
     {"gpus",
      "ngpu numgpu gpucount worldsize totalgpus gpustotal numdevices chips nogpus "
-     "numberofchips",
+     "numberofchips ngpus gpusused",
      WHOLE (pieces)},
     {"gpus_per_node",
      "gpusnode gpuspernode gpusperhost gpupernode ngpuspernode nprocpernode",
@@ -95,7 +105,7 @@ static const struct calibrate_column columns[] = {
      WHOLE (none)},
     {"vpp",
      "vp virtualpp virtualpipeline virtualpipelineparallel virtualpipelinemodelparallel "
-     "interleave modelchunks",
+     "interleave modelchunks virtualstages virtualpipelinestages",
      WHOLE (none)},
     {"dp", "dataparallel dataparallelism dcndataparallelism", WHOLE (none)},
     {"cp",
@@ -108,7 +118,7 @@ static const struct calibrate_column columns[] = {
     {"zero",
      "deepspeedstage deepspeed zerooptimization zerostage sharding shardingstrategy "
      "fsdpsharding fsdpshardingstrategy dpstrategy "
-     "dataparallelstrategy fsdpstrategy",
+     "dataparallelstrategy fsdpstrategy distributedoptimizer usedistributedoptimizer",
      CELLS (CELL_STAGE, none, "0 to 3")},
     {"fsdp", "icifsdp icifsdpparallelism fsdpparallelism fsdpparallel",
      CELLS (CELL_FSDP, none, NULL), OPTIONAL},
@@ -136,15 +146,15 @@ static const struct calibrate_column columns[] = {
      "rematpolicy recomputation activationcheckpointing activationcheckpoint ac acmode "
      "remat "
      "gradientcheckpointing checkpointing activationrecompute activationrecomputation "
-     "recomputegranularity gradckpt activationckpt",
+     "recomputegranularity gradckpt activationckpt checkpointactivations "
+     "gradientcheckpoint actckpt gc",
      CELLS (CELL_RECOMPUTE, none, "none, selective, full or modules")},
     {"iter_time_s",
      "itertime iterationtime steptime timeperstep timeperiteration timeperiter sper "
      "sstep sit sperstep sperit siter speriter speriteration secstep secperstep "
      "secondsperstep "
-     "seciter averagesteptime mediansteptime secperiter secondsperiteration "
-     "elapsedtimeperiteration timestep "
-     "timeiteration avgsteptime meansteptime",
+     "seciter secperiter secondsperiteration elapsedtimeperiteration timestep "
+     "timeiteration",
      NUMBER (seconds, "seconds, as in 10.5")},
     {"tokens_per_s_per_gpu",
      "throughputtsgpu throughputtoksgpu throughputtokenssgpu tokensschip tokschip "
@@ -153,7 +163,8 @@ static const struct calibrate_column columns[] = {
      "tokenspersecondpergpu tokenssgpu toksgpu tokspergpu "
      "tokenspergpupers tokenspergpupersec tokenspergpupersecond tokenspersgpu "
      "tokensgpus tpspergpu tpsgpu wps tgs throughputpergpu tokensperdevicepersecond "
-     "tokenssdevice tokpersecpergpu tokspersecpergpu",
+     "tokenssdevice tokpersecpergpu tokspersecpergpu toksdev tokenspersecondperdevice "
+     "tokensspergpu toksspergpu",
      NUMBER (rates, "tokens a second of one GPU")},
     {"tflops_per_gpu",
      "modeltflop modeltflopgpu modeltflopsgpu tflopschip tflopchipsec tflopsdevices "
@@ -164,11 +175,15 @@ static const struct calibrate_column columns[] = {
      NUMBER (tflops, "TFLOP/s of one GPU")},
     {"mfu", "modelflopsutilization modelflopsutilisation modelfloputilization",
      NUMBER (shares, "a share, as in 0.45, or a percentage, as in 45 %")},
+    {"hfu", "hardwareflopsutilization hardwareflopsutilisation",
+     NUMBER (shares, "a share, as in 0.45, or a percentage, as in 45 %"), OPTIONAL},
     {"peak_mem_gb",
      "peakmem vramusage vramused gpumemusage peakmemorygpu peakmemory peakgpumem "
      "peakgpumemory mem memory memoryused maxmem "
      "maxmemory maxmemoryallocated maxmemoryreserved memoryusage memusage gpumemused "
      "gpumemoryused peakvram memorypergpu memgpu peakmemorypergpu peakmempergpu "
+     "maxgpumem maxgpumemory cudamaxmem peakmemoryallocated peakmemoryreserved "
+     "allocatedmemory reservedmemory allocated reserved peakmemgpu "
      "maxmemalloc peakallocated peakreserved peakactivemem memperg",
      NUMBER (gib, "GiB, as in 61.5")},
     {"oom", "outofmemory ranout isoom", CELLS (CELL_FLAG, none, "0 or 1")},
@@ -181,19 +196,20 @@ static const struct calibrate_column columns[] = {
     /* What others follow from. */
     {"tokens_per_s",
      "throughputts tokenssec tokenssecond tokenspersec tokenspersecond tokenss toks tps "
-     "tokensec tokpersec "
+     "tokensec tokpersec toksec "
      "throughputtoks throughputtokenss throughputtokenspers totaltokenspers",
      NUMBER (rates, "tokens a second"), OPTIONAL},
     {"samples_per_s",
-     "seqsec seqss sequencessec trainsamplespersecond throughputsampless throughputss "
+     "seqsec seqss sequencessec throughputsampless throughputss "
      "samplessec samplespersec samplespersecond sampless sequencespers "
      "sequencespersecond "
      "sequencess examplespersecond",
-     NUMBER (rates, "sequences a second"), OPTIONAL},
+     NUMBER (sequences, "sequences a second"), OPTIONAL},
+    {"samples_per_s_per_gpu", "samplessgpu samplespersecondpergpu samplessecgpu seqsgpu",
+     NUMBER (sequences, "sequences a second of one GPU"), OPTIONAL},
     {"steps_per_s",
-     "stepss its iterss itersec iterssec trainstepspersecond iterationspersecond "
-     "iterspersec",
-     NUMBER (none, "steps a second"), OPTIONAL},
+     "stepss its iterss itersec iterssec stepspersecond iterationspersecond iterspersec",
+     NUMBER (iterations, "steps a second"), OPTIONAL},
     {"batch_size", "batch bs", WHOLE (none), OPTIONAL},
     {"batch_tokens",
      "batchsizetokens globalbatchsizetokens batchsizeintokens batchintokens "
@@ -326,6 +342,18 @@ static bool is_called (const struct calibrate_column *c, const char *joined,
     return false;
 }
 
+/* A title behind a word that says how or where it was measured. */
+static const char *without_prefix (const char *joined)
+{
+    static const char *const words[] = {"num",  "train",  "perf", "avg",
+                                        "mean", "median", "average"};
+
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        if (strncasecmp (joined, words[i], strlen (words[i])) == 0)
+            return joined + strlen (words[i]);
+    return joined;
+}
+
 const struct calibrate_column *calibrate_column_named (const char *title, double *factor)
 {
     for (int all = 1; all >= 0; all--) {
@@ -333,7 +361,7 @@ const struct calibrate_column *calibrate_column_named (const char *title, double
 
         join (title, all, joined);
         for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++) {
-            const char *name = joined + (strncasecmp (joined, "num", 3) == 0 ? 3 : 0);
+            const char *name = without_prefix (joined);
 
             if (is_called (&columns[i], joined, factor) ||
                 is_called (&columns[i], name, factor))

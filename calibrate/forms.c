@@ -61,6 +61,30 @@ static void cut_networks (const char *cell, char *out, size_t size)
     }
 }
 
+/* Marks for what the row above has. */
+static bool is_ditto (const char *cell)
+{
+    static const char *const marks[] = {"''",   "\xe2\x80\xb3", "\xe3\x80\x83",  "ditto",
+                                        "idem", "as above",     "same as above", "same"};
+
+    for (size_t i = 0; i < COUNT_OF (marks); i++)
+        if (strcasecmp (cell, marks[i]) == 0)
+            return true;
+    return false;
+}
+
+/* A check mark or a cross as a word.  @return the cell itself where it is neither */
+static const char *ticked (const char *cell)
+{
+    static const char *const yes[] = {"\xe2\x9c\x93", "\xe2\x9c\x94", "\xe2\x9c\x85"},
+                             *const no[] = {"\xe2\x9c\x97", "\xe2\x9c\x98", "\xe2\x9d\x8c"};
+
+    for (size_t i = 0; i < COUNT_OF (yes); i++)
+        if (strcmp (cell, yes[i]) == 0 || strcmp (cell, no[i]) == 0)
+            return strcmp (cell, yes[i]) == 0 ? "yes" : "no";
+    return cell;
+}
+
 /* A cell of another kind than text without a mark that it is uncertain, "8?", or of a network its
  * name, or of parameters those that are active.  @return the cell itself where it has neither */
 static const char *bare_cell (const char *cell, const struct calibrate_column *c,
@@ -76,6 +100,10 @@ static const char *bare_cell (const char *cell, const struct calibrate_column *c
         return cell;
     if (strcmp (c->name, "inter_node_gbps") == 0)
         cut_networks (cell, out, size);
+    else if (strcmp (c->name, "peak_mem_gb") == 0 && strchr (cell, '/')) /* "61 / 80 GB" */
+        snprintf (out, size, "%.*s", (int) strcspn (cell, "/"), cell);
+    else if (c->kind == CELL_WHOLE && strcmp (cell, "-1") == 0) /* what is left */
+        out[0] = '\0';
     else if (active) /* "235B-A22B" */
         snprintf (out, size, "%.*s", (int) (active - cell), cell);
     else if (cell[n - 1] == '?')
@@ -93,7 +121,7 @@ static const struct {
     const char *said, *is;
 } words[] = {
     {CELL_FLAG, "true yes y on oom outofmemory cudaoutofmemory cudaoom", "1"},
-    {CELL_FLAG, "false no n off none ok fits ran", "0"},
+    {CELL_FLAG, "false no n off none ok fits ran success passed completed done", "0"},
     {CELL_STAGE, "none no off false ddp torchddp noshard zero0 stage0 zerostage0 z0",
      "0"},
     {CELL_STAGE, "true yes on", ""}, /* whichever is usual */
@@ -311,6 +339,7 @@ struct meaning {
     const struct calibrate_column *column; /* NULL: nothing that is known */
     double factor;                         /* of its numbers */
     bool degrees;                          /* it has a number above 1 */
+    const char *note; /* the key of a note that it is of instead; NULL: of none */
 };
 
 /* A cell in its usual form; itself where there is none. */
@@ -409,60 +438,164 @@ static bool is_read (const struct csv_table *t, const struct meaning *m, int i)
     return true;
 }
 
-/* What the columns mean, and what is told of it.
- * @param[out] m, read  [t->columns] */
+/* A column that the unit in all of its cells names, "3500 tokens/s/GPU"; NULL: none does */
+static const struct calibrate_column *named_by_cells (const struct csv_table *t, int column,
+                                                      double *factor)
+{
+    const char *unit = "";
+
+    for (int i = column; i < t->cells; i += t->columns) {
+        const char *cell = t->cell[i], *own = cell + strspn (cell, "~0123456789., ");
+
+        if (cell[0] == '\0' || says_nothing (cell, CELL_NUMBER) || calibrate_is_oom (cell))
+            continue;
+        if (unit[0] && strcasecmp (unit, own) != 0)
+            return NULL;
+        unit = own;
+    }
+    return unit[0] ? calibrate_column_named (unit, factor) : NULL;
+}
+
+/* What the columns mean. */
+static void find_columns (const struct csv_table *t, struct meaning *m, bool *read)
+{
+    for (int i = 0; i < t->columns; i++) {
+        m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
+        m[i].note = m[i].column ? NULL : calibrate_note_of (t->header[i]);
+        if (!m[i].column && calibrate_unclear (t->header[i]))
+            m[i].column = named_by_cells (t, i, &m[i].factor);
+    }
+    settle_batch (t, m);
+    for (int i = 0; i < t->columns; i++)
+        read[i] = m[i].column && is_read (t, m, i);
+}
+
+static void list (struct text *to, const char *title, const char *between, const char *what)
+{
+    text_add (to, "%s%s%s%s", to->len ? ", " : "", title, between, what);
+}
+
+static void tell (const struct text *told, char *out, size_t size)
+{
+    snprintf (out, size, "%s", text_str (told));
+    text_clean_line (out);
+}
+
+/* What is told of the columns. */
+static void tell_columns (const struct csv_table *t, const struct meaning *m, const bool *read,
+                          struct calibrate_runs *runs)
+{
+    struct text meant = {0}, unread = {0}, ignored = {0};
+
+    for (int i = 0; i < t->columns; i++) {
+        const char *title = t->header[i], *unclear = calibrate_unclear (title);
+        char why[CALIBRATE_REASON];
+        double own;
+
+        snprintf (why, sizeof why, " (%s)", unclear ? unclear : "");
+        if (read[i] && strcmp (m[i].column->name, title) != 0)
+            list (&meant, title, " as ", m[i].column->name);
+        else if (m[i].note)
+            list (&meant, title, " as notes", "");
+        else if (!m[i].column && calibrate_column_named (title, &own))
+            list (&unread, title, "", " (global_batch and micro_batch say it)");
+        else if (!m[i].column && unclear)
+            list (&unread, title, "", why);
+        else if (!read[i] && title[0])
+            list (&ignored, title, "", "");
+    }
+    tell (&meant, runs->meant, sizeof runs->meant);
+    tell (&unread, runs->unread, sizeof runs->unread);
+    tell (&ignored, runs->ignored, sizeof runs->ignored);
+    text_free (&meant);
+    text_free (&unread);
+    text_free (&ignored);
+}
+
 static void read_header (const struct csv_table *t, struct meaning *m, bool *read,
                          struct calibrate_runs *runs)
 {
-    struct text meant = {0}, unread = {0};
-
-    for (int i = 0; i < t->columns; i++)
-        m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
-    settle_batch (t, m);
-    for (int i = 0; i < t->columns; i++) {
-        const char *title = t->header[i], *unclear = calibrate_unclear (title);
-        double own;
-
-        read[i] = m[i].column && is_read (t, m, i);
-        if (read[i] && strcmp (m[i].column->name, title) != 0)
-            text_add (&meant, "%s%s as %s", meant.len ? ", " : "", title,
-                      m[i].column->name);
-        else if (!m[i].column && calibrate_column_named (title, &own))
-            text_add (&unread, "%s%s (global_batch and micro_batch say it)",
-                      unread.len ? ", " : "", title);
-        else if (!m[i].column && unclear)
-            text_add (&unread, "%s%s (%s)", unread.len ? ", " : "", title, unclear);
-    }
+    find_columns (t, m, read);
+    tell_columns (t, m, read, runs);
     for (int i = 0; i < t->columns; i++)
         if (!read[i])
             m[i].column = NULL;
         else if (m[i].column->kind == CELL_FSDP)
             m[i].degrees = has_degrees (t, i);
-    snprintf (runs->meant, sizeof runs->meant, "%s", text_str (&meant));
-    snprintf (runs->unread, sizeof runs->unread, "%s", text_str (&unread));
-    text_clean_line (runs->meant);
-    text_clean_line (runs->unread);
-    text_free (&meant);
-    text_free (&unread);
+}
+
+/* The column of the table that notes go to: their own, or the first that is of a note.
+ * @return -1: there are none */
+static int notes_column (const struct meaning *m, int n)
+{
+    int first = -1;
+
+    for (int i = n - 1; i >= 0; i--)
+        first = m[i].note ? i : first;
+    for (int i = 0; i < n; i++)
+        if (m[i].column && strcmp (m[i].column->name, "notes") == 0)
+            return i;
+    return first;
+}
+
+/* A row's notes, with the cells of columns that are of notes. */
+static void join_notes (const struct meaning *m, int columns, char *const *cell, int own,
+                        struct text *notes)
+{
+    text_add (notes, "%s", m[own].column ? cell[own] : "");
+    for (int i = 0; i < columns; i++) {
+        const char *word =
+            m[i].note ? word_meant (ticked (cell[i]), CELL_FLAG, NULL, 0) : NULL;
+
+        if (m[i].note && !says_nothing (cell[i], CELL_TEXT))
+            calibrate_add_note (notes, m[i].note,
+                                !word ? cell[i] : *word == '1' ? "true" : "false");
+    }
+}
+
+/* A cell with the sign of multiplication as an x. */
+static void add_ascii (struct text *to, const char *cell)
+{
+    static const char sign[] = "\xc3\x97";
+
+    for (const char *at; (at = strstr (cell, sign)); cell = at + 2) {
+        text_add_mem (to, cell, (size_t) (at - cell));
+        text_add (to, "x");
+    }
+    text_add (to, "%s", cell);
 }
 
 static enum status copy_cells (const struct csv_table *t, const struct meaning *m,
                                struct csv_table *out, struct error *err)
 {
     char number[CALIBRATE_JOINED + 16], bare[CALIBRATE_JOINED];
+    int notes_at = notes_column (m, t->columns);
 
     for (int i = 0; i < t->columns; i++)
-        if (!(out->header[i] = strdup (m[i].column ? m[i].column->name : t->header[i])))
+        if (!(out->header[i] = strdup (m[i].column     ? m[i].column->name
+                                       : i == notes_at ? "notes"
+                                                       : t->header[i])))
             return err_nomem (err);
     for (int i = 0; i < t->cells; i++) {
         const struct meaning *is = &m[i % t->columns];
-
         const char *cell = t->cell[i];
+        struct text own = {0};
 
-        if (is->column)
-            cell = usual_cell (bare_cell (cell, is->column, bare, sizeof bare), is,
-                               t->separator == ';', number, sizeof number);
-        if (!(out->cell[i] = strdup (cell)))
+        if (i % t->columns == notes_at)
+            join_notes (m, t->columns, t->cell + (i - notes_at), notes_at, &own);
+        else
+            add_ascii (&own, cell);
+        if (is->column && is_ditto (cell) && i >= t->columns)
+            cell = out->cell[i - t->columns];
+        else if (is->column)
+            cell = usual_cell (
+                bare_cell (ticked (text_str (&own)), is->column, bare, sizeof bare), is,
+                t->separator == ';', number, sizeof number);
+        else
+            cell = text_str (&own);
+        out->cell[i] = strdup (cell);
+        text_free (&own);
+        if (!out->cell[i])
             return err_nomem (err);
     }
     for (int i = 0; i < t->rows; i++)

@@ -640,22 +640,27 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     static const char *const optimizer_words[] = {"adam", "optim", "lion", NULL};
     struct workload_job *j = &run->job;
+    char precision[64] = "";
     const char *why;
 
     read_release (r, run);
     j->seq = calibrate_whole (r, "seq", 0);
     if (j->seq < 1)
         return "seq unknown";
-    run->precision_said = calibrate_cell (r, "precision")[0] != '\0';
-    if (!read_precision (calibrate_cell (r, "precision"), run) ||
-        has_word (calibrate_cell (r, "precision"), optimizer_words)) /* their bits */
+    snprintf (precision, sizeof precision, "%.*s", (int) sizeof precision - 1,
+              calibrate_cell (r, "precision"));
+    if (!precision[0])
+        calibrate_note (r, "precision", precision, sizeof precision);
+    run->precision_said = precision[0] != '\0';
+    if (!read_precision (precision, run) ||
+        has_word (precision, optimizer_words)) /* their bits */
         return calibrate_refuse (r, "precision",
                                  "bf16, fp16, fp8, fp4, fp32, tf32 or amp, no optimizer");
     run->chunked_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
-        calibrate_contains (calibrate_cell (r, "notes"), "liger");
+        calibrate_says (calibrate_cell (r, "notes"), "liger") == SAID_YES;
     read_captured (r, run);
     why = read_dropped (r, run);
     if (!why)

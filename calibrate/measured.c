@@ -9,8 +9,9 @@
 
 /* Columns that a run which ran out may say so in. */
 static const char *const results[] = {
-    "iter_time_s", "tokens_per_s_per_gpu", "tokens_per_s", "samples_per_s",
-    "steps_per_s", "tflops_per_gpu",       "mfu",          "peak_mem_gb"};
+    "iter_time_s",           "tokens_per_s_per_gpu", "tokens_per_s",   "samples_per_s",
+    "samples_per_s_per_gpu", "steps_per_s",          "tflops_per_gpu", "mfu",
+    "hfu",                   "peak_mem_gb"};
 
 /* ---- a step's time, from what is said instead ---- */
 
@@ -42,6 +43,12 @@ static double tokens_of_all (const struct calibrate_run *run, double tokens_per_
                : tokens_per_s;
 }
 
+/* What is computed, over the model's FLOPs: full recomputation repeats the forward. */
+static double repeated (const struct calibrate_run *run)
+{
+    return run->recompute_said && run->config.recompute == RECOMPUTE_FULL ? 4.0 / 3.0 : 1.0;
+}
+
 /* FLOPs that a source's TFLOP/s count.  Megatron's logs had the repeated forward of full
  * recomputation in theirs until fp8 came, its forks still have; others count the model's alone
  * (docs/runs.md). */
@@ -53,9 +60,7 @@ static double counted_flop (const struct calibrate_run *run)
     bool old = logs && costmodel_matrix_rate (run->part[0].type, PREC_FP8) <= 0;
 
     return costmodel_model_flop (&run->model, &run->job) *
-           (old && run->recompute_said && run->config.recompute == RECOMPUTE_FULL
-                ? 4.0 / 3.0
-                : 1.0);
+           (old ? repeated (run) : 1.0);
 }
 
 /* @return NAN: the row has no such figure */
@@ -70,10 +75,15 @@ static double step_of_rates (const struct row *r, const struct calibrate_run *ru
         return tokens / tokens_of_all (run, x);
     if (calibrate_stated (r, "samples_per_s", 0, &x) && x > 0)
         return run->job.global_batch / x;
+    if (calibrate_stated (r, "samples_per_s_per_gpu", 0, &x) && x > 0)
+        return run->job.global_batch / (x * run->gpus);
     if (calibrate_stated (r, "steps_per_s", 0, &x) && x > 0)
         return 1.0 / x;
     if (calibrate_stated (r, "mfu", 0, &x) && x > 0)
         return costmodel_model_flop (&run->model, &run->job) /
+               (peak_flop_per_s (run, run->job.precision) * (x > 1.0 ? x / 100.0 : x));
+    if (calibrate_stated (r, "hfu", 0, &x) && x > 0)
+        return costmodel_model_flop (&run->model, &run->job) * repeated (run) /
                (peak_flop_per_s (run, run->job.precision) * (x > 1.0 ? x / 100.0 : x));
     if (calibrate_stated (r, "tflops_per_gpu", 0, &x) && x > 0 && t)
         return counted_flop (run) / (x * 1e12 * run->gpus);
@@ -90,10 +100,20 @@ static double sequences_of (double tokens, const struct calibrate_run *run)
     return fabs (whole - batch) <= BATCH_ROUNDED * batch ? whole : batch;
 }
 
+int calibrate_accumulation (const struct row *r, const struct calibrate_run *run, int absent)
+{
+    int steps = calibrate_whole (r, "gradient_accumulation", absent), dp = run->config.deg.dp;
+
+    /* nanoGPT's are of all ranks together (train.py divides them by the world). */
+    return calibrate_contains_name (run->framework, "nanogpt") && steps > 0 && steps % dp == 0
+               ? steps / dp
+               : steps;
+}
+
 int calibrate_implied_batch (const struct row *r, const struct calibrate_run *run)
 {
     double step_s, rate, tokens, batch = 0.0;
-    int again = calibrate_whole (r, "gradient_accumulation", run->config.deg.pp == 1);
+    int again = calibrate_accumulation (r, run, run->config.deg.pp == 1);
 
     if (calibrate_stated (r, "batch_tokens", 0, &tokens) && tokens > 0)
         batch = sequences_of (tokens, run);
@@ -117,6 +137,13 @@ static bool result (const struct row *r, const char *name, double *x)
            calibrate_stated (r, name, NAN, x);
 }
 
+/* No GPU has terabytes: such numbers are of MiB, as PyTorch's memory summary and nvidia-smi have
+ * them, and larger ones of bytes. */
+static double peak_unit (double peak)
+{
+    return peak > 1e8 ? 1.0 : peak > 2048.0 ? UNITS_GIB / 1024.0 : UNITS_GIB;
+}
+
 const char *calibrate_read_measured (const struct row *r, struct calibrate_run *run)
 {
     const char *oom = calibrate_cell (r, "oom");
@@ -135,7 +162,7 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
         return "iter_time_s is not a positive number";
     if (!result (r, "peak_mem_gb", &run->peak_bytes))
         return "peak_mem_gb is not a positive number";
-    run->peak_bytes *= UNITS_GIB;
+    run->peak_bytes *= peak_unit (run->peak_bytes);
     if (calibrate_number (calibrate_cell (r, "mfu"), &mfu) && !(mfu > 0 && mfu <= 100))
         return calibrate_refuse (r, "mfu", "a share, as in 0.45, or a percentage");
     if (isnan (run->iter_time_s) && run->oom != 1)

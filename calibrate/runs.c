@@ -19,7 +19,8 @@
 static bool settle_batch (const struct row *r, struct calibrate_run *run)
 {
     int batch = calibrate_whole (r, "batch_size", 0),
-        steps = calibrate_whole (r, "gradient_accumulation", 0);
+        steps = calibrate_accumulation (r, run, 0);
+    bool several = calibrate_whole (r, "gradient_accumulation", 0) > 1;
     long long unit = (long long) run->config.deg.dp * (steps > 0 ? steps : 1);
 
     if (batch == 0)
@@ -28,15 +29,15 @@ static bool settle_batch (const struct row *r, struct calibrate_run *run)
         run->job.global_batch = batch;
         return steps == 0 || unit * run->config.micro_batch == batch;
     }
-    run->micro_batch_said = steps > 1;
-    if (steps > 1 && batch <= MICRO_BATCH_MOST) {
+    run->micro_batch_said = several;
+    if (several && batch <= MICRO_BATCH_MOST) {
         run->config.micro_batch = batch;
         return true;
     }
     run->job.global_batch = batch;
-    if (steps > 1)
+    if (several)
         run->config.micro_batch = (int) (batch / unit);
-    return steps <= 1 || (batch % unit == 0 && batch >= unit);
+    return !several || (batch % unit == 0 && batch >= unit);
 }
 
 /* Once the degrees are known. */
@@ -69,6 +70,28 @@ static const char *undivided (const struct calibrate_run *run, char *why)
     return why;
 }
 
+/* The framework that the row names, or that its way of data parallelism is of. */
+static void read_framework (const struct row *r, struct calibrate_run *run)
+{
+    static const struct {
+        const char *column, *says, *framework;
+    } ways[] = {{"parallelism", "deepspeed", "deepspeed"},
+                {"parallelism", "fsdp", "fsdp"},
+                {"parallelism", "hsdp", "fsdp"},
+                {"parallelism", "ddp", "torch ddp"},
+                {"fsdp", "yes", "fsdp"},
+                {"fsdp", "zero2", "fsdp"},
+                {"fsdp", "none", "torch ddp"}};
+
+    snprintf (run->framework, sizeof run->framework, "%.63s",
+              calibrate_cell (r, "framework"));
+    for (size_t i = 0; i < COUNT_OF (ways) && !run->framework[0]; i++)
+        if (calibrate_says (calibrate_cell (r, ways[i].column), ways[i].says) == SAID_YES)
+            snprintf (run->framework, sizeof run->framework, "%s", ways[i].framework);
+    if (!run->framework[0] && r->trainer)
+        snprintf (run->framework, sizeof run->framework, "transformers");
+}
+
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
     const char *why = r->table->found[r->index] == r->table->columns
@@ -76,8 +99,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
                           : "more or fewer cells than the header";
 
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
-    snprintf (run->framework, sizeof run->framework, "%.63s",
-              calibrate_cell (r, "framework"));
+    read_framework (r, run);
     if (!why)
         why = calibrate_read_model (r, run);
     if (!why)
@@ -124,6 +146,13 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
     return ST_OK;
 }
 
+/* Has the header names that the Trainer of transformers gives? */
+static bool of_trainer (const struct csv_table *t)
+{
+    return csv_table_column (t, "per_device_train_batch_size", 0) >= 0 ||
+           csv_table_column (t, "train_samples_per_second", 0) >= 0;
+}
+
 /* The rows of a table, which is taken over. */
 static enum status read_table (const char *path, struct csv_table *table,
                                struct calibrate_runs *out, struct error *err)
@@ -131,7 +160,7 @@ static enum status read_table (const char *path, struct csv_table *table,
     struct calibrate_runs runs = {.table = *table};
     char room[CALIBRATE_REASON];
     struct csv_table usual = {0};
-    struct row r = {.table = &usual, .why = room};
+    struct row r = {.table = &usual, .why = room, .trainer = of_trainer (table)};
     enum status st = calibrate_usual_form (&runs, &usual, err);
 
     if (st == ST_OK)

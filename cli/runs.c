@@ -36,6 +36,8 @@ void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)
         notes_add (notes, "columns under other names: %s", runs->meant);
     if (runs->unread[0])
         notes_add (notes, "columns that are not read: %s", runs->unread);
+    if (runs->ignored[0])
+        notes_add (notes, "columns that mean nothing here: %s", runs->ignored);
     if (runs->absent[0])
         notes_add (notes, "the header lacks %s: taken as empty", runs->absent);
 }

@@ -60,6 +60,7 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
         const char *word;
         enum workload_schedule s;
     } words[] = {{"1f1b-interleaved", SCHEDULE_INTERLEAVED},
+                 {"interleaved1f1b", SCHEDULE_INTERLEAVED}, /* PyTorch's name */
                  {"1f1b", SCHEDULE_1F1B},
                  {"gpipe", SCHEDULE_GPIPE},
                  {"zero-bubble", SCHEDULE_ZB1P},
@@ -75,7 +76,7 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
 
     c->schedule = c->deg.pp > 1 && c->deg.vpp > 1 ? SCHEDULE_INTERLEAVED : SCHEDULE_1F1B;
     while (said && i < n &&
-           strncmp (said + 9, words[i].word, strlen (words[i].word)) != 0)
+           strncasecmp (said + 9, words[i].word, strlen (words[i].word)) != 0)
         i++;
     if (i == n)
         return false;
@@ -186,6 +187,59 @@ static bool sequence_ranks_clear (const struct row *r, const struct workload_deg
            (sp > 1 && d->tp == 1 && sp == d->cp && !megatron);
 }
 
+/* The number of chunks in an item of the notes: "VPP=6", "interleave 4", "interleaved schedule (6
+ * chunks)", "4 virtual stages".  Behind the name none but words for such things may stand before
+ * it: the 8 of "interleaved, tp 8" is another's.
+ * @return 0: it says none */
+static int chunks_in (const char *item)
+{
+    static const char *const names[] = {"vpp", "interleav", "virtual pipeline",
+                                        "virtual stage", "model chunk"};
+    static const char idle[] = "e ed ing s size stage stages degree factor schedule pipeline "
+                               "model parallel parallelism chunk chunks of with by x 1f1b";
+    const char *at = item, *before;
+    size_t n = 0;
+    char word[CALIBRATE_ITEM];
+
+    for (; *at && n == 0; at += n == 0)
+        for (size_t i = 0; i < COUNT_OF (names) && n == 0; i++)
+            n = calibrate_spelled (at, names[i]);
+    if (n == 0 || calibrate_denied (item, at, n))
+        return 0;
+    for (const char *s = at + n; *s; s += strlen (word)) {
+        s += strcspn (s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        snprintf (word, sizeof word, "%.*s",
+                  (int) strspn (s, "0123456789abcdefghijklmnopqrstuvwxyz"
+                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+                  s);
+        if (word[0] && strspn (word, "0123456789") == strlen (word))
+            return atoi (word);
+        for (char *c = word; *c; c++)
+            *c = (char) tolower ((unsigned char) *c);
+        if (!text_has_word (idle, word))
+            break;
+    }
+    for (before = at; before > item && strchr (" -", before[-1]);)
+        before--;
+    while (before > item && isdigit ((unsigned char) before[-1]))
+        before--;
+    return atoi (before);
+}
+
+/* The chunks that the notes tell where no column does. */
+static void read_chunks (const struct row *r, struct calibrate_run *run)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM];
+
+    while (!run->vpp_said && run->config.deg.pp > 1 && calibrate_next_item (&notes, item)) {
+        int chunks = chunks_in (item);
+
+        run->vpp_said = chunks > 0 && chunks < DEGREE_FAR;
+        run->config.deg.vpp = run->vpp_said ? chunks : run->config.deg.vpp;
+    }
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
@@ -213,6 +267,7 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     if (!run->pp_said && dp > 0 && rest * dp < run->gpus &&
         (long long) d->ep * rest * dp != run->gpus && !fill_degrees (run, dp, &rest))
         return "pp unknown: the other degrees do not make up gpus";
+    read_chunks (r, run);
     /* The GPUs are what is certain: some sources' dp counts cp too, or less. */
     if (run->gpus % rest != 0)
         return "tp x pp x cp does not divide gpus";
@@ -435,7 +490,7 @@ static bool denies_chunks (const char *notes)
 {
     static const char *const names[] = {"vpp", "interleav", "virtual pipeline"};
     const char *cut = strstr (notes, "partition ");
-    bool denied = split_said (notes, "vpp") == 1 || strstr (notes, "schedule=") ||
+    bool denied = (strstr (notes, "schedule=") && !calibrate_contains (notes, "interleav")) ||
                   (cut && isdigit ((unsigned char) cut[10]));
 
     for (size_t i = 0; i < COUNT_OF (names); i++)

@@ -68,6 +68,70 @@ static const struct family families[] = {
     {"gemma", "gemma", 256000, true, true, false, false, false, false, false, false},
 };
 
+/* What a model's name calls its sizes: "13B (40 layers, 5120 hidden)", "hidden size 5120". */
+static const struct {
+    const char *column, *words;
+} size_words[] = {{"layers", "layer layers blocks"},
+                  {"hidden", "hidden width wide"},
+                  {"heads", "head heads"}};
+
+/* The next run of letters or of digits.  @return what follows; NULL: there is none */
+static const char *next_run (const char *s, char word[32])
+{
+    size_t n = 0;
+
+    s += strcspn (s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    if (*s == '\0')
+        return NULL;
+    for (bool digits = isdigit ((unsigned char) *s); n < 31 && isalnum ((unsigned char) s[n]) &&
+                                                     digits == !!isdigit ((unsigned char) s[n]);
+         n++)
+        word[n] = (char) tolower ((unsigned char) s[n]);
+    word[n] = '\0';
+    return s + n;
+}
+
+/* A size that stands in a part of the name, before what it is of or, where the part begins with
+ * that, behind it, "hidden size 5120".  @return 0: none does */
+static int size_in (const char *part, const char *words)
+{
+    char word[32];
+    int before = 0, number = 0;
+    bool named = false, first = true;
+
+    for (const char *s = part; (s = next_run (s, word)); first = false) {
+        number = isdigit ((unsigned char) word[0]) ? atoi (word) : 0;
+        if (named && number > 0)
+            return number;
+        if (text_has_word (words, word)) {
+            if (before > 0)
+                return before;
+            named = first;
+        }
+        before = number;
+    }
+    return 0;
+}
+
+/* A size that the row states, in its column or in the model's name. */
+static int size_stated (const struct row *r, const char *column, int absent)
+{
+    const char *name = calibrate_cell (r, "model"), *words = NULL;
+    char part[CALIBRATE_ITEM];
+    int said = 0;
+
+    for (size_t i = 0; i < COUNT_OF (size_words); i++)
+        words = strcmp (size_words[i].column, column) == 0 ? size_words[i].words : words;
+    while (words && said == 0 && *name) {
+        size_t n = strcspn (name, ",;()/|");
+
+        snprintf (part, sizeof part, "%.*s", (int) n, name);
+        said = size_in (part, words);
+        name += n + (name[n] != '\0');
+    }
+    return calibrate_whole (r, column, said > 0 ? said : absent);
+}
+
 /* The preset that the name means, or the name with the row's count of parameters. */
 static const struct workload_model *named (const struct row *r, const char *name)
 {
@@ -103,7 +167,7 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
                 {"ffn", preset->ffn}};
 
     for (size_t i = 0; i < (preset->experts > 0 ? 1 : COUNT_OF (size)); i++) {
-        same = same && calibrate_whole (r, size[i].name, size[i].is) == size[i].is;
+        same = same && size_stated (r, size[i].name, size[i].is) == size[i].is;
         open = open || calibrate_cell (r, size[i].name)[0] == '\0';
     }
     if (!same || !(open || preset->experts > 0))
@@ -184,8 +248,7 @@ static const char *read_sizes (const struct row *r, const struct family *f,
 {
     struct workload_model *m = &run->model;
     int vocab = f && f->vocab > 0 ? f->vocab : VOCAB_USUAL,
-        layers = calibrate_whole (r, "layers", 0),
-        hidden = calibrate_whole (r, "hidden", 0);
+        layers = size_stated (r, "layers", 0), hidden = size_stated (r, "hidden", 0);
     bool counted = counted_params (r) > 0 && layers >= 0 && hidden >= 0 &&
                    (layers == 0 || hidden == 0),
          sane;
@@ -202,13 +265,14 @@ static const char *read_sizes (const struct row *r, const struct family *f,
     } size[] = {
         {"layers", &m->layers, layers,
          "layers unknown: no preset has the model's name, nor is params_b stated"},
-        {"hidden", &m->hidden, hidden, "hidden unknown"},
+        {"hidden", &m->hidden, hidden,
+         "hidden unknown: no preset has the model's name and what else is stated"},
         {"heads", &m->heads, sane ? usual_heads (r, hidden) : 0, "heads unknown"},
         {"ffn", &m->ffn, sane ? usual_ffn (f, hidden) : 0, "ffn unknown"},
         {"vocab", &m->vocab, vocab, "vocab unknown"}};
 
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
-        *size[i].value = calibrate_whole (r, size[i].name, size[i].absent);
+        *size[i].value = size_stated (r, size[i].name, size[i].absent);
         if (*size[i].value < 1)
             return size[i].unknown;
     }
@@ -336,7 +400,8 @@ static const char *refuse (const struct row *r)
     static const char *const words[] = {"multimodal", "grpo",    "mimo", "mamba",
                                         "hybrid",     "release", "retro"},
                              *const adapters[] = {"ia3", "prefix tuning", "prompt tuning",
-                                                  "ptuning"};
+                                                  "ptuning", "dora", "qdora"},
+                             *const columns[] = {"notes", "framework", "model"};
     const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
     bool other =
         calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
@@ -348,8 +413,8 @@ static const char *refuse (const struct row *r)
                "release)";
     other = calibrate_contains (notes, "with Adapter");
     for (size_t i = 0; i < COUNT_OF (adapters); i++)
-        other = other || calibrate_says_word (notes, adapters[i]) ||
-                calibrate_says_word (calibrate_cell (r, "tuning"), adapters[i]);
+        for (size_t k = 0; k < COUNT_OF (columns); k++)
+            other = other || calibrate_says_word (calibrate_cell (r, columns[k]), adapters[i]);
     return other ? "adapters other than LoRA are not supported" : NULL;
 }
 
@@ -407,6 +472,29 @@ static const char *predict (const struct row *r, struct workload_model *m)
     return NULL;
 }
 
+/* "sliding window 4096", "sliding-window=none" among the notes. */
+static void read_window (const struct row *r, struct workload_model *m)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM];
+
+    while (calibrate_next_item (&notes, item)) {
+        const char *at = item;
+        size_t n = 0;
+
+        while (*at && !(n = calibrate_spelled (at, "sliding window")))
+            at++;
+        if (n == 0)
+            continue;
+        if (calibrate_denied (item, at, n))
+            m->window = m->window_layers = 0;
+        else if ((n += strspn (at + n, " =:_-("), isdigit ((unsigned char) at[n]))) {
+            m->window = (int) fmin (strtod (at + n, NULL), 1 << 30);
+            m->window_layers = m->window_layers > 0 ? m->window_layers : m->layers;
+        }
+    }
+}
+
 const char *calibrate_read_model (const struct row *r, struct calibrate_run *run)
 {
     struct workload_model *m = &run->model;
@@ -418,6 +506,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
+        read_window (r, m);
         return predict (r, m);
     }
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
@@ -446,6 +535,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
         return why;
     settle (r, f != NULL, m);
     widen (r, m);
+    read_window (r, m);
     why = predict (r, m);
     if (why)
         return why;

@@ -37,10 +37,12 @@ static const char same[] =
 /* Names without the size that presets have, or with one that they have not: "name:preset". */
 static const char called[] =
     "bloom:bloom-176b gpt2-small:gpt2 gpt-2:gpt2 gpt2-124m:gpt2 gpt2-355m:gpt2-medium "
+    "gpt2-345m:gpt2-medium "
     "gpt2-774m:gpt2-large gpt2-1.5b:gpt2-xl gpt3:gpt3-175b phi-3-3.8b:phi-3-mini "
     "phi-3-14b:phi-3-medium gpt3-530b:mt-nlg-530b phi-1.5-1.3b:phi-1.5 "
     "llama-30b:llama-33b gpt-neox:gpt-neox-20b mistral-small:mistral-small-24b "
-    "mistral-large:mistral-large-123b";
+    "mistral-large:mistral-large-123b mistral-large-2:mistral-large-123b "
+    "gpt-530b:mt-nlg-530b";
 
 struct spelled {
     char family[PLAIN_MAX];

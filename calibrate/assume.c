@@ -178,8 +178,15 @@ static bool try_degrees (struct calibrate_run *run, const struct workload_profil
     return need <= 1.0;
 }
 
+/* Does the framework split a model this way? */
+static bool has (const struct workload_profile *p, enum workload_parallel way)
+{
+    return p->parallelism >> way & 1;
+}
+
 /* What no GPU could hold was split: among expert ranks, then in a node by tensor parallelism, then
- * into stages, as little as it needs.  What the row states stays. */
+ * into stages, as little as it needs and as far as its framework does.  What the row states
+ * stays. */
 static void open_degrees (struct calibrate_run *run, const struct workload_profile *p)
 {
     const struct workload_degrees d = run->config.deg;
@@ -188,13 +195,13 @@ static void open_degrees (struct calibrate_run *run, const struct workload_profi
     int tp = d.tp, pp = d.pp, node = calibrate_domain (run);
 
     /* Who shards the weights says what else he splits. */
-    if (least <= 1.0 || run->config.zero == 3 ||
+    if (least <= 1.0 || run->config.zero == 3 || (run->config.zero == 2 && run->zero_said) ||
         (experts && try_degrees (run, p, tp, pp, &least)))
         return; /* open_experts weighs these */
     held = false;
-    while (!held && !run->tp_said && 2 * tp <= node && 2 * tp <= TP_MOST)
+    while (!held && !run->tp_said && has (p, PARALLEL_TP) && 2 * tp <= node && 2 * tp <= TP_MOST)
         held = try_degrees (run, p, tp *= 2, pp, &least);
-    while (!held && !run->pp_said && pp < run->model.layers)
+    while (!held && !run->pp_said && has (p, PARALLEL_PP) && pp < run->model.layers)
         held = try_degrees (run, p, tp, ++pp, &least);
     if (run->config.deg.tp != d.tp || run->config.deg.pp != d.pp)
         run->assumed = hypot (run->assumed, SPREAD_DEGREES);

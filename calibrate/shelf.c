@@ -148,7 +148,7 @@ static bool is_early (const struct calibrate_run *run)
  * default profile.  Megatron-Core shards no parameters in the runs that people publish of it, and
  * NVIDIA's GPUs with fp8 came with today's recipes.  A framework that nobody here knows has none:
  * it splits models as Megatron-Core does, or keeps weights whole on every rank, which FSDP does
- * not, or it is PyTorch's. */
+ * not, or it is PyTorch's, as is what people run on cards of workstations. */
 static const char *usual_profile (const struct calibrate_shelf *shelf,
                                   const struct calibrate_run *run)
 {
@@ -170,7 +170,7 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
             return shelf->profile[i].name;
     if (run->zero_said && run->config.zero == 3)
         return "fsdp";
-    if (run->framework[0] != '\0')
+    if (run->framework[0] != '\0' || strncmp (type->name, "rtx", 3) == 0)
         return splits || whole ? serving : "fsdp";
     if (run->model.experts > 0 && recipes)
         return "megatron-bridge";
@@ -209,6 +209,9 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             named = p;
         }
     }
+    /* "verl (Megatron)" splits models as Megatron does. */
+    if (named && named->parallelism == 0 && on_megatron (run->framework))
+        named = NULL;
     if (named) {
         take_release (named, run, "its framework", out);
         return;

@@ -230,14 +230,19 @@ static void guess_option (const struct option *all, struct text_near *near)
         snprintf (near->word, sizeof near->word, "%s", found);
 }
 
-/* What says an option that is none, where the answer is no option but the cluster. */
-static const char *hint_cluster (const char *name)
+/* What says an option that is none, where the answer is no option but the cluster, or the degrees
+ * of a program that has none. */
+static const char *hint_cluster (const struct option *all, const char *name)
 {
     static const char *const counts[] = {"gpus", "ngpus", "world-size"};
+    bool one = false;
 
+    for (const struct option *o = all; o->name; o++)
+        one = one || strcmp (o->name, "gpu") == 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (has_words (name, counts[i]))
-            return "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"";
+            return one ? "; how many GPUs is what --dp, --tp and the like make, as in --dp 8"
+                       : "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"";
     return has_words (name, "gpu-type") || has_words (name, "gpu") ? TYPE_PLACE : "";
 }
 
@@ -260,7 +265,7 @@ static void refuse_option (const struct option *all, const char *program,
     if (!near.word[0] && n == 0)
         guess_option (all, &near);
     text_add (&line, "%s", text_near_hint (&near, "--", hint));
-    text_add (&line, "%s", hint_cluster (name));
+    text_add (&line, "%s", hint_cluster (all, name));
     if (n == 0 && !near.word[0])
         text_add (&line, " (`%s --help` lists them)", program);
     text_clean (&line);

@@ -34,6 +34,7 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --sequence 4096      | did you mean --seq\?
 2 | plan "4x8 h100" llama-3-8b --num-gpus 16        | did you mean --nodes\?; fewer GPUs are fewer nodes, .* as "2x8 h100"
 2 | plan "4x8 h100" llama-3-8b --world-size 16      | did you mean --nodes\?; fewer GPUs are fewer nodes
+2 | mem llama-3-8b --gpu h100 --gpus 8              | how many GPUs is what --dp, .* as in --dp 8
 2 | plan llama-3-8b --gpu h100                      | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan 4x8 llama-3-8b --gpu-type h100             | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, .*--memory

@@ -1,0 +1,400 @@
+/* Tables of users: each is read as who knows such runs would read it, or refused with what to
+ * write. */
+#include "tests/lib/runs.h"
+
+static struct calibrate_runs read_text (const char *text)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+
+    ok (runs_read (text, &r, &err), &err);
+    return r;
+}
+
+/* A table of one row: a plain run's columns, then others with their cells. */
+static enum status read_one (const char *columns, const char *cells,
+                             struct calibrate_runs *r, struct error *err)
+{
+    struct text t = {0};
+    enum status st;
+
+    text_add (&t, "seq,global_batch,%s\n2048,1280,%s\n", columns, cells);
+    st = runs_read (text_str (&t), r, err);
+    text_free (&t);
+    return st;
+}
+
+static struct calibrate_runs row_of (const char *columns, const char *cells)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+
+    ok (read_one (columns, cells, &r, &err), &err);
+    assert_int_equal (r.n, 1);
+    return r;
+}
+
+static const char *profile_name (const struct calibrate_runs *r)
+{
+    static struct workload_profile p;
+    struct error err = {""};
+
+    ok (calibrate_profiles (r, NULL, &p, &err), &err);
+    return p.name;
+}
+
+/* A number beside a GPU's name is how many there are, or its memory, or of something else. */
+static void counted_gpus (void **state)
+{
+    static const struct {
+        const char *gpu, *gpus, *type;
+        int n;
+    } t[] = {{"V100 x16", "16", "v100-sxm2-32g", 16},
+             {"V100 x16", "", "v100-sxm2-32g", 16},
+             {"A100 x40", "40", "a100-sxm4-80g", 40},
+             {"A100x8", "", "a100-sxm4-80g", 8},
+             {"8x V100-16", "", "v100-sxm2-16g", 8},
+             {"8 A100", "", "a100-sxm4-80g", 8},
+             {"8\xc3\x97"
+              "A100",
+              "", "a100-sxm4-80g", 8},
+             {"8x4090", "", "rtx-4090", 8},
+             {"16 V100s", "", "v100-sxm2-32g", 16},
+             {"v100s", "8", "v100s-pcie-32g", 8},
+             {"V100S", "8", "v100s-pcie-32g", 8},
+             {"H100-80 (96 cores)", "8", "h100-sxm5-80g", 8},
+             {"H100 (96 cores)", "8", "h100-sxm5-80g", 8},
+             {"A100 (40 GPUs)", "40", "a100-sxm4-80g", 40},
+             {"A10G (24GB)", "8", "a10g", 8},
+             {"2x DGX A100 80GB", "", "a100-sxm4-80g", 16},
+             {"2x p4d.24xlarge", "", "a100-sxm4-40g", 16}};
+    static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb", "H100-3g.40gb"};
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cells[96];
+
+        snprintf (cells, sizeof cells, "gpt2-xl,%s,%s", t[i].gpu, t[i].gpus);
+        r = row_of ("model,gpu,gpus", cells);
+        if (strcmp (r.run[0].part[0].type->name, t[i].type) != 0 || r.run[0].gpus != t[i].n)
+            fail_msg ("%s: %d of %s", t[i].gpu, r.run[0].gpus, r.run[0].part[0].type->name);
+        assert_true (r.run[0].gpu_bytes == r.run[0].part[0].type->memory_bytes);
+        calibrate_runs_release (&r);
+    }
+    for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+        char cells[96];
+
+        snprintf (cells, sizeof cells, "gpt2-xl,%s,8", slices[i]);
+        assert_int_equal (read_one ("model,gpu,gpus", cells, &r, &err), ST_INVALID);
+        assert_non_null (strstr (err.text, slices[i]));
+    }
+}
+
+/* Columns of what the documented form has among the notes are read as notes, and told so; others
+ * that nothing reads are told, too. */
+static void columns_of_notes (void **state)
+{
+    struct calibrate_runs r =
+        read_text ("model,gpu,gpus,seq,global_batch,fp16,bf16,lora_r,load_in_4bit,torch_compile,"
+                   "cpu_offload,use_liger_kernel,notes,learning_rate\n"
+                   "llama-3-8b,A100,8,2048,32,False,True,16,True,True,False,True,mine,1e-4\n"
+                   "llama-3-8b,A100,8,2048,32,True,False,0,False,False,True,False,,1e-4\n"
+                   "llama-3-8b,A100,8,2048,32,,,None,,,,,eager,1e-4\n");
+    const struct calibrate_run *run = r.run;
+    (void) state;
+
+    assert_int_equal (r.n, 3);
+    assert_true (run[0].job.lora && run[0].job.frozen_bytes > 0 && run[0].compiled);
+    assert_true (run[0].fused_loss && run[0].config.offload == OFFLOAD_NONE);
+    assert_int_equal (run[0].job.precision, PREC_BF16);
+    assert_true (run[0].precision_said);
+    assert_true (!run[1].job.lora && !run[1].compiled && !run[1].fused_loss);
+    assert_true (run[1].config.offload != OFFLOAD_NONE);
+    assert_int_equal (run[1].job.precision, PREC_FP16);
+    assert_true (!run[2].job.lora && !run[2].precision_said && run[2].job.fused_norm == CHOICE_NO);
+    assert_non_null (strstr (r.meant, "lora_r as notes"));
+    assert_string_equal (r.ignored, "learning_rate");
+    calibrate_runs_release (&r);
+
+    r = row_of ("model,layers,hidden,heads,ffn,gpu,gpus,num_experts,top_k,moe_intermediate_size",
+                "our moe,24,2048,16,8192,H100,8,16,4,1024");
+    assert_true (r.run[0].model.experts == 16 && r.run[0].model.top_k == 4 &&
+                 r.run[0].model.expert_ffn == 1024);
+    calibrate_runs_release (&r);
+}
+
+/* Chunks of the interleaved schedule among the notes. */
+static void chunks_noted (void **state)
+{
+    static const struct {
+        const char *notes;
+        int vpp; /* 0: open */
+    } t[] = {{"VPP=6", 6},
+             {"vpp 6", 6},
+             {"interleave 3", 3},
+             {"interleaved schedule (6 chunks)", 6},
+             {"interleaving with 2 chunks", 2},
+             {"3 virtual stages", 3},
+             {"virtual_pipeline_model_parallel_size=2", 2},
+             {"VPP=1", 1},
+             {"no VPP", 1},
+             {"without interleaving", 1},
+             {"interleaved; tp 8", 0},
+             {"interleaved with tp 8", 0},
+             {"interleaved 1F1B", 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cells[128];
+        struct calibrate_runs r;
+
+        snprintf (cells, sizeof cells, "nemo,gpt3-175b,H100,128,8,16,1,%s", t[i].notes);
+        r = row_of ("framework,model,gpu,gpus,tp,pp,mbs,notes", cells);
+        if (r.run[0].vpp_said != (t[i].vpp > 0) ||
+            (t[i].vpp > 0 && r.run[0].config.deg.vpp != t[i].vpp))
+            fail_msg ("%s: vpp %d, said %d", t[i].notes, r.run[0].config.deg.vpp,
+                      r.run[0].vpp_said);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Sizes in a model's name are the row's; where the preset of that name has others, it is another
+ * model. */
+static void sizes_named (void **state)
+{
+    static const struct {
+        const char *model;
+        int layers, hidden; /* 0: refused */
+    } t[] = {{"13B (40 layers; 5120 hidden)", 40, 5120},
+             {"GPT 13B (hidden size 5120; layers 40; heads 40)", 40, 5120},
+             {"llama-3-8b (32 layers)", 32, 4096},
+             {"GPT 24-layer 1.3B", 24, 2048},
+             {"llama-3-8b (16 layers)", 0, 0},
+             {"Llama-3.1-8B-4layers", 0, 0},
+             {"Mixtral 8x7B (4 layers)", 0, 0}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cells[128];
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        bool read;
+
+        snprintf (cells, sizeof cells, "%s,H100,64,fsdp", t[i].model);
+        read = read_one ("model,gpu,gpus,framework", cells, &r, &err) == ST_OK;
+        if (read != (t[i].layers > 0) ||
+            (read && (r.run[0].model.layers != t[i].layers ||
+                      r.run[0].model.hidden != t[i].hidden)))
+            fail_msg ("%s: %s, %d layers", t[i].model, err.text,
+                      read ? r.run[0].model.layers : 0);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Who ran it, where no framework's cell says so. */
+static void frameworks (void **state)
+{
+    static const struct {
+        const char *columns, *cells, *profile;
+        int zero;
+    } t[] = {{"gpu,strategy", "A100,FSDP", "fsdp", 3},
+             {"gpu,strategy", "A100,DDP", "fsdp", 0},
+             {"gpu,strategy", "A100,deepspeed_stage_2", "deepspeed", 2},
+             {"gpu,fsdp", "A100,SHARD_GRAD_OP", "fsdp", 2},
+             {"gpu,fsdp", "A100,NO_SHARD", "fsdp", 0},
+             {"gpu,per_device_train_batch_size", "A100,1", "fsdp", 3},
+             {"gpu,mbs", "RTX 4090,1", "fsdp", 3},
+             {"gpu,mbs,tp", "RTX 4090,1,2", "megatron-core-composed", 1},
+             {"gpu,framework", "H100,verl (Megatron)", "megatron-core-composed", 1},
+             {"gpu,framework", "H100,verl", "fsdp", 3},
+             {"gpu,framework,batch_size", "A100,nanoGPT,4", "nanogpt", 0}};
+    struct calibrate_runs r;
+    struct error err = {""};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char columns[96], cells[96];
+
+        snprintf (columns, sizeof columns, "model,gpus,%s", t[i].columns);
+        snprintf (cells, sizeof cells, "gpt3-1.3b,8,%s", t[i].cells);
+        r = row_of (columns, cells);
+        if (strcmp (profile_name (&r), t[i].profile) != 0 || r.run[0].config.zero != t[i].zero)
+            fail_msg ("%s: %s, zero %d", t[i].cells, profile_name (&r), r.run[0].config.zero);
+        calibrate_runs_release (&r);
+    }
+    assert_int_equal (read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,FSDP-QDoRA", &r,
+                                &err),
+                      ST_INVALID);
+    assert_non_null (strstr (err.text, "adapters other than LoRA"));
+}
+
+/* Nothing is split that a framework does not split, nor where the row says how it shards: then it
+ * does not fit. */
+static void not_split (void **state)
+{
+    static const char *const framework[] = {"axolotl", "deepspeed", "megatron-lm"};
+    (void) state;
+
+    for (int i = 0; i < 3; i++) {
+        char cells[96];
+        struct calibrate_runs r;
+        struct workload_profile p;
+        struct error err = {""};
+
+        snprintf (cells, sizeof cells, "llama-2-13b,A6000,2,%s,%s", framework[i],
+                  i < 2 ? "2" : "");
+        r = row_of ("model,gpu,gpus,framework,zero", cells);
+        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        assert_int_equal (r.run[0].config.deg.tp, i < 2 ? 1 : 2);
+        if (i < 2)
+            assert_true (calibrate_chance (&r.run[0], &p) > .5);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* Times, rates and peaks with units of their own. */
+static void units (void **state)
+{
+    static const struct {
+        const char *column, *cell;
+        double step_s, peak_gib; /* 0: not of this */
+    } t[] = {{"time per iteration", "9.5 s/it", 9.5, 0},
+             {"step time", "9.5 seconds/step", 9.5, 0},
+             {"speed", "950 ms/step", .95, 0},
+             {"avg. iteration time (ms)", "9500", 9.5, 0},
+             {"train/step_time", "9.5", 9.5, 0},
+             {"throughput", "327680 tokens/s", 8, 0},
+             {"throughput", "40960 tokens/s/GPU", 8, 0},
+             {"Throughput", "160 samples/s", 8, 0},
+             {"samples/s/gpu", "20", 8, 0},
+             {"it/s", "0.125 it/s", 8, 0},
+             {"peak memory", "59392MiB / 81559MiB", 0, 58},
+             {"peak memory", "58 GB / 80 GB", 0, 58},
+             {"max_memory_allocated", "59392", 0, 58},
+             {"max_memory_allocated", "62277025792", 0, 58}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char columns[96], cells[96];
+        struct calibrate_runs r;
+
+        snprintf (columns, sizeof columns, "model,gpu,gpus,framework,%s", t[i].column);
+        snprintf (cells, sizeof cells, "llama-2-7b,A100 80GB,8,fsdp,%s", t[i].cell);
+        r = row_of (columns, cells);
+        if (t[i].step_s > 0 && fabs (r.run[0].iter_time_s / t[i].step_s - 1) > 1e-9)
+            fail_msg ("%s: %g s", t[i].cell, r.run[0].iter_time_s);
+        if (t[i].peak_gib > 0)
+            CLOSE (r.run[0].peak_bytes, t[i].peak_gib * 0x1p30, 1e-9);
+        calibrate_runs_release (&r);
+    }
+}
+
+/* A rate whose cells have several units is not read; nor a utilisation of hardware as one of the
+ * model. */
+static void rates (void **state)
+{
+    struct calibrate_runs
+        r = read_text ("model,gpu,gpus,seq,global_batch,throughput\n"
+                       "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
+                       "gpt2-xl,A100,8,1024,64,3500 tokens/s/GPU\n"),
+        mfu = row_of ("model,gpu,gpus,framework,ac,mfu", "llama-2-7b,A100,8,fsdp,full,40%"),
+        hfu = row_of ("model,gpu,gpus,framework,ac,hfu", "llama-2-7b,A100,8,fsdp,full,40%");
+    (void) state;
+
+    assert_true (isnan (r.run[0].iter_time_s) && isnan (r.run[1].iter_time_s));
+    assert_non_null (strstr (r.unread, "throughput"));
+    CLOSE (hfu.run[0].iter_time_s, mfu.run[0].iter_time_s * 4 / 3, 1e-12);
+    calibrate_runs_release (&r);
+    calibrate_runs_release (&mfu);
+    calibrate_runs_release (&hfu);
+}
+
+/* Marks for what the row above has, for yes and no, for what is left. */
+static void marks (void **state)
+{
+    struct calibrate_runs r = read_text ("model,gpu,gpus,seq,gbs,framework,tp,ac,oom\n"
+                                         "gpt2-xl,A100 80GB,2\xc3\x97"
+                                         "8,1024,64,fsdp,-1,\xe2\x9c\x93,\xe2\x9c\x97\n"
+                                         "ditto,same,'',\xe3\x80\x83,as above,ditto,'',"
+                                         "\xe2\x9d\x8c,\xe2\x9c\x85\n"
+                                         "'','','','','','','','',''\n");
+    (void) state;
+
+    assert_int_equal (r.n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal (r.run[i].gpus, 16);
+        assert_int_equal (r.run[i].job.seq, 1024);
+        assert_string_equal (r.run[i].framework, "fsdp");
+        assert_int_equal (r.run[i].config.recompute,
+                          i == 0 ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+        assert_int_equal (r.run[i].oom, i > 0);
+    }
+    calibrate_runs_release (&r);
+}
+
+/* nanoGPT's own names; its steps of accumulation are of all ranks together. */
+static void nanogpt (void **state)
+{
+    struct calibrate_runs r = read_text (
+        "framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_steps,dtype,"
+        "compile,ms/iter\n"
+        "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
+        "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
+    struct workload_profile p = profile_of ("nanogpt"), own;
+    (void) state;
+
+    assert_int_equal (r.run[0].job.global_batch, 480);
+    assert_int_equal (r.run[1].job.global_batch, 32);
+    for (int i = 0; i < 2; i++) {
+        const struct calibrate_run *run = &r.run[i];
+
+        own = calibrate_profile_as_said (run, &p);
+        assert_int_equal (run->config.zero, 0);
+        assert_int_equal (run->config.recompute, RECOMPUTE_NONE);
+        assert_int_equal (run->config.micro_batch, i ? 4 : 12);
+        assert_true (run->compiled && isfinite (run->iter_time_s));
+        /* fp32 weights with copies of 16 bits, gradients, moments */
+        CLOSE (2.0 + own.memory.gradient_bytes + own.memory.optimizer_bytes, 18, 0);
+    }
+    calibrate_runs_release (&r);
+}
+
+/* A window among the notes, or none. */
+static void windows (void **state)
+{
+    static const struct {
+        const char *model, *window, *notes;
+        int tokens, layers;
+    } t[] = {{"llama-3-8b", "", "sliding window 4096", 4096, 32},
+             {"llama-3-8b", "4096", "", 4096, 32},
+             {"gemma-2-9b", "", "no sliding window", 0, 0},
+             {"gemma-2-9b", "", "", 4096, 21},
+             {"gemma-2-9b", "1024", "", 1024, 21}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cells[96];
+        struct calibrate_runs r;
+
+        snprintf (cells, sizeof cells, "%s,H100,8,%s,%s", t[i].model, t[i].window, t[i].notes);
+        r = row_of ("model,gpu,gpus,sliding_window,notes", cells);
+        assert_int_equal (r.run[0].model.window, t[i].tokens);
+        assert_int_equal (r.run[0].model.window_layers, t[i].layers);
+        calibrate_runs_release (&r);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (counted_gpus), cmocka_unit_test (columns_of_notes),
+        cmocka_unit_test (chunks_noted), cmocka_unit_test (sizes_named),
+        cmocka_unit_test (frameworks),   cmocka_unit_test (not_split),
+        cmocka_unit_test (units),        cmocka_unit_test (rates),
+        cmocka_unit_test (marks),        cmocka_unit_test (nanogpt),
+        cmocka_unit_test (windows)};
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -223,7 +223,7 @@ static void usual_shape (const struct row *r, int vocab, int *layers, int *hidde
 {
     double params = counted_params (r), aspect = params < 5e9 ? 80.0 : 128.0,
            best = INFINITY;
-    int tp = calibrate_whole (r, "tp", 1), pp = calibrate_whole (r, "pp", 1),
+    int tp = calibrate_degree (r, "tp", 1, NULL), pp = calibrate_degree (r, "pp", 1, NULL),
         vpp = calibrate_whole (r, "vpp", 1), said_layers = *layers, said_hidden = *hidden;
     long long chunks = pp > 0 && vpp > 0 ? (long long) pp * vpp : 1,
               heads = tp > 0 ? 128LL * tp * (1 + tp % 2) : 256, l, h;
@@ -348,7 +348,7 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     if (m->experts < 0)
         return "its experts are in an unknown form";
     if (m->experts == 0)
-        return calibrate_whole (r, "ep", 1) > 1 ||
+        return calibrate_degree (r, "ep", 1, NULL) > 1 ||
                        workload_name_has_experts (calibrate_cell (r, "model"))
                    ? "its experts are not stated"
                    : NULL;

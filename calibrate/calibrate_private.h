@@ -110,6 +110,10 @@ void calibrate_take_before (const struct row *r, const struct calibrate_run *bef
  *  @return NULL, or why the row must be skipped */
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run);
 
+/** A degree's cell, else what the column for all or the notes tell of it, "TP8 PP4", "8-way TP".
+ *  @param[out] said  is it told?  NULL: not asked */
+int calibrate_degree (const struct row *r, const char *name, int absent, bool *said);
+
 /** Micro-batches that each replica sums before a step.  @return `absent`: the row does not say;
  *  -1: it is no number */
 int calibrate_accumulation (const struct row *r, const struct calibrate_run *run, int absent);

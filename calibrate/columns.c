@@ -183,7 +183,8 @@ static const struct calibrate_column columns[] = {
      "maxmemory maxmemoryallocated maxmemoryreserved memoryusage memusage gpumemused "
      "gpumemoryused peakvram memorypergpu memgpu peakmemorypergpu peakmempergpu "
      "maxgpumem maxgpumemory cudamaxmem peakmemoryallocated peakmemoryreserved "
-     "allocatedmemory reservedmemory allocated reserved peakmemgpu "
+     "hbmused hbmusage usedmemory usedmem allocatedmemory reservedmemory allocated "
+     "reserved peakmemgpu "
      "maxmemalloc peakallocated peakreserved peakactivemem memperg",
      NUMBER (gib, "GiB, as in 61.5")},
     {"oom", "outofmemory ranout isoom", CELLS (CELL_FLAG, none, "0 or 1")},
@@ -214,7 +215,7 @@ static const struct calibrate_column columns[] = {
     {"batch_tokens",
      "batchsizetokens globalbatchsizetokens batchsizeintokens batchintokens "
      "globalbatchtokens tokensperbatch tokensperstep tokensbatch",
-     WHOLE (millions), OPTIONAL},
+     NUMBER (millions, "tokens, as in 4M"), OPTIONAL},
     {"gradient_accumulation",
      "gradientaccumulationsteps ga gradaccum gradaccumsteps gas accumulationsteps "
      "gradacc accumulation microbatches",
@@ -363,13 +364,18 @@ const struct calibrate_column *calibrate_column_named (const char *title, double
         for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++) {
             const char *name = without_prefix (joined);
 
-            if (is_called (&columns[i], joined, factor) ||
+            if (is_called (&columns[i], joined, factor))
+                return &columns[i];
+            /* an average is no peak */
+            if (name != joined && strcmp (columns[i].name, "peak_mem_gb") != 0 &&
                 is_called (&columns[i], name, factor))
                 return &columns[i];
-            /* "ms/step" */
-            if (columns[i].unit == seconds && strncasecmp (joined, "ms", 2) == 0 &&
-                is_called (&columns[i], joined + 1, factor)) {
-                *factor *= 1e-3;
+            /* "ms/step", "step_ms" */
+            if (columns[i].unit == seconds &&
+                ((strncasecmp (joined, "ms", 2) == 0 &&
+                  is_called (&columns[i], joined + 1, factor)) ||
+                 text_has_word ("stepms iterms iterationms", joined))) {
+                *factor = 1e-3;
                 return &columns[i];
             }
         }
@@ -442,7 +448,8 @@ bool calibrate_is_oom (const char *cell)
     char joined[CALIBRATE_JOINED];
 
     calibrate_join (cell, joined);
-    return text_has_word ("oom outofmemory cudaoutofmemory cudaoom", joined);
+    return strncmp (joined, "oom", 3) == 0 || strncmp (joined, "outofmemory", 11) == 0 ||
+           text_has_word ("cudaoutofmemory cudaoom", joined);
 }
 
 const char *calibrate_unread_cell (const struct row *r)

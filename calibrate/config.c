@@ -79,7 +79,7 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
            strncasecmp (said + 9, words[i].word, strlen (words[i].word)) != 0)
         i++;
     if (i == n)
-        return false;
+        return c->deg.pp == 1; /* it may be of learning rates */
     if (said)
         c->schedule = words[i].s;
     /* The file's vpp is what the tool was given; a chunk more is no other memory. */
@@ -90,41 +90,103 @@ bool calibrate_schedule_noted (const char *notes, struct workload_config *c)
 
 #define DEGREE_FAR (1 << 24) /* more than any has */
 
-/* A degree of one column for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4".  @return 0: not among them */
+/* Ways to split a model, as letters and in words. */
+static const struct {
+    const char *degree, *word;
+} ways[] = {{"tp", "tensor"},  {"pp", "pipeline"}, {"dp", "data"},
+            {"cp", "context"}, {"cp", "ulysses"},  {"ep", "expert"}};
+
+/* The next run of letters or of digits, in lower case; an x between two is one of its own,
+ * "TP8xPP4".  @return what follows; NULL: none */
+static const char *next_run (const char *s, char word[CALIBRATE_ITEM])
+{
+    size_t n = 0, most = tolower ((unsigned char) *s) == 'x' ? 1 : CALIBRATE_ITEM - 1;
+
+    while (*s && !isalnum ((unsigned char) *s))
+        s++;
+    for (bool digits = isdigit ((unsigned char) *s);
+         n < most && isalnum ((unsigned char) s[n]) &&
+         digits == !!isdigit ((unsigned char) s[n]);
+         n++)
+        word[n] = (char) tolower ((unsigned char) s[n]);
+    word[n] = '\0';
+    return n > 0 ? s + n : NULL;
+}
+
+/* A degree of one cell for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4", "TP8xPP4", "8-way TP", "tensor
+ * parallel 8".
+ * @return 0: not among them */
 static int split_said (const char *s, const char *degree)
 {
-    size_t n = strlen (degree);
+    static const char idle[] = "x model parallel parallelism size degree";
+    char word[CALIBRATE_ITEM];
+    bool named = false;
+    int before = 0, number = 0; /* the last one, and that of "8-way" */
 
-    for (const char *at = s; *at; at++) {
-        const char *value = at + n;
+    while ((s = next_run (s, word))) {
+        bool is = strcmp (word, degree) == 0;
 
-        if (strncasecmp (at, degree, n) != 0 ||
-            (at > s && isalpha ((unsigned char) at[-1])))
+        if (isdigit ((unsigned char) word[0])) {
+            long said = strtol (word, NULL, 10);
+
+            number = said < DEGREE_FAR ? (int) said : DEGREE_FAR;
+            if (named)
+                return number;
             continue;
-        value += strspn (value, " =:-_");
-        if (isdigit ((unsigned char) *value)) {
-            long said = strtol (value, NULL, 10);
-
-            return said < DEGREE_FAR ? (int) said : DEGREE_FAR;
         }
+        for (size_t i = 0; i < COUNT_OF (ways); i++)
+            is = is || (strcmp (ways[i].degree, degree) == 0 && strcmp (ways[i].word, word) == 0);
+        if (strcmp (word, "way") == 0) {
+            before = number;
+            continue;
+        }
+        if (is && before > 0)
+            return before;
+        named = is || (named && text_has_word (idle, word));
+        before = text_has_word (idle, word) ? before : 0;
+        number = 0;
     }
     return 0;
 }
 
-/* A degree's cell, else what the column for all says.  @param[out] said  NULL: not asked */
-static int degree_of (const struct row *r, const char *name, int absent, bool *said)
+/* Is an item of the notes degrees and nothing else? */
+static bool is_split (const char *item)
+{
+    static const char all[] = "tp pp dp cp ep tensor pipeline data context expert ulysses way x "
+                              "model parallel parallelism size degree";
+    char word[CALIBRATE_ITEM];
+
+    while ((item = next_run (item, word)))
+        if (!isdigit ((unsigned char) word[0]) && !text_has_word (all, word))
+            return false;
+    return true;
+}
+
+/* A degree where no column of its own says it: in that for all, or among the notes. */
+static int degree_told (const struct row *r, const char *name)
 {
     int split = split_said (calibrate_cell (r, "parallelism"), name);
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM];
+
+    while (split == 0 && calibrate_next_item (&notes, item))
+        split = is_split (item) ? split_said (item, name) : 0;
+    return split;
+}
+
+int calibrate_degree (const struct row *r, const char *name, int absent, bool *said)
+{
+    int split = degree_told (r, name);
 
     if (said)
         *said = calibrate_cell (r, name)[0] != '\0' || split > 0;
     return calibrate_whole (r, name, split > 0 ? split : absent);
 }
 
-/* As degree_of, of a way to split that is off at 0. */
+/* As calibrate_degree, of a way to split that is off at 0. */
 static int degree_or_off (const struct row *r, const char *name, bool *said)
 {
-    int degree = degree_of (r, name, 1, said);
+    int degree = calibrate_degree (r, name, 1, said);
 
     return degree == 0 ? 1 : degree;
 }
@@ -168,7 +230,7 @@ static int fsdp_degree (const struct row *r)
 /* Ranks that share a sequence beside no tensor parallelism, as Ulysses counts them; 1: no such. */
 static int sequence_ranks (const struct row *r, int tp)
 {
-    int sp = calibrate_whole (r, "sp", 1);
+    int sp = calibrate_whole (r, "sp", split_said (calibrate_cell (r, "parallelism"), "sp"));
 
     return tp == 1 && sp > 1 ? sp : 1;
 }
@@ -196,7 +258,7 @@ static int chunks_in (const char *item)
     static const char *const names[] = {"vpp", "interleav", "virtual pipeline",
                                         "virtual stage", "model chunk"};
     static const char idle[] = "e ed ing s size stage stages degree factor schedule pipeline "
-                               "model parallel parallelism chunk chunks of with by x 1f1b";
+                               "model parallel parallelism chunk chunks of with by x";
     const char *at = item, *before;
     size_t n = 0;
     char word[CALIBRATE_ITEM];
@@ -206,19 +268,11 @@ static int chunks_in (const char *item)
             n = calibrate_spelled (at, names[i]);
     if (n == 0 || calibrate_denied (item, at, n))
         return 0;
-    for (const char *s = at + n; *s; s += strlen (word)) {
-        s += strcspn (s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-        snprintf (word, sizeof word, "%.*s",
-                  (int) strspn (s, "0123456789abcdefghijklmnopqrstuvwxyz"
-                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-                  s);
-        if (word[0] && strspn (word, "0123456789") == strlen (word))
-            return atoi (word);
-        for (char *c = word; *c; c++)
-            *c = (char) tolower ((unsigned char) *c);
-        if (!text_has_word (idle, word))
+    for (const char *s = at + n; (s = next_run (s, word));)
+        if (isdigit ((unsigned char) word[0]))
+            return isalpha ((unsigned char) *s) ? 0 : atoi (word); /* "1F1B" */
+        else if (!text_has_word (idle, word))
             break;
-    }
     for (before = at; before > item && strchr (" -", before[-1]);)
         before--;
     while (before > item && isdigit ((unsigned char) before[-1]))
@@ -240,15 +294,29 @@ static void read_chunks (const struct row *r, struct calibrate_run *run)
     }
 }
 
+/* "3D (8x4x8)": degrees of which it is not said what each is, but of HSDP's two. */
+static bool is_unnamed_split (const char *s)
+{
+    bool is = false;
+
+    for (const char *x = s; *x && !is; x++)
+        is = x > s && isdigit ((unsigned char) x[-1]) && tolower ((unsigned char) *x) == 'x' &&
+             isdigit ((unsigned char) x[1]);
+    return is && !calibrate_contains (s, "sdp");
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
     long long rest;
     int dp;
 
-    d->tp = degree_of (r, "tp", 1, &run->tp_said);
-    d->pp = degree_of (r, "pp", 1, &run->pp_said);
-    d->cp = degree_of (r, "cp", sequence_ranks (r, d->tp), NULL);
+    if (is_unnamed_split (calibrate_cell (r, "parallelism")))
+        return calibrate_refuse (r, "parallelism", "degrees by name, as in TP8 PP4");
+
+    d->tp = calibrate_degree (r, "tp", 1, &run->tp_said);
+    d->pp = calibrate_degree (r, "pp", 1, &run->pp_said);
+    d->cp = calibrate_degree (r, "cp", sequence_ranks (r, d->tp), NULL);
     d->ep = degree_or_off (r, "ep", &run->ep_said);
     d->vpp = degree_or_off (r, "vpp", &run->vpp_said);
     d->etp = calibrate_note_int (r, "expert-tensor-parallel-size", d->tp);
@@ -257,7 +325,7 @@ static const char *read_degrees (const struct row *r, struct calibrate_run *run)
     rest = (long long) d->tp * d->pp;
     if (rest <= run->gpus)
         rest *= d->cp;
-    dp = degree_of (r, "dp", 0, NULL);
+    dp = calibrate_degree (r, "dp", 0, NULL);
     if (calibrate_cell (r, "dp")[0] != '\0' && dp < 1)
         return "dp is not a whole number";
     if (fsdp_degree (r) > 0) /* replicas of what FSDP shards */
@@ -502,7 +570,8 @@ static bool denies_chunks (const char *notes)
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
-    const char *why = read_degrees (r, run), *sp = calibrate_cell (r, "sp");
+    const char *why = read_degrees (r, run), *sp = calibrate_cell (r, "sp"),
+               *all = calibrate_cell (r, "parallelism");
 
     if (why)
         return why;
@@ -517,8 +586,8 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         c->zero = 1; /* until the profile says which */
     if (!sequence_ranks_clear (r, &c->deg))
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
-    run->sequence_parallel_said = sp[0] != '\0';
-    run->splits_sequences = calibrate_whole (r, "sp", 0) >= 1;
+    run->splits_sequences = calibrate_whole (r, "sp", calibrate_says_word (all, "sp")) >= 1;
+    run->sequence_parallel_said = sp[0] != '\0' || run->splits_sequences;
     c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';
     c->optimizer_bytes = calibrate_note_int (r, "optimizer-bytes", 0);

@@ -339,6 +339,7 @@ struct meaning {
     const struct calibrate_column *column; /* NULL: nothing that is known */
     double factor;                         /* of its numbers */
     bool degrees;                          /* it has a number above 1 */
+    bool denied;                           /* its yes is the column's no: of "fits" */
     const char *note; /* the key of a note that it is of instead; NULL: of none */
 };
 
@@ -415,14 +416,19 @@ static void settle_batch (const struct csv_table *t, struct meaning *m)
     }
 }
 
-/* How well a title names its column: as documented, in other case and marks, by another name. */
+/* How well a title names its column: as documented, in other case and marks, by another name, by
+ * one that may be of a host. */
 static int rank (const struct calibrate_column *c, const char *title)
 {
+    static const char hosts[] = "machine machinetype instance instancetype hardware device";
     char own[CALIBRATE_JOINED], joined[CALIBRATE_JOINED];
 
     calibrate_join (c->name, own);
     calibrate_join (title, joined);
-    return strcmp (c->name, title) == 0 ? 0 : strcmp (own, joined) == 0 ? 1 : 2;
+    return strcmp (c->name, title) == 0     ? 0
+           : strcmp (own, joined) == 0      ? 1
+           : !text_has_word (hosts, joined) ? 2
+                                            : 3;
 }
 
 /* Is column i the one of its name that is read: the best named, of these the first? */
@@ -456,12 +462,24 @@ static const struct calibrate_column *named_by_cells (const struct csv_table *t,
     return unit[0] ? calibrate_column_named (unit, factor) : NULL;
 }
 
+/* A title that says of a run what "oom" denies. */
+static bool says_fits (const char *title)
+{
+    char joined[CALIBRATE_JOINED];
+
+    calibrate_join (title, joined);
+    return text_has_word ("fits fit success successful trainable", joined);
+}
+
 /* What the columns mean. */
 static void find_columns (const struct csv_table *t, struct meaning *m, bool *read)
 {
     for (int i = 0; i < t->columns; i++) {
         m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
         m[i].note = m[i].column ? NULL : calibrate_note_of (t->header[i]);
+        m[i].denied = says_fits (t->header[i]);
+        if (m[i].denied)
+            m[i].column = calibrate_column_named ("oom", &m[i].factor);
         if (!m[i].column && calibrate_unclear (t->header[i]))
             m[i].column = named_by_cells (t, i, &m[i].factor);
     }
@@ -593,6 +611,8 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
                 t->separator == ';', number, sizeof number);
         else
             cell = text_str (&own);
+        if (is->denied && is->column && !calibrate_is_oom (t->cell[i]) && !is_ditto (t->cell[i]))
+            cell = strcmp (cell, "1") == 0 ? "0" : strcmp (cell, "0") == 0 ? "1" : cell;
         out->cell[i] = strdup (cell);
         text_free (&own);
         if (!out->cell[i])

@@ -4,45 +4,48 @@
 
 #include <string.h>
 
-/* A key of the notes, and what a column of it is called besides, joined; behind a key with a value
- * of its own, "precision=bf16", a column says yes or no. */
-static const struct {
+/* A key of the notes, what a column of it is called besides, joined, and whether it has values
+ * beside yes and no.  Behind a key with a value of its own, "precision=bf16", a column says whether
+ * that is so. */
+static const struct note_key {
     const char *key, *also;
+    bool valued;
 } keys[] = {
-    {"compile", "compiled torchcompile usecompile usetorchcompile"},
-    {"lora", "uselora lorar lorarank"},
-    {"qlora", "useqlora"},
-    {"load_in_4bit", ""},
-    {"load_in_8bit", ""},
-    {"cpu_offload", "offload offloadtocpu usecpuoffload fsdpcpuoffload fsdpoffloadparams"},
-    {"offload_optimizer", "optimizeroffload offloadoptimizerdevice optimizercpuoffload"},
-    {"offload_param", "offloadparams paramoffload offloadparamdevice parameteroffload"},
-    {"Liger kernel", "liger useliger ligerkernels useligerkernel useligerkernels"},
-    {"precision=bf16", "bf16"},
-    {"precision=fp16", "fp16"},
-    {"precision=fp8", "fp8"},
-    {"schedule", "ppschedule pipelineschedule pipelineparallelschedule"},
-    {"num-experts", "experts nexperts numlocalexperts numberofexperts"},
-    {"moe-router-topk", "topk moetopk numexpertspertok expertspertok activeexperts"},
-    {"moe-ffn-hidden-size", "moeintermediatesize expertffn"},
-    {"moe-shared-expert-intermediate-size", "sharedexpertintermediatesize"},
-    {"moe-layer-freq", ""},
-    {"sliding-window", "attentionwindow"},
-    {"multi-latent-attention", ""},
-    {"kv-channels", ""},
-    {"swiglu", ""},
-    {"disable-bias-linear", ""},
-    {"untie-embeddings-and-output-weights", ""},
-    {"recompute-method", ""},
-    {"recompute-num-layers", ""},
-    {"recompute-modules", ""},
-    {"overlap-grad-reduce", ""},
-    {"tp-comm-overlap", ""},
-    {"grad-reduce-in-bf16", ""},
-    {"fp8-param-gather", ""},
-    {"overlap-comm", ""},
-    {"cuda-graph-impl", ""},
-    {"moe-token-dispatcher-type", ""},
+    {"compile", "compiled torchcompile usecompile usetorchcompile", false},
+    {"lora", "uselora lorar lorarank", false},
+    {"qlora", "useqlora", false},
+    {"load_in_4bit", "", false},
+    {"load_in_8bit", "", false},
+    {"cpu_offload", "offload offloadtocpu usecpuoffload fsdpcpuoffload fsdpoffloadparams",
+     false},
+    {"offload_optimizer", "optimizeroffload offloadoptimizerdevice optimizercpuoffload", false},
+    {"offload_param", "offloadparams paramoffload offloadparamdevice parameteroffload", false},
+    {"Liger kernel", "liger useliger ligerkernels useligerkernel useligerkernels", false},
+    {"precision=bf16", "bf16", false},
+    {"precision=fp16", "fp16", false},
+    {"precision=fp8", "fp8", false},
+    {"schedule", "ppschedule pipelineschedule pipelineparallelschedule", true},
+    {"sliding-window", "attentionwindow", true},
+    {"num-experts", "experts nexperts numlocalexperts numberofexperts", true},
+    {"moe-router-topk", "topk moetopk numexpertspertok expertspertok activeexperts", true},
+    {"moe-ffn-hidden-size", "moeintermediatesize expertffn", true},
+    {"moe-shared-expert-intermediate-size", "sharedexpertintermediatesize", true},
+    {"moe-layer-freq", "", true},
+    {"moe-token-dispatcher-type", "", true},
+    {"kv-channels", "", true},
+    {"recompute-method", "", true},
+    {"recompute-num-layers", "", true},
+    {"recompute-modules", "", true},
+    {"cuda-graph-impl", "", true},
+    {"multi-latent-attention", "", false},
+    {"swiglu", "", false},
+    {"disable-bias-linear", "", false},
+    {"untie-embeddings-and-output-weights", "", false},
+    {"overlap-grad-reduce", "", false},
+    {"tp-comm-overlap", "", false},
+    {"grad-reduce-in-bf16", "", false},
+    {"fp8-param-gather", "", false},
+    {"overlap-comm", "", false},
 };
 
 const char *calibrate_note_of (const char *title)
@@ -58,13 +61,26 @@ const char *calibrate_note_of (const char *title)
     return NULL;
 }
 
+static bool has_values (const char *key)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < COUNT_OF (keys); i++)
+        has = has || (keys[i].valued && strcmp (keys[i].key, key) == 0);
+    return has;
+}
+
 void calibrate_add_note (struct text *notes, const char *key, const char *value)
 {
-    bool flag = strchr (key, '=') != NULL;
+    bool whole = strchr (key, '=') != NULL, valued = has_values (key);
 
-    if (value[0] == '\0' || (flag && strcmp (value, "true") != 0))
+    if (!valued && strcmp (value, "1") == 0)
+        value = "true";
+    if (!valued && strcmp (value, "0") == 0)
+        value = "false";
+    if (value[0] == '\0' || (whole && strcmp (value, "false") == 0))
         return;
     text_add (notes, "%s%s", notes->len ? "; " : "", key);
-    if (!flag)
+    if (!whole)
         text_add (notes, "=%s", value);
 }

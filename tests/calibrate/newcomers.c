@@ -118,6 +118,13 @@ static void columns_of_notes (void **state)
     assert_string_equal (r.ignored, "learning_rate");
     calibrate_runs_release (&r);
 
+    r = read_text ("model,gpu,gpus,seq,gbs,fp8,compile,schedule\n"
+                   "llama-3-8b,H100,8,2048,32,hybrid,1,cosine\n"
+                   "llama-3-8b,H100,8,2048,32,0,0,cosine\n");
+    assert_true (r.n == 2 && r.run[0].job.precision == PREC_FP8 && r.run[0].compiled);
+    assert_true (!r.run[1].compiled && !r.run[1].precision_said);
+    calibrate_runs_release (&r);
+
     r = row_of ("model,layers,hidden,heads,ffn,gpu,gpus,num_experts,top_k,moe_intermediate_size",
                 "our moe,24,2048,16,8192,H100,8,16,4,1024");
     assert_true (r.run[0].model.experts == 16 && r.run[0].model.top_k == 4 &&
@@ -158,6 +165,53 @@ static void chunks_noted (void **state)
                       r.run[0].vpp_said);
         calibrate_runs_release (&r);
     }
+}
+
+/* Degrees in a cell for all, or in notes that are nothing else. */
+static void splits (void **state)
+{
+    static const struct {
+        const char *column, *cell;
+        int tp, pp, dp, cp; /* 0: refused */
+    } t[] = {{"strategy", "TP8xPP4xDP8", 8, 4, 8, 1},
+             {"strategy", "tp8_pp4_dp8_cp1", 8, 4, 8, 1},
+             {"strategy", "8-way TP + 4-way PP", 8, 4, 8, 1},
+             {"strategy", "tensor parallel 8; pipeline parallel 4", 8, 4, 8, 1},
+             {"strategy", "8-way tensor and 4-way pipeline parallelism", 8, 4, 8, 1},
+             {"strategy", "Ulysses 8 + ZeRO-3", 1, 1, 32, 8},
+             {"strategy", "SP=8 ZeRO3", 1, 1, 32, 8},
+             {"strategy", "HSDP (32x8)", 1, 1, 256, 1},
+             {"strategy", "3D (8x4x8)", 0, 0, 0, 0},
+             {"notes", "tp8 pp4 dp8", 8, 4, 8, 1},
+             {"notes", "TP 8; PP 4", 8, 4, 8, 1},
+             {"notes", "tensor parallel 8; mine", 8, 1, 32, 1},
+             {"notes", "tp 8 was slower", 1, 1, 256, 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char columns[96], cells[96];
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        const struct workload_degrees *d;
+
+        snprintf (columns, sizeof columns, "model,gpu,gpus,%s", t[i].column);
+        snprintf (cells, sizeof cells, "gpt3-6.7b,H100,256,%s", t[i].cell);
+        if (t[i].tp == 0) {
+            assert_int_equal (read_one (columns, cells, &r, &err), ST_INVALID);
+            assert_non_null (strstr (err.text, "degrees by name"));
+            continue;
+        }
+        r = row_of (columns, cells);
+        d = &r.run[0].config.deg;
+        if (d->tp != t[i].tp || d->pp != t[i].pp || d->dp != t[i].dp || d->cp != t[i].cp)
+            fail_msg ("%s: tp %d, pp %d, dp %d, cp %d", t[i].cell, d->tp, d->pp, d->dp, d->cp);
+        calibrate_runs_release (&r);
+    }
+    /* a shape of a count divides among them */
+    struct calibrate_runs r = row_of ("params_b,model,gpu,gpus,notes", "18.4,ours,A100,256,TP 8");
+
+    assert_int_equal (r.run[0].model.heads % 8, 0);
+    calibrate_runs_release (&r);
 }
 
 /* Sizes in a model's name are the row's; where the preset of that name has others, it is another
@@ -270,6 +324,7 @@ static void units (void **state)
              {"Throughput", "160 samples/s", 8, 0},
              {"samples/s/gpu", "20", 8, 0},
              {"it/s", "0.125 it/s", 8, 0},
+             {"step_ms", "9500", 9.5, 0},
              {"peak memory", "59392MiB / 81559MiB", 0, 58},
              {"peak memory", "58 GB / 80 GB", 0, 58},
              {"max_memory_allocated", "59392", 0, 58},
@@ -289,6 +344,20 @@ static void units (void **state)
             CLOSE (r.run[0].peak_bytes, t[i].peak_gib * 0x1p30, 1e-9);
         calibrate_runs_release (&r);
     }
+}
+
+/* Of columns that may mean one, that of GPUs is no host's, and an average is no peak. */
+static void columns_apart (void **state)
+{
+    struct calibrate_runs r = row_of ("model,machine,GPU model,gpus,avg memory,mean step time",
+                                      "gpt3-1.3b,node017,H100,8,40,9");
+    (void) state;
+
+    assert_string_equal (r.run[0].part[0].type->name, "h100-sxm5-80g");
+    assert_true (isnan (r.run[0].peak_bytes));
+    CLOSE (r.run[0].iter_time_s, 9, 0);
+    assert_string_equal (r.ignored, "machine, avg memory");
+    calibrate_runs_release (&r);
 }
 
 /* A rate whose cells have several units is not read; nor a utilisation of hardware as one of the
@@ -332,6 +401,30 @@ static void marks (void **state)
         assert_int_equal (r.run[i].oom, i > 0);
     }
     calibrate_runs_release (&r);
+}
+
+/* Who says that a run fits says that it did not run out; other words of failure. */
+static void ran_out (void **state)
+{
+    static const struct {
+        const char *column, *cell;
+        int oom;
+    } t[] = {{"fits", "yes", 0},      {"fits", "no", 1},    {"success", "False", 1},
+             {"fits", "", -1},        {"fits", "OOM", 1},   {"status", "", -1},
+             {"step_ms", "OOM (79.2 GB)", 1}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char columns[96], cells[96];
+        struct calibrate_runs r;
+
+        snprintf (columns, sizeof columns, "model,gpu,gpus,%s", t[i].column);
+        snprintf (cells, sizeof cells, "gpt3-1.3b,H100,8,%s", t[i].cell);
+        r = row_of (columns, cells);
+        if (r.run[0].oom != t[i].oom)
+            fail_msg ("%s %s: %d", t[i].column, t[i].cell, r.run[0].oom);
+        calibrate_runs_release (&r);
+    }
 }
 
 /* nanoGPT's own names; its steps of accumulation are of all ranks together. */
@@ -394,7 +487,8 @@ int main (void)
         cmocka_unit_test (frameworks),   cmocka_unit_test (not_split),
         cmocka_unit_test (units),        cmocka_unit_test (rates),
         cmocka_unit_test (marks),        cmocka_unit_test (nanogpt),
-        cmocka_unit_test (windows)};
+        cmocka_unit_test (windows),      cmocka_unit_test (columns_apart),
+        cmocka_unit_test (splits),       cmocka_unit_test (ran_out)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -394,6 +394,18 @@ static const char *apply_latent (const struct row *r, struct workload_model *m)
     return NULL;
 }
 
+/* Do notes or framework say one of these words?  A model's name has its history, "x-dpo". */
+static bool says_any (const struct row *r, const char *const *words, size_t n)
+{
+    static const char *const columns[] = {"notes", "framework", "tuning"};
+    bool says = false;
+
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < COUNT_OF (columns); k++)
+            says = says || calibrate_says_word (calibrate_cell (r, columns[k]), words[i]);
+    return says;
+}
+
 /* Kinds of runs that are no plain pre-training of a transformer. */
 static const char *refuse (const struct row *r)
 {
@@ -401,7 +413,7 @@ static const char *refuse (const struct row *r)
                                         "hybrid",     "release", "retro"},
                              *const adapters[] = {"ia3", "prefix tuning", "prompt tuning",
                                                   "ptuning", "dora", "qdora"},
-                             *const columns[] = {"notes", "framework", "model"};
+                             *const preferences[] = {"dpo", "ppo", "grpo", "kto", "orpo"};
     const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
     bool other =
         calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
@@ -412,9 +424,9 @@ static const char *refuse (const struct row *r)
         return "architecture not supported (hybrid, multimodal, grpo, mimo, "
                "release)";
     other = calibrate_contains (notes, "with Adapter");
-    for (size_t i = 0; i < COUNT_OF (adapters); i++)
-        for (size_t k = 0; k < COUNT_OF (columns); k++)
-            other = other || calibrate_says_word (calibrate_cell (r, columns[k]), adapters[i]);
+    if (says_any (r, preferences, COUNT_OF (preferences)))
+        return "training by preferences or rewards (DPO, PPO, GRPO) is not supported";
+    other = other || says_any (r, adapters, COUNT_OF (adapters));
     return other ? "adapters other than LoRA are not supported" : NULL;
 }
 

@@ -162,10 +162,12 @@ static bool is_split (const char *item)
     return true;
 }
 
-/* A degree where no column of its own says it: in that for all, or among the notes. */
+/* A degree where no column of its own says it: in that for all, behind a framework, "Colossal-AI
+ * (TP4 PP2)", or among the notes. */
 static int degree_told (const struct row *r, const char *name)
 {
-    int split = split_said (calibrate_cell (r, "parallelism"), name);
+    int all = split_said (calibrate_cell (r, "parallelism"), name),
+        split = all > 0 ? all : split_said (calibrate_cell (r, "framework"), name);
     const char *notes = calibrate_cell (r, "notes");
     char item[CALIBRATE_ITEM];
 

@@ -416,6 +416,20 @@ static void settle_batch (const struct csv_table *t, struct meaning *m)
     }
 }
 
+/* "GPUs" whose cells have names of types, "8x H100", is what `gpu` is, where nothing else is. */
+static void settle_gpus (const struct csv_table *t, struct meaning *m)
+{
+    struct topology_gpu_reading type;
+
+    for (int i = 0; i < t->cells && !is_there (m, t->columns, "gpu"); i++) {
+        struct meaning *is = &m[i % t->columns];
+
+        if (is->column && strcmp (is->column->name, "gpus") == 0 &&
+            topology_gpu_read (t->cell[i], 0.0, &type))
+            is->column = calibrate_column_named ("gpu", &is->factor);
+    }
+}
+
 /* How well a title names its column: as documented, in other case and marks, by another name, by
  * one that may be of a host. */
 static int rank (const struct calibrate_column *c, const char *title)
@@ -484,6 +498,7 @@ static void find_columns (const struct csv_table *t, struct meaning *m, bool *re
             m[i].column = named_by_cells (t, i, &m[i].factor);
     }
     settle_batch (t, m);
+    settle_gpus (t, m);
     for (int i = 0; i < t->columns; i++)
         read[i] = m[i].column && is_read (t, m, i);
 }

@@ -209,8 +209,8 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             named = p;
         }
     }
-    /* "verl (Megatron)" splits models as Megatron does. */
-    if (named && named->parallelism == 0 && on_megatron (run->framework))
+    /* "verl (Megatron)", where frameworks that shard all of a model by themselves stand on it. */
+    if (named && named->zero == 3 && on_megatron (run->framework))
         named = NULL;
     if (named) {
         take_release (named, run, "its framework", out);

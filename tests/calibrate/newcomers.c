@@ -83,6 +83,10 @@ static void counted_gpus (void **state)
         assert_true (r.run[0].gpu_bytes == r.run[0].part[0].type->memory_bytes);
         calibrate_runs_release (&r);
     }
+    r = row_of ("model,GPUs", "gpt2-xl,8x H100"); /* both in one */
+    assert_int_equal (r.run[0].gpus, 8);
+    assert_string_equal (r.run[0].part[0].type->name, "h100-sxm5-80g");
+    calibrate_runs_release (&r);
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         char cells[96];
 
@@ -262,6 +266,9 @@ static void frameworks (void **state)
              {"gpu,mbs", "RTX 4090,1", "fsdp", 3},
              {"gpu,mbs,tp", "RTX 4090,1,2", "megatron-core-composed", 1},
              {"gpu,framework", "H100,verl (Megatron)", "megatron-core-composed", 1},
+             {"gpu,framework", "H100,ms-swift (Megatron)", "megatron-core-composed", 1},
+             {"gpu,framework", "H100,NeMo (Megatron-Core)", "nemo", 1},
+             {"gpu,framework", "A100,Colossal-AI (HybridParallel tp4 pp2)", "megatron-core", 0},
              {"gpu,framework", "H100,verl", "fsdp", 3},
              {"gpu,framework,batch_size", "A100,nanoGPT,4", "nanogpt", 0}};
     struct calibrate_runs r;
@@ -282,6 +289,10 @@ static void frameworks (void **state)
                                 &err),
                       ST_INVALID);
     assert_non_null (strstr (err.text, "adapters other than LoRA"));
+    assert_int_equal (
+        read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,TRL DPO", &r, &err),
+        ST_INVALID);
+    assert_non_null (strstr (err.text, "DPO"));
 }
 
 /* Nothing is split that a framework does not split, nor where the row says how it shards: then it

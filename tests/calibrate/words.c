@@ -521,9 +521,9 @@ static void adapters (void **state)
              {"framework=trl", "no LoRA", false, false},
              {"framework=alpaca-lora", "full", false, false},
              {"framework=trl (no LoRA)", "", false, false}};
-    static const char *const unread[] = {"True", "DoRA",   "Adapter", "LoRA vs full",
-                                         "VeRA", "BitFit", "freeze",  "full; LoRA",
-                                         "prefix-tuning"},
+    static const char *const unread[] = {"True", "Adapter", "LoRA vs full", "VeRA",
+                                         "BitFit", "freeze", "full; LoRA"},
+                             *const others[] = {"prefix-tuning", "DoRA", "QDoRA"},
                              *const denied[] = {
                                  "notes=no LoRA",     "notes=without LoRA",
                                  "notes=NVIDIA 3090", "notes=no prefix-tuning",
@@ -551,6 +551,10 @@ static void adapters (void **state)
         if (LAB (&r, &err, "", unread[i], "framework=trl") != ST_INVALID ||
             !strstr (err.text, "tuning \""))
             fail_msg ("%s: %s", unread[i], err.text);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal (LAB (&r, &err, "", others[i], "framework=trl"), ST_INVALID);
+        assert_non_null (strstr (err.text, "adapters other than LoRA"));
+    }
 }
 
 /* JAX under a policy that saves dots keeps less than all and more than layers' inputs, and takes

@@ -79,6 +79,13 @@ const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c
 enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table *usual,
                                   struct error *err);
 
+/** What a word, joined, says in cells of that kind; NULL: it is none of theirs. */
+const char *calibrate_word_of (const char *joined, enum calibrate_kind kind);
+
+/** Fill empty cells with what items of the notes say of them and of nothing else.
+ *  @param[in,out] t  in its usual form; columns that it lacks are added for this */
+enum status calibrate_fill_cells (struct csv_table *t, struct error *err);
+
 /** Do brackets behind a word change nothing of what it says: "(use_reentrant=False)", "(fits)"? */
 bool calibrate_idle_brackets (const char *s);
 

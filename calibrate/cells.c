@@ -177,7 +177,7 @@ static bool denied_behind (const char *s)
     static const char off[] = "none false off 0 disabled not unused never isn't wasn't "
                               "ooms didn't",
                       idle[] = "is was were be device used using ing ed to cpu of state "
-                               "states param params kernel kernels";
+                               "states param params kernel kernels attention attn";
     char word[WORD];
     size_t n;
 

@@ -191,7 +191,7 @@ static const struct {
      "full"},
 };
 
-static const char *word_of (const char *joined, enum calibrate_kind kind)
+const char *calibrate_word_of (const char *joined, enum calibrate_kind kind)
 {
     for (size_t i = 0; i < COUNT_OF (words); i++)
         if (words[i].kind == kind && text_has_word (words[i].said, joined))
@@ -219,11 +219,11 @@ static const char *word_meant (const char *cell, enum calibrate_kind kind, char 
     const char *word, *brackets = strchr (cell, '(');
 
     calibrate_join (cell, joined);
-    if ((word = word_of (joined, kind)) || !brackets)
+    if ((word = calibrate_word_of (joined, kind)) || !brackets)
         return word;
     snprintf (before, sizeof before, "%.*s", (int) (brackets - cell), cell);
     calibrate_join (before, joined);
-    word = word_of (joined, kind);
+    word = calibrate_word_of (joined, kind);
     if (word && !*word) /* "default (full)" says more than what is usual */
         return NULL;
     if (!word || calibrate_idle_brackets (brackets))
@@ -264,7 +264,7 @@ static const char *fsdp_meant (const char *cell, bool degrees, char *out, size_t
         offload = offload || host;
         cut = cut_end (joined, "autowrap") || host;
     }
-    word = strchr (cell, '(') ? NULL : word_of (joined, CELL_FSDP);
+    word = strchr (cell, '(') ? NULL : calibrate_word_of (joined, CELL_FSDP);
     if (word && offload) {
         snprintf (out, size, "%s (offload)", word);
         word = out;
@@ -663,6 +663,8 @@ enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table 
     free (m);
     if (!out.header || !out.cell) /* release looks into them */
         out.columns = out.cells = 0;
+    if (st == ST_OK)
+        st = calibrate_fill_cells (&out, err);
     if (st == ST_OK)
         *usual = out;
     else

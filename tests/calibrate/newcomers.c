@@ -136,6 +136,59 @@ static void columns_of_notes (void **state)
     calibrate_runs_release (&r);
 }
 
+/* Items of the notes that say what a cell leaves empty, and nothing else, fill it. */
+static void cells_noted (void **state)
+{
+    static const struct {
+        const char *notes;
+        int recompute, micro, zero, attention; /* -1: open */
+    } t[] = {{"full AC", RECOMPUTE_FULL, -1, -1, -1},
+             {"selective AC", RECOMPUTE_SELECTIVE, -1, -1, -1},
+             {"with gradient checkpointing", RECOMPUTE_FULL, -1, -1, -1},
+             {"no activation checkpointing", RECOMPUTE_NONE, -1, -1, -1},
+             {"without recomputation", RECOMPUTE_NONE, -1, -1, -1},
+             {"activation checkpointing off", RECOMPUTE_NONE, -1, -1, -1},
+             {"no AC", RECOMPUTE_NONE, -1, -1, -1},
+             {"checkpointing would have helped", -1, -1, -1, -1},
+             {"mbs 4", -1, 4, -1, -1},
+             {"micro batch size=2", -1, 2, -1, -1},
+             {"mbs 4 ran out", -1, -1, -1, -1},
+             {"ZeRO-2; mbs 1", -1, 1, 2, -1},
+             {"flash attention off", -1, -1, -1, ATTENTION_UNFUSED},
+             {"no flash attention", -1, -1, -1, ATTENTION_UNFUSED},
+             {"FA2", -1, -1, -1, ATTENTION_FLASH},
+             {"flash attention is next", -1, -1, -1, -1}};
+    struct calibrate_runs r;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char cells[96];
+        const struct calibrate_run *run;
+
+        snprintf (cells, sizeof cells, "gpt3-1.3b,A100,8,axolotl,%s", t[i].notes);
+        r = row_of ("model,gpu,gpus,framework,notes", cells);
+        run = r.run;
+        if (run->recompute_said != (t[i].recompute >= 0) ||
+            run->micro_batch_said != (t[i].micro > 0) || run->zero_said != (t[i].zero >= 0) ||
+            run->attention_said != (t[i].attention >= 0) ||
+            (run->recompute_said && (int) run->config.recompute != t[i].recompute) ||
+            (run->micro_batch_said && run->config.micro_batch != t[i].micro) ||
+            (run->zero_said && run->config.zero != t[i].zero) ||
+            (run->attention_said && (int) run->job.attention != t[i].attention))
+            fail_msg ("%s: recompute %d, micro-batch %d, zero %d, attention %d", t[i].notes,
+                      run->config.recompute, run->config.micro_batch, run->config.zero,
+                      run->job.attention);
+        calibrate_runs_release (&r);
+    }
+    /* what a cell has stays */
+    r = row_of ("model,gpu,gpus,framework,ac,precision,notes",
+                "gpt3-1.3b,A100,8,fsdp,none,,full AC; fp16; OOM");
+    assert_int_equal (r.run[0].config.recompute, RECOMPUTE_NONE);
+    assert_int_equal (r.run[0].job.precision, PREC_FP16);
+    assert_int_equal (r.run[0].oom, 1);
+    calibrate_runs_release (&r);
+}
+
 /* Chunks of the interleaved schedule among the notes. */
 static void chunks_noted (void **state)
 {
@@ -499,7 +552,8 @@ int main (void)
         cmocka_unit_test (units),        cmocka_unit_test (rates),
         cmocka_unit_test (marks),        cmocka_unit_test (nanogpt),
         cmocka_unit_test (windows),      cmocka_unit_test (columns_apart),
-        cmocka_unit_test (splits),       cmocka_unit_test (ran_out)};
+        cmocka_unit_test (splits),       cmocka_unit_test (ran_out),
+        cmocka_unit_test (cells_noted)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

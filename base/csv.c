@@ -56,25 +56,40 @@ static bool end_row (struct reading *r)
     return true;
 }
 
+/* The line under the header of a table between bars, "|---|:--:|", is none of its rows. */
+static bool drop_rule (struct reading *r)
+{
+    struct csv_table *t = r->t;
+    int first = t->cells - (r->column < t->columns ? r->column : t->columns);
+    bool rule = t->separator == '|' && r->line == 1;
+
+    for (int i = first; i < t->cells && rule; i++)
+        rule = t->cell[i][strspn (t->cell[i], "-:")] == '\0';
+    while (rule && t->cells > first)
+        free (t->cell[--t->cells]);
+    return rule;
+}
+
 static void on_row (int end, void *context)
 {
     struct reading *r = context;
 
     (void) end;
-    if (r->line > 0 && !r->failed)
+    if (r->line > 0 && !r->failed && !drop_rule (r))
         r->failed = !end_row (r);
     r->line++;
     r->column = 0;
 }
 
 /* Spreadsheets of some languages write semicolons, and tables that are copied from pages have tabs:
- * so it is where the header has one of these and no comma. */
+ * so it is where the header has one of these and no comma.  Markdown's stand between bars. */
 static char separator_of (const char *data, size_t len)
 {
     const char *end = memchr (data, '\n', len);
     size_t n = end ? (size_t) (end - data) : len;
 
-    return memchr (data, ',', n)    ? ','
+    return n > 0 && data[0] == '|'  ? '|'
+           : memchr (data, ',', n)  ? ','
            : memchr (data, ';', n)  ? ';'
            : memchr (data, '\t', n) ? '\t'
                                     : ',';

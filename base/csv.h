@@ -13,7 +13,9 @@ struct csv_table {
     int *found;    /* [rows] cells that the row had in the file */
     int rows, columns;
     int cells;      /* that are allocated in cell */
-    char separator; /* of its cells: a comma; a semicolon or a tab where the header has no comma */
+    /* of its cells: a comma; a semicolon or a tab where the header has no comma; a bar where the
+     * header begins with one, as in Markdown, whose empty first and last columns are kept */
+    char separator;
 };
 
 /** Read a whole file ("-" is standard input).  A short row is filled up with empty

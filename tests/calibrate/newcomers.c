@@ -444,6 +444,24 @@ static void rates (void **state)
     calibrate_runs_release (&hfu);
 }
 
+/* A table as it stands in a README, between bars; the rule under its header is no row. */
+static void between_bars (void **state)
+{
+    struct calibrate_runs r =
+        read_text ("| Model | GPUs | Seq, tokens | GBS | Step time |\n"
+                   "|---|:---:|---|---:|---|\n"
+                   "| gpt2-xl | 8x A100 | 1,024 | 64 | 1.5 s |\n"
+                   "| gpt2-xl | 8x H100 | 1,024 | 64 | - |\n");
+    (void) state;
+
+    assert_int_equal (r.n, 2);
+    assert_int_equal (r.table.rows, 2);
+    assert_int_equal (r.run[0].job.seq, 1024);
+    assert_int_equal (r.run[1].gpus, 8);
+    CLOSE (r.run[0].iter_time_s, 1.5, 0);
+    calibrate_runs_release (&r);
+}
+
 /* Marks for what the row above has, for yes and no, for what is left. */
 static void marks (void **state)
 {
@@ -553,7 +571,7 @@ int main (void)
         cmocka_unit_test (marks),        cmocka_unit_test (nanogpt),
         cmocka_unit_test (windows),      cmocka_unit_test (columns_apart),
         cmocka_unit_test (splits),       cmocka_unit_test (ran_out),
-        cmocka_unit_test (cells_noted)};
+        cmocka_unit_test (cells_noted),  cmocka_unit_test (between_bars)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

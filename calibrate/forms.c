@@ -628,7 +628,7 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
             cell = text_str (&own);
         if (is->denied && is->column && !calibrate_is_oom (t->cell[i]) && !is_ditto (t->cell[i]))
             cell = strcmp (cell, "1") == 0 ? "0" : strcmp (cell, "0") == 0 ? "1" : cell;
-        out->cell[i] = strdup (cell);
+        out->cell[i] = own.failed ? NULL : strdup (cell);
         text_free (&own);
         if (!out->cell[i])
             return err_nomem (err);

@@ -96,10 +96,13 @@ static const char *recompute_of (const char *item)
                               CELL_RECOMPUTE);
 }
 
-/* The number of an item that has it before or behind the name of a column: "mbs 4", "8 grad acc
- * steps".  @return NULL: it has none */
-static const char *number_of (const char *item, const char *column, char out[16])
+/* The column of batches that an item has a number of, before or behind its name: "mbs 4", "8 grad
+ * acc steps".
+ * @param[out] number  it
+ * @return NULL: none */
+static const char *numbered (const char *item, char number[16])
 {
+    static const char batches[] = "micro_batch global_batch gradient_accumulation";
     const struct calibrate_column *c;
     char name[CALIBRATE_ITEM];
     size_t from = strcspn (item, "0123456789"), n = strspn (item + from, "0123456789"),
@@ -110,13 +113,13 @@ static const char *number_of (const char *item, const char *column, char out[16]
         return NULL;
     snprintf (name, sizeof name, "%.*s", from > 0 ? (int) from : CALIBRATE_ITEM - 1,
               from > 0 ? item : item + rest);
+    snprintf (number, 16, "%.*s", (int) n, item + from);
     c = calibrate_column_named (name, &factor);
-    snprintf (out, 16, "%.*s", (int) n, item + from);
-    return c && factor == 1.0 && strcmp (c->name, column) == 0 ? out : NULL;
+    return c && factor == 1.0 && text_has_word (batches, c->name) ? c->name : NULL;
 }
 
 /* What an item of the notes says of a column; NULL: nothing */
-static const char *said_of (const char *item, const char *column, char out[16])
+static const char *said_of (const char *item, const char *column)
 {
     char joined[CALIBRATE_JOINED];
 
@@ -137,30 +140,36 @@ static const char *said_of (const char *item, const char *column, char out[16])
         return strncmp (joined, "zero", 4) == 0 || strncmp (joined, "deepspeedzero", 13) == 0
                    ? calibrate_word_of (joined, CELL_STAGE)
                    : NULL;
-    if (strcmp (column, "oom") == 0)
-        return text_has_word ("oom outofmemory ranoutofmemory", joined) ? "1" : NULL;
-    return number_of (item, column, out);
+    return text_has_word ("oom outofmemory ranoutofmemory", joined) ? "1" : NULL; /* of oom */
+}
+
+static enum status fill_from (struct csv_table *t, int row, const char *item, struct error *err)
+{
+    static const char *const columns[] = {"recompute", "attention", "precision", "zero", "oom"};
+    char number[16];
+    const char *column = numbered (item, number);
+
+    for (size_t i = 0; i < COUNT_OF (columns); i++) {
+        const char *value = said_of (item, columns[i]);
+
+        if (value)
+            TRY (fill (t, row, columns[i], value, err));
+    }
+    return column ? fill (t, row, column, number, err) : ST_OK;
 }
 
 enum status calibrate_fill_cells (struct csv_table *t, struct error *err)
 {
-    static const char *const columns[] = {"recompute",   "attention",             "precision",
-                                          "zero",        "oom",                   "micro_batch",
-                                          "global_batch", "gradient_accumulation"};
     int notes_at = csv_table_column (t, "notes", 0);
 
     for (int row = 0; row < t->rows && notes_at >= 0; row++) {
         char *notes = strdup (t->cell[(size_t) row * (size_t) t->columns + (size_t) notes_at]),
-             item[CALIBRATE_ITEM], number[16];
+             item[CALIBRATE_ITEM];
         const char *left = notes;
         enum status st = notes ? ST_OK : err_nomem (err);
 
         while (st == ST_OK && calibrate_next_item (&left, item))
-            for (size_t i = 0; i < COUNT_OF (columns) && st == ST_OK; i++) {
-                const char *value = said_of (item, columns[i], number);
-
-                st = value ? fill (t, row, columns[i], value, err) : ST_OK;
-            }
+            st = fill_from (t, row, item, err);
         free (notes);
         TRY (st);
     }

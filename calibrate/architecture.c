@@ -394,14 +394,15 @@ static const char *apply_latent (const struct row *r, struct workload_model *m)
     return NULL;
 }
 
-/* Do notes or framework say one of these words?  A model's name has its history, "x-dpo". */
-static bool says_any (const struct row *r, const char *const *words, size_t n)
+/* Do framework or tuning say one of these words, or the notes, if asked?  A model's name has its
+ * history, "x-dpo". */
+static bool says_any (const struct row *r, const char *const *words, size_t n, bool notes)
 {
-    static const char *const columns[] = {"notes", "framework", "tuning"};
+    static const char *const columns[] = {"framework", "tuning", "notes"};
     bool says = false;
 
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < COUNT_OF (columns); k++)
+        for (size_t k = 0; k < COUNT_OF (columns) - !notes; k++)
             says = says || calibrate_says_word (calibrate_cell (r, columns[k]), words[i]);
     return says;
 }
@@ -424,9 +425,9 @@ static const char *refuse (const struct row *r)
         return "architecture not supported (hybrid, multimodal, grpo, mimo, "
                "release)";
     other = calibrate_contains (notes, "with Adapter");
-    if (says_any (r, preferences, COUNT_OF (preferences)))
+    if (says_any (r, preferences, COUNT_OF (preferences), false))
         return "training by preferences or rewards (DPO, PPO, GRPO) is not supported";
-    other = other || says_any (r, adapters, COUNT_OF (adapters));
+    other = other || says_any (r, adapters, COUNT_OF (adapters), true);
     return other ? "adapters other than LoRA are not supported" : NULL;
 }
 

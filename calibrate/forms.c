@@ -482,7 +482,7 @@ static bool says_fits (const char *title)
     char joined[CALIBRATE_JOINED];
 
     calibrate_join (title, joined);
-    return text_has_word ("fits fit success successful trainable", joined);
+    return text_has_word ("fits success trainable", joined);
 }
 
 /* What the columns mean. */
@@ -663,8 +663,6 @@ enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table 
     free (m);
     if (!out.header || !out.cell) /* release looks into them */
         out.columns = out.cells = 0;
-    if (st == ST_OK)
-        st = calibrate_fill_cells (&out, err);
     if (st == ST_OK)
         *usual = out;
     else

@@ -164,6 +164,8 @@ static enum status read_table (const char *path, struct csv_table *table,
     enum status st = calibrate_usual_form (&runs, &usual, err);
 
     if (st == ST_OK)
+        st = calibrate_fill_cells (&usual, err);
+    if (st == ST_OK)
         st = calibrate_check_columns (path, &usual, &runs, err);
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))

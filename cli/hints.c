@@ -91,6 +91,11 @@ static bool line_meant (const char *arg, struct text *out)
     while (fields && fields > arg && fields[-1] != ' ')
         fields--;
     text_add_mem (&type, arg, fields ? (size_t) (fields - arg) : strlen (arg));
+    if (nodes == 1 && (strstr (arg, "p4d") || strstr (arg, "48xlarge") ||
+                       strcasestr (arg, "dgx "))) {
+        nodes = gpus; /* machines of eight GPUs */
+        gpus = 8;
+    }
     if (nodes > 0 && nodes <= TOPOLOGY_LINE_NODES_MAX && gpus > 0 &&
         gpus <= TOPOLOGY_NODE_GPUS_MAX && topology_gpu_type_meant (text_str (&type)))
         text_add (out, "\"%dx%d %s\"", nodes, gpus, arg);

@@ -54,6 +54,7 @@ done <<TABLE
 0 | mem mixtral-8x7b --gpu h100 --tp 4 --etp 2 --ep 8 | tp 4, pp 1, dp 4, ep 8, etp 2
 1 | plan 8xH100 llama-3-8b                          | NODESxGPUS TYPE, here "1x8 H100"
 1 | plan 4x8h100 llama-3-8b                         | NODESxGPUS TYPE, here "4x8 h100"
+1 | plan "2x p4d.24xlarge" llama-3-8b               | here "2x8 p4d.24xlarge"
 1 | plan "2 4090" llama-3-8b                        | NODESxGPUS TYPE, here "1x2 4090"
 1 | plan "4x8 h100 node:400G" llama-3-8b            | node: expected GB/s, .* .400 Gbit/s are 50 GB/s.
 0 | cluster show "4x8 h100 inter:400"               | 8.3 times .* of 400 Gbit/s inter:50 is right

@@ -307,13 +307,30 @@ static bool is_unnamed_split (const char *s)
     return is && !calibrate_contains (s, "sdp");
 }
 
+/* A column for all that says how, and nothing says over how many: "TP + FSDP". */
+static bool is_split_open (const struct row *r)
+{
+    static const struct {
+        const char *degree, *word;
+    } named[] = {{"tp", "tp"},     {"tp", "tensor parallel"},  {"tp", "tensor parallelism"},
+                 {"pp", "pp"},     {"pp", "pipeline parallel"}, {"pp", "pipeline parallelism"},
+                 {"pp", "pipeline"}};
+    bool open = false;
+
+    for (size_t i = 0; i < COUNT_OF (named); i++)
+        open = open || (calibrate_cell (r, named[i].degree)[0] == '\0' &&
+                        calibrate_says_word (calibrate_cell (r, "parallelism"), named[i].word) &&
+                        degree_told (r, named[i].degree) == 0);
+    return open;
+}
+
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)
 {
     struct workload_degrees *d = &run->config.deg;
     long long rest;
     int dp;
 
-    if (is_unnamed_split (calibrate_cell (r, "parallelism")))
+    if (is_unnamed_split (calibrate_cell (r, "parallelism")) || is_split_open (r))
         return calibrate_refuse (r, "parallelism", "degrees by name, as in TP8 PP4");
 
     d->tp = calibrate_degree (r, "tp", 1, &run->tp_said);
@@ -381,8 +398,9 @@ static unsigned stages_of_torch (const char *s)
 {
     enum calibrate_said fsdp = calibrate_says (s, "fsdp"),
                         hsdp = calibrate_says (s, "hsdp"),
-                        ddp = calibrate_says (s, "ddp");
-    unsigned stages = ddp == SAID_YES ? 1U : 0;
+                        ddp = calibrate_says (s, "ddp"),
+                        whole = calibrate_says (s, "distributed data parallel");
+    unsigned stages = ddp == SAID_YES || whole == SAID_YES ? 1U : 0;
 
     if (fsdp == SAID_YES || hsdp == SAID_YES)
         stages |= calibrate_says (s, "no shard") == SAID_YES        ? 1U

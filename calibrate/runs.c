@@ -79,6 +79,7 @@ static void read_framework (const struct row *r, struct calibrate_run *run)
                 {"parallelism", "fsdp", "fsdp"},
                 {"parallelism", "hsdp", "fsdp"},
                 {"parallelism", "ddp", "torch ddp"},
+                {"parallelism", "distributed data parallel", "torch ddp"},
                 {"fsdp", "yes", "fsdp"},
                 {"fsdp", "zero2", "fsdp"},
                 {"fsdp", "none", "torch ddp"}};

@@ -239,6 +239,10 @@ static void splits (void **state)
              {"strategy", "SP=8 ZeRO3", 1, 1, 32, 8},
              {"strategy", "HSDP (32x8)", 1, 1, 256, 1},
              {"strategy", "3D (8x4x8)", 0, 0, 0, 0},
+             {"strategy", "TP + FSDP", 0, 0, 0, 0},
+             {"strategy", "tensor parallel", 0, 0, 0, 0},
+             {"strategy", "no TP; 256-way DP", 1, 1, 256, 1},
+             {"strategy", "TP8 and pipeline", 0, 0, 0, 0},
              {"notes", "tp8 pp4 dp8", 8, 4, 8, 1},
              {"notes", "TP 8; PP 4", 8, 4, 8, 1},
              {"notes", "tensor parallel 8; mine", 8, 1, 32, 1},
@@ -312,6 +316,7 @@ static void frameworks (void **state)
         int zero;
     } t[] = {{"gpu,strategy", "A100,FSDP", "fsdp", 3},
              {"gpu,strategy", "A100,DDP", "fsdp", 0},
+             {"gpu,strategy", "A100,DistributedDataParallel", "fsdp", 0},
              {"gpu,strategy", "A100,deepspeed_stage_2", "deepspeed", 2},
              {"gpu,fsdp", "A100,SHARD_GRAD_OP", "fsdp", 2},
              {"gpu,fsdp", "A100,NO_SHARD", "fsdp", 0},

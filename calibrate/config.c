@@ -130,8 +130,8 @@ static int split_said (const char *s, const char *degree)
             long said = strtol (word, NULL, 10);
 
             number = said < DEGREE_FAR ? (int) said : DEGREE_FAR;
-            if (named)
-                return number;
+            if (named && !(next_run (s, word) && strcmp (word, "way") == 0))
+                return number; /* the 16 of "TP, 16-way PP" is the next one's */
             continue;
         }
         for (size_t i = 0; i < COUNT_OF (ways); i++)

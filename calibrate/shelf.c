@@ -165,7 +165,7 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
         return "megatron-lm-composed";
     if (on_megatron (run->framework))
         return serving;
-    for (int i = 0; i < shelf->n; i++)
+    for (int i = 0; i < shelf->n && (!run->framework[0] || splits || whole); i++)
         if (strcmp (shelf->profile[i].gpu, type->name) == 0)
             return shelf->profile[i].name;
     if (run->zero_said && run->config.zero == 3)

@@ -394,6 +394,6 @@ printf '\357\273\277' | cat - examples/clusters/h100-10.json >"$T/mark.json"
 expect 0 "a byte-order mark before JSON" "10 nodes" $LINKWISE cluster check "$T/mark.json"
 printf '\357\273\277src,dst,gb_per_s\na,b,10\nb,a,11\n' >"$T/mark.csv"
 expect 0 "... before a table of links" '"b"' $LINKWISE cluster import "$T/mark.csv" -o -
-python3 -c 'import sys; sys.stdout.buffer.write(open("examples/runs/bloom.csv").read().encode("utf-16"))' >"$T/wide.csv" 2>/dev/null &&
-    expect 1 "UTF-16 is told" "wide.csv: UTF-16 text: convert it to UTF-8 first" $LINKWISE validate "$T/wide.csv"
+printf '\377\376g\0p\0u\0\n\0' >"$T/wide.csv"
+expect 1 "UTF-16 is told" "wide.csv: UTF-16 text: convert it to UTF-8 first" $LINKWISE validate "$T/wide.csv"
 done_testing

@@ -144,10 +144,9 @@ hosts_kill() {
 # noted FILE COMMAND...: run it, with its output in FILE.out and FILE.err, its exit code in FILE.rc
 # and its milliseconds in FILE.ms.
 noted() {
-    local to=$1 since
-    since=$(date +%s%N)
+    local to=$1 since=${EPOCHREALTIME/[.,]/}
     shift
     "$@" >"$to.out" 2>"$to.err"
     echo $? >"$to.rc"
-    echo $((($(date +%s%N) - since) / 1000000)) >"$to.ms"
+    echo $(((${EPOCHREALTIME/[.,]/} - since) / 1000)) >"$to.ms"
 }

@@ -1,6 +1,6 @@
 """py and json of tap.sh: runs script after script, since Python takes long to start.  Reads how many words follow, then
-these, each with a NUL behind it: a script and its arguments; or json, a file, and an expression of its document, d.
-Writes the exit status and a line feed, what was printed, and a NUL."""
+these, each with a NUL behind it: a script and its arguments; or json, a file, and an expression of its document, d;
+or valid, a schema and a file.  Writes the exit status and a line feed, what was printed, and a NUL."""
 import io
 import os
 import sys
@@ -25,6 +25,10 @@ def run(script, *arguments):
     if script == "json":
         import json
         print(eval(arguments[1], {"json": json, "d": json.load(open(arguments[0]))}))
+        return
+    if script == "valid":
+        import valid
+        print(valid.fault(*arguments), end="")
         return
     sys.argv = [script, *arguments]
     names = {"__name__": "__main__"}

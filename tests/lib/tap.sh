@@ -95,7 +95,7 @@ needs() {
 # $PY: a python3 that has a module; where there is none, needs_python skips the whole test.
 has_python() { # MODULE
     for PY in python3 "$PYTHON"; do
-        $PY -c "import importlib.util as i, sys; sys.exit(not i.find_spec('$1'))" 2>/dev/null && return
+        command $PY -c "import importlib.util as i, sys; sys.exit(not i.find_spec('$1'))" 2>/dev/null && return
     done
     return 1
 }
@@ -103,16 +103,9 @@ needs_python() { # MODULE PACKAGE
     has_python "$1" || skip_all "package $2 is not installed"
 }
 
-# valid SCHEMA FILE NAME: after has_python jsonschema; of docs/schema.  One Python looks at all
-# files of a test, since it takes long to start: it says what is wrong, then an empty line.
+# valid SCHEMA FILE NAME: after has_python jsonschema; of docs/schema.
 valid() {
-    local line
-    [ -n "${VALIDATOR_PID:-}" ] || coproc VALIDATOR { exec $PY -u tests/lib/valid.py 2>&1; }
-    echo "docs/schema/$1.schema.json $2" >&"${VALIDATOR[1]}"
-    : >"$T/why"
-    while IFS= read -r line <&"${VALIDATOR[0]}" && [ -n "$line" ]; do
-        echo "$line" >>"$T/why"
-    done
+    py valid "docs/schema/$1.schema.json" "$2" >"$T/why"
     [ ! -s "$T/why" ]
     result $? "$3" "$T/why"
 }
@@ -128,7 +121,7 @@ in_python() {
 #     json FILE EXPRESSION    of d, the file's document, in Python
 python_up() {
     mkfifo "$T/.python-said"
-    exec {py_out}<>"$T/.python-said" {py_in}> >(exec python3 "$PY_SCRIPTS" >"$T/.python-said")
+    exec {py_out}<>"$T/.python-said" {py_in}> >(exec ${PY:-python3} "$PY_SCRIPTS" >"$T/.python-said")
     py_pid=$!
 }
 PY_SCRIPTS=$PWD/tests/lib/scripts.py
@@ -146,15 +139,18 @@ py() {
     return "${said%%$'\n'*}"
 }
 json() { py json "$@"; }
-# So is `python3 - ARGUMENT... <<SCRIPT` where the test itself asks: not in a subshell, nor in what it
-# starts.
+# So are `python3 - ARGUMENT... <<SCRIPT` and `python3 -c SCRIPT ARGUMENT...` where the test itself asks:
+# not in a subshell, nor in what it starts.
 [ -z "$PYTHON" ] || python3() {
     local script
-    if [ "$1" != - ] || [ $BASHPID != $$ ]; then
+    case $BASHPID$1 in
+    $$-) IFS= read -rd '' script ;;
+    $$-c) script=$2 && shift ;;
+    *)
         command python3 "$@"
         return
-    fi
-    IFS= read -rd '' script
+        ;;
+    esac
     printf %s "$script" >"$T/.script.py"
     py "$T/.script.py" "${@:2}"
 }

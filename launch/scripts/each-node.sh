@@ -6,22 +6,40 @@
 # `env NAME=VALUE PROGRAM` where the program needs them.  Where one host fails the others are ended; so
 # they are when this script dies, since the scripts watch their standard input.
 generation=
-here=$(cd -- "$(dirname -- "$0")" && pwd) || exit 1
+case $0 in
+*/*) here=${0%/*}/ ;;
+*) here=. ;;
+esac
+here=$(cd -- "$here" && pwd) || exit 1
 [ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }
-[ "$(cat "$here/generation" 2>/dev/null)" = "$generation" ] ||
+found=
+{ read -r found <"$here/generation"; } 2>/dev/null
+[ "$found" = "$generation" ] ||
     { echo "each-node.sh: $here is half written, or holds another plan: run linkwise emit again" >&2; exit 1; }
 
-# A word for the other shell, to the last line feed.
-quote() { printf '%s\n' "$1" | sed "s/'/'\\\\''/g; 1s/^/'/; \$s/\$/' /"; }
-command="cd $(quote "$here") && "
+# A word for the other shell, behind those of $command.
+quote() {
+    rest=$1 command="$command'"
+    while :; do
+        case $rest in *\'*) ;; *) break ;; esac
+        command=$command${rest%%\'*}"'\\''" rest=${rest#*\'}
+    done
+    command="$command$rest' "
+}
+command="cd "
+quote "$here"
+command="$command&& "
 for name in MASTER_ADDR MASTER_PORT LINKWISE_TORCHRUN LINKWISE_VISIBLE LINKWISE_NUMA LINKWISE_RUNNING LINKWISE_GRACE; do
     eval "value=\${$name:-}"
-    [ -z "$value" ] || command="$command $name=$(quote "$value")"
+    [ -n "$value" ] || continue
+    command="$command$name="
+    quote "$value"
 done
-command="$command LINKWISE_WATCH=1 sh $(quote "./$1")"
+command="${command}LINKWISE_WATCH=1 sh "
+quote "./$1"
 shift
 for word in "$@"; do
-    command="$command$(quote "$word")"
+    quote "$word"
 done
 
 tmp=$(mktemp -d) || exit 1

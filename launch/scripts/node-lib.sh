@@ -8,7 +8,9 @@ fail() {
     exit 1
 }
 [ $# -gt 0 ] || fail 'no program given'
-[ "$(cat "$top/generation" 2>/dev/null)" = "$generation" ] ||
+found=
+{ read -r found <"$top/generation"; } 2>/dev/null
+[ "$found" = "$generation" ] ||
     fail "$top is half written, or holds another plan: run linkwise emit again"
 host=$(sh "$top/exec.sh" --host) || exit 1
 MASTER_ADDR=${MASTER_ADDR:-$(awk '$1 == 0 { print $2; exit }' "$top/map.txt")}

@@ -7,9 +7,8 @@
 . tests/lib/placed.sh
 needs_hosts
 needs_python torch python3-torch
-needs python3-torch torchrun
 
-# Every agent and every rank of a group loads torch, which takes two seconds of a processor.
+# Every rank of a group loads torch, which takes two seconds of a processor.
 hosts=2
 [ -z "$LINKWISE_LONG" ] || hosts=4
 world=$((2 * hosts))
@@ -59,6 +58,39 @@ assert one.item() == world == int(os.environ["WORLD_SIZE"])
 if rank == 0:
     print("\n".join(places))
 P
+# torchrun is one Python that has loaded torch: for each agent it makes a process of its own, which goes
+# where the agent was started, with what it was given, and becomes it.
+cat >"$T/agents.py" <<'P'
+import ctypes, os, sys, threading
+from torch.distributed import run
+setns = ctypes.CDLL(None).setns
+asked, here = open(os.open("ask", os.O_RDWR)), os.getcwd()
+def agent(of):
+    for space in "net", "uts":
+        assert setns(os.open(of + "ns/" + space, os.O_RDONLY), 0) == 0
+    for fd in 0, 1, 2:
+        os.dup2(os.open(of + "fd/%d" % fd, os.O_WRONLY | os.O_APPEND if fd else os.O_RDONLY), fd)
+    os.environ.clear()
+    os.environ.update(v.split("=", 1) for v in open(of + "environ").read().split("\0") if "=" in v)
+    os.chdir(os.readlink(of + "cwd"))
+    run.main(open(of + "cmdline").read().split("\0")[2:-1])
+for pid in asked:
+    child = os.fork()
+    if child == 0:
+        agent("/proc/%s/" % pid.strip())
+        sys.exit()
+    threading.Thread(target=lambda name=here + "/told." + pid.strip(), child=child:
+                     open(name, "w").write("%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))).start()
+P
+cat >"$T/torchrun" <<'S3'
+#!/bin/sh
+mkfifo "${0%/*}/told.$$"
+echo $$ >"${0%/*}/ask"
+read -r code <"${0%/*}/told.$$"
+exit "$code"
+S3
+chmod +x "$T/torchrun"
+mkfifo "$T/ask"
 # env:// starts every rank by itself, whatever the order; the other orders are the unlike one, made simpler.
 # how ORDER WAY: what its ranks do.
 how() {
@@ -80,7 +112,8 @@ export T
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up $(seq -f h%.0f "$3")
-export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
+export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="$1/torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
+(cd "$1" && exec "$2" agents.py) &
 for order in interleaved nodes unlike; do
     cd "$1/$order/launch"
     for way in $(ways $order); do

@@ -101,12 +101,10 @@ enum linkwise_status linkwise_cluster_parse (const char *json, const char *folde
     API_NEED (json);
     API_NEED (out);
     st = json_parse ("cluster", json, strlen (json), &doc, api_error (err));
-    if (st == ST_OK)
-        st = topology_cluster_from_json (doc, "cluster", folder, &c, api_notes (notes),
-                                         api_error (err));
+    THEN (st, topology_cluster_from_json (doc, "cluster", folder, &c, api_notes (notes),
+                                          api_error (err)));
     json_decref (doc);
-    if (st == ST_OK)
-        st = api_cluster_of (c, NULL, out, api_error (err));
+    THEN (st, api_cluster_of (c, NULL, out, api_error (err)));
     return (enum linkwise_status) st;
 }
 

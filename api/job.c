@@ -39,9 +39,8 @@ enum linkwise_status linkwise_model_parse (const char *json, const char *name,
     m = malloc (sizeof *m);
     st = m ? json_parse_config ("model", json, &doc, api_error (err))
            : err_nomem (api_error (err));
-    if (st == ST_OK)
-        st = workload_model_from_json (doc, "model", name ? name : "model", &m->m,
-                                       api_notes (notes), api_error (err));
+    THEN (st, workload_model_from_json (doc, "model", name ? name : "model", &m->m,
+                                        api_notes (notes), api_error (err)));
     json_decref (doc);
     if (st == ST_OK)
         *out = m;
@@ -413,9 +412,8 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
         API_SIZED (config);
     API_SIZED (out);
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
-    if (st == ST_OK)
-        st = describe (model, profile, job, config, costmodel_pace (cluster->c),
-                       cluster->c, &x, api_notes (notes), api_error (err));
+    THEN (st, describe (model, profile, job, config, costmodel_pace (cluster->c),
+                        cluster->c, &x, api_notes (notes), api_error (err)));
     world = (int) workload_world (&x.plan.config.deg);
     if (st == ST_OK && !(gpu = malloc ((size_t) world * sizeof *gpu)))
         st = err_nomem (api_error (err));

@@ -96,8 +96,7 @@ enum status api_plan_read (const char *arg, const char *cluster, struct linkwise
     json_t *doc = NULL;
     enum status st = json_read_told (arg, notes, &doc, err);
 
-    if (st == ST_OK)
-        st = api_plan_from_json (doc, file_title (arg), cluster, p, notes, err);
+    THEN (st, api_plan_from_json (doc, file_title (arg), cluster, p, notes, err));
     json_decref (doc);
     return st;
 }
@@ -117,9 +116,8 @@ static enum linkwise_status plan_from (const char *arg, const char *json,
     p->cluster = cluster ? api_cluster_use (cluster) : NULL;
     st = arg ? json_read (arg, &doc, err)
              : json_parse ("plan", json, strlen (json), &doc, err);
-    if (st == ST_OK)
-        st = api_plan_from_json (doc, arg ? file_title (arg) : "plan", NULL, p,
-                                 api_notes (notes), err);
+    THEN (st, api_plan_from_json (doc, arg ? file_title (arg) : "plan", NULL, p,
+                                  api_notes (notes), err));
     json_decref (doc);
     if (st == ST_OK)
         *out = p;
@@ -285,10 +283,8 @@ enum linkwise_status linkwise_plan_estimate (const struct linkwise_plan *plan,
     API_SIZED (out);
     priced = api_plan_priced (plan, cluster_for (plan, cluster));
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
-    if (st == ST_OK)
-        st = api_plan_gpus (plan, priced.cluster, &gpu, NULL, api_error (err));
-    if (st == ST_OK)
-        st = api_price (&priced, gpu, out, api_error (err));
+    THEN (st, api_plan_gpus (plan, priced.cluster, &gpu, NULL, api_error (err)));
+    THEN (st, api_price (&priced, gpu, out, api_error (err)));
     if (st == ST_OK && !cluster && !cost_model) {
         out->lower_bound_s = plan->lower_bound_s;
         out->default_order_step_s = plan->default_order_step_s;
@@ -478,8 +474,7 @@ enum linkwise_status linkwise_plan_write (const struct linkwise_plan *plan,
     API_NEED (plan);
     API_NEED (path);
     st = document (plan, &doc, api_error (err));
-    if (st == ST_OK)
-        st = json_write (path, doc, api_error (err));
+    THEN (st, json_write (path, doc, api_error (err)));
     json_decref (doc);
     return (enum linkwise_status) st;
 }
@@ -492,8 +487,7 @@ enum status api_emit (const struct linkwise_plan *p, const char *to, const char 
     int *gpu = NULL;
     enum status st = api_plan_gpus (p, p->cluster->c, &gpu, notes, err);
 
-    if (st == ST_OK)
-        st = portable (p, &doc, err);
+    THEN (st, portable (p, &doc, err));
     if (st == ST_OK) {
         const struct launch_request request = {.plan = &p->plan,
                                                .profile = &p->profile,

@@ -117,8 +117,7 @@ static enum status plan_of (const struct request *r,
 
     if (st == ST_OK && extra)
         json_object_update (doc, extra);
-    if (st == ST_OK)
-        st = workload_plan_from_json (doc, "plan", &x->plan, NULL, err);
+    THEN (st, workload_plan_from_json (doc, "plan", &x->plan, NULL, err));
     json_decref (doc);
     json_decref (extra);
     if (st != ST_OK) {
@@ -183,15 +182,12 @@ enum linkwise_status linkwise_search (
     r.p = (struct mapper_problem){
         .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
     st = api_profile (profile, costmodel_pace (cluster->c), &by, api_error (err));
-    if (st == ST_OK)
-        st = api_job (job, &model->m, &trained, api_notes (notes), api_error (err));
-    if (st == ST_OK)
-        st = !fixed || !fixed->layers
-                 ? api_axes (fixed, &r.p.axes, api_error (err))
-                 : err_set (api_error (err), ST_USAGE,
-                            "layers: a search finds them; they cannot be given");
-    if (st == ST_OK)
-        st = take_settings (settings, false, &r, api_error (err));
+    THEN (st, api_job (job, &model->m, &trained, api_notes (notes), api_error (err)));
+    THEN (st, !fixed || !fixed->layers
+                  ? api_axes (fixed, &r.p.axes, api_error (err))
+                  : err_set (api_error (err), ST_USAGE,
+                             "layers: a search finds them; they cannot be given"));
+    THEN (st, take_settings (settings, false, &r, api_error (err)));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
         r.p.step_error = api_step_error (&r.p);
@@ -199,8 +195,7 @@ enum linkwise_status linkwise_search (
         st = mapper_search_prudent (&r.p, &r.s, &r.result, &r.info, api_error (err));
         say_miss (&r.p, &r.info, api_error (err));
     }
-    if (st == ST_OK)
-        st = plan_of (&r, cluster, NULL, out, api_error (err));
+    THEN (st, plan_of (&r, cluster, NULL, out, api_error (err)));
     request_release (&r);
     return (enum linkwise_status) st;
 }
@@ -225,10 +220,8 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
     r.p = api_plan_problem (plan, cluster->c);
     costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
     st = mapper_choose_nodes (&nodes, &r.p, &r.marks, api_error (err));
-    if (st == ST_OK)
-        st = mapper_bind (&r.p, &plan->plan, &r.result, &r.info, api_error (err));
-    if (st == ST_OK)
-        st = plan_of (&r, cluster, NULL, out, api_error (err));
+    THEN (st, mapper_bind (&r.p, &plan->plan, &r.result, &r.info, api_error (err)));
+    THEN (st, plan_of (&r, cluster, NULL, out, api_error (err)));
     request_release (&r);
     return (enum linkwise_status) st;
 }
@@ -270,11 +263,10 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         st = mapper_replan (&r.p, &plan->plan, &r.s, &moves, &r.result, &r.info, &done,
                             api_error (err));
     }
-    if (st == ST_OK)
-        st = plan_of (
-            &r, cluster,
-            json_pack ("{s:o}", "replan", mapper_replanned_to_json (&r.p, &done, "plan")),
-            out, api_error (err));
+    THEN (st, plan_of (&r, cluster,
+                       json_pack ("{s:o}", "replan",
+                                  mapper_replanned_to_json (&r.p, &done, "plan")),
+                       out, api_error (err)));
     if (st == ST_OK && how) {
         how->ranks_moved = done.ranks_moved;
         how->stay_step_s = done.stay_step_s;

@@ -44,6 +44,14 @@ void err_prefix (struct error *err, const char *fmt, ...)
             return status_;           \
     } while (0)
 
+/** Go on while all is well, where something has to be released in the end: make the call if `st` is
+ *  ST_OK, and keep its status there. */
+#define THEN(st, call)     \
+    do {                   \
+        if ((st) == ST_OK) \
+            (st) = (call); \
+    } while (0)
+
 /** err_set (err, ST_NOMEM, "out of memory").  What was lost is told then; where err is NULL it
  *  is lost, since a caller who wants no message may drop the status too. */
 enum status err_nomem (struct error *err);

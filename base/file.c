@@ -332,8 +332,7 @@ enum status file_write (const char *path, const char *data, size_t len, struct e
                    ? ST_OK
                    : file_failed (open == STDOUT_FILENO ? "standard output" : path, err);
     st = prepare (path, data, len, -1, &p, err);
-    if (st == ST_OK)
-        st = commit (&p, err);
+    THEN (st, commit (&p, err));
     drop (&p);
     return st;
 }
@@ -520,8 +519,7 @@ enum status file_write_folder (const char *dir, const struct file_item *item, in
     TRY (join (path, is_new ? "" : "/", NEW_FOLDER, from, err));
     hold_signals (&before);
     st = make_parents (from, made, &n_made, MADE_MAX, err);
-    if (st == ST_OK)
-        st = open_new (from, &lock, err);
+    THEN (st, open_new (from, &lock, err));
     for (int i = 0; i < n && st == ST_OK; i++) {
         st = join (dir, "/", item[i].path, path, err);
         if (st == ST_OK && stat (path, &sb) == 0 && S_ISDIR (sb.st_mode))
@@ -529,10 +527,8 @@ enum status file_write_folder (const char *dir, const struct file_item *item, in
         /* While the old files are whole: what takes room may fail. */
         if (st == ST_OK && !is_new)
             st = make_parents (path, made, &n_made, MADE_MAX, err);
-        if (st == ST_OK)
-            st = join (from, "/", item[i].path, path, err);
-        if (st == ST_OK)
-            st = write_new (path, &item[i], err);
+        THEN (st, join (from, "/", item[i].path, path, err));
+        THEN (st, write_new (path, &item[i], err));
     }
     if (st == ST_OK && is_new)
         st = rename (from, dir) == 0 ? ST_OK : file_failed (dir, err);

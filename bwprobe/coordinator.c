@@ -53,11 +53,9 @@ enum status coordinator_create (const struct coordinator_settings *set, int size
     c->wake[0] = c->wake[1] = -1;
     if (pipe2 (c->wake, O_CLOEXEC | O_NONBLOCK) != 0)
         st = err_set (err, ST_IO, "no pipe");
-    if (st == ST_OK)
-        st = allow_connections (size, err);
-    if (st == ST_OK)
-        st = roster_create (place, token, size, fmin (silence_s, SILENCE_S), c->wake[0],
-                            &c->roster, err);
+    THEN (st, allow_connections (size, err));
+    THEN (st, roster_create (place, token, size, fmin (silence_s, SILENCE_S), c->wake[0],
+                             &c->roster, err));
     if (st != ST_OK) {
         coordinator_destroy (c);
         return st;

@@ -401,8 +401,7 @@ enum status cuda_compute (int device, bool all, struct msg_computed *out,
     if (!w.blas)
         return ST_IO;
     st = prepare (&w, device, all, err);
-    if (st == ST_OK)
-        st = measure (&w, all, out, err);
+    THEN (st, measure (&w, all, out, err));
     release (&w);
     return st;
 }

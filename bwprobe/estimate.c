@@ -139,8 +139,7 @@ enum status estimate_try (const struct coordinator *c,
 
             e->name = model_name[m];
             st = models_try (link, n, ends, &e->trial, err);
-            if (st == ST_OK)
-                st = models_learn (link, n, ends, &e->fit, err);
+            THEN (st, models_learn (link, n, ends, &e->fit, err));
             if (m == MODEL_MEDIAN) {
                 tier[t].measured = n;
                 tier[t].unmeasured = all[t] - n;

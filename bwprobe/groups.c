@@ -167,8 +167,7 @@ enum status groups_read (const char *path, struct groups **out, struct error *er
     json_t *doc = NULL;
     enum status st = g ? json_read (path, &doc, err) : err_nomem (err);
 
-    if (st == ST_OK)
-        st = read_plan (g, doc, path, err);
+    THEN (st, read_plan (g, doc, path, err));
     json_decref (doc);
     if (st == ST_OK)
         *out = g;

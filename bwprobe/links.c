@@ -333,8 +333,7 @@ enum status links_write (struct coordinator *c, const char *status,
             add_gpus (c, k, node);
     }
     st = links_add (&w);
-    if (st == ST_OK)
-        st = add_measured (&w, status);
+    THEN (st, add_measured (&w, status));
     /* What --compute measured as constants of the GPU types.  What no such GPU can do is for
      * whoever merges the file: here it must not cost the links. */
     from.doc = w.doc;

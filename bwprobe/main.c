@@ -271,9 +271,8 @@ static enum status begin_rank0 (const struct options *o, const struct start *s,
     set.mpi_outlives = s->outlives;
     if (st == ST_OK && s->mpi)
         st = net_token_random (&m->token, err);
-    if (st == ST_OK)
-        st = coordinator_create (&set, (int) s->size, &m->place, &m->token,
-                                 &h->coordinator, err);
+    THEN (st, coordinator_create (&set, (int) s->size, &m->place, &m->token,
+                                  &h->coordinator, err));
     m->ok = st == ST_OK;
     return st;
 }
@@ -360,9 +359,8 @@ int main (int argc, char **argv)
     int code = 1;
 
     has_begun = true;
-    if (st == ST_OK)
-        st = start_find (&argc, &argv, (uint32_t) o.port,
-                         coordinator_computes (&o.set) && !o.set.plan, &start, &err);
+    THEN (st, start_find (&argc, &argv, (uint32_t) o.port,
+                          coordinator_computes (&o.set) && !o.set.plan, &start, &err));
     if (st != ST_OK) {
         free (station);
         return complain (&start, st, &err);

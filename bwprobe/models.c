@@ -103,10 +103,8 @@ enum status models_learn (const struct models_link *link, int n, int n_ends,
         fit->in = malloc ((size_t) n_ends * sizeof *fit->in);
         if (!fit->out || !fit->in)
             st = err_nomem (err);
-        if (st == ST_OK)
-            st = learn_side (link, n, n_ends, true, fit->out, work, err);
-        if (st == ST_OK)
-            st = learn_side (link, n, n_ends, false, fit->in, work, err);
+        THEN (st, learn_side (link, n, n_ends, true, fit->out, work, err));
+        THEN (st, learn_side (link, n, n_ends, false, fit->in, work, err));
     }
     for (int i = 0; i < n && st == ST_OK; i++) {
         double x = shape_of (fit, &link[i]);

@@ -372,11 +372,9 @@ void probe_run (struct station *s, const struct msg_run *run, struct msg_result 
     }
     v = malloc (sizeof *v);
     st = v ? ST_OK : err_nomem (&why);
-    if (st == ST_OK)
-        st = run->lead ? station_knock (s, &run->door, NET_SIDE, deadline, &p.side, &why)
-                       : station_admit (s, &from, deadline, &p.side, &why);
-    if (st == ST_OK)
-        st = s->transport->connect (s, &p, &why);
+    THEN (st, run->lead ? station_knock (s, &run->door, NET_SIDE, deadline, &p.side, &why)
+                        : station_admit (s, &from, deadline, &p.side, &why));
+    THEN (st, s->transport->connect (s, &p, &why));
     for (; done < 2 && st == ST_OK; done++) {
         bool sends = done == (run->lead ? 0 : 1);
 

@@ -179,10 +179,8 @@ enum status start_from_variables (char *(*get) (const char *), uint32_t port,
     net_token_of_text (text_str (&job), &found.token);
     st = find_port (get, &found.token, port, &found.meet.port, err);
     text_free (&job);
-    if (st == ST_OK)
-        st = find_host (get (d->host), is_slurm (d), found.meet.address, err);
-    if (st == ST_OK)
-        st = find_secret (get, &found, &found.token, err);
+    THEN (st, find_host (get (d->host), is_slurm (d), found.meet.address, err));
+    THEN (st, find_secret (get, &found, &found.token, err));
     snprintf (found.by, sizeof found.by, "%s", d->by);
     if (st == ST_OK)
         *s = found;

@@ -308,8 +308,7 @@ static enum status estimate_step (struct fitting *f, int i,
     const struct calibrate_run *run = &f->runs->run[i];
     enum status st = calibrate_cluster (run, p, &f->cluster[i], err);
 
-    if (st == ST_OK)
-        st = calibrate_step (run, f->cluster[i], p, &f->estimate[i], NULL, err);
+    THEN (st, calibrate_step (run, f->cluster[i], p, &f->estimate[i], NULL, err));
     return st == ST_NOMEM ? st : ST_OK;
 }
 
@@ -347,13 +346,10 @@ static enum status fit_part (const struct calibrate_runs *runs, bool memory,
     enum status st =
         f.cluster && f.estimate && f.first && f.weight ? ST_OK : err_nomem (err);
 
-    if (st == ST_OK)
-        st = estimate_all (&f, use, p, err);
-    if (st == ST_OK)
-        st = weigh (&f, err);
-    if (st == ST_OK)
-        st = !memory && f.fit.configurations <= CALIBRATE_FEW_MOST ? fit_few (&f, p, err)
-                                                                   : fit (&f, p, err);
+    THEN (st, estimate_all (&f, use, p, err));
+    THEN (st, weigh (&f, err));
+    THEN (st, !memory && f.fit.configurations <= CALIBRATE_FEW_MOST ? fit_few (&f, p, err)
+                                                                    : fit (&f, p, err));
     if (st == ST_OK)
         *out = f.fit;
     for (int i = 0; i < runs->n && f.cluster; i++)

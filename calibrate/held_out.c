@@ -91,9 +91,8 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
         chance[n] = calibrate_chance (run, &profile[i]);
         label[n++] = run->oom;
     }
-    if (st == ST_OK)
-        st = calibrate_labels (score, threshold, by == MEMEST_LINKWISE ? chance : NULL,
-                               label, n, out, err);
+    THEN (st, calibrate_labels (score, threshold, by == MEMEST_LINKWISE ? chance : NULL,
+                                label, n, out, err));
     free (score);
     free (chance);
     free (label);

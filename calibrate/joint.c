@@ -469,8 +469,7 @@ static enum status read_sources (struct joint *j,
             st = err_nomem (err);
         for (size_t i = 0; i < size && st == ST_OK; i++)
             out->left_out_s[s][i] = NAN;
-        if (st == ST_OK)
-            st = read_source (j, &shelf, &source[s], s, err);
+        THEN (st, read_source (j, &shelf, &source[s], s, err));
     }
     calibrate_shelf_close (&shelf);
     return st;
@@ -495,10 +494,8 @@ enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
     out->n_sources = n;
     j.row = calloc ((size_t) n * ROWS_TAKEN + 1, sizeof *j.row);
     st = j.row ? read_sources (&j, source, n, out, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = iterate (&j, spread, progress, context, err);
-    if (st == ST_OK)
-        st = leave_out (&j, out, err);
+    THEN (st, iterate (&j, spread, progress, context, err));
+    THEN (st, leave_out (&j, out, err));
     if (st == ST_OK)
         report (&j, spread, out);
     for (int i = 0; i < j.n_rows; i++) {

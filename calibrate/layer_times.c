@@ -233,8 +233,7 @@ enum status calibrate_layer_times_fit (const struct calibrate_layer_times *t,
         st = err_set (err, ST_INVALID,
                       "no row tells how fast products are: launches or memory decide "
                       "their times, or they are not of this model");
-    if (st == ST_OK)
-        st = find_spread (&f, t, j, &fit, err);
+    THEN (st, find_spread (&f, t, j, &fit, err));
     if (st == ST_OK)
         *out = fit;
     return st;

@@ -22,8 +22,7 @@ static enum status read_galvatron (const char *path, const char *text,
     struct json_at root = json_root (doc, path);
     const char *key;
 
-    if (st == ST_OK)
-        st = json_want_object (&root, err);
+    THEN (st, json_want_object (&root, err));
     json_object_foreach (doc, key, value)
     {
         struct json_at at = json_key (&root, key);
@@ -39,8 +38,7 @@ static enum status read_galvatron (const char *path, const char *text,
         }
         if (st == ST_OK && (one.micro_batch < 1 || one.seq < 1))
             st = json_fail_text (&at, err, "no batch and sequence above 0");
-        if (st == ST_OK)
-            st = json_want_number (&at, 0, false, 1e9, &ms, err);
+        THEN (st, json_want_number (&at, 0, false, 1e9, &ms, err));
         if (st != ST_OK)
             break;
         one.fwd_s = ms * 1e-3 * one.micro_batch;

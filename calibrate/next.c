@@ -222,8 +222,7 @@ static enum status try (struct learning *l, const struct calibrate_run *base,
     if (st == ST_OK &&
         calibrate_need (run, l->p, MEMEST_LINKWISE) > ROOM * run->gpu_bytes)
         st = ST_NOFIT;
-    if (st == ST_OK)
-        st = slopes (l, run, to->slope);
+    THEN (st, slopes (l, run, to->slope));
     l->n_candidates += st == ST_OK;
     run->layers = NULL;
     free (own);
@@ -314,10 +313,8 @@ enum status calibrate_next_run (const struct calibrate_runs *runs,
 
     *out = (struct calibrate_next){0};
     start (&l, &own);
-    if (st == ST_OK)
-        st = learn (&l);
-    if (st == ST_OK)
-        st = try_all (&l);
+    THEN (st, learn (&l));
+    THEN (st, try_all (&l));
     if (st == ST_OK)
         choose (&l, out);
     free (l.candidate);

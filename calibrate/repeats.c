@@ -127,10 +127,8 @@ enum status calibrate_contradictions (const struct calibrate_runs *runs,
     enum status st = all && estimate && first ? ST_OK : err_nomem (err);
 
     *n = 0;
-    if (st == ST_OK)
-        st = estimate_all (runs, part, p, estimate, err);
-    if (st == ST_OK)
-        st = calibrate_configurations (runs, estimate, first, &configurations, err);
+    THEN (st, estimate_all (runs, part, p, estimate, err));
+    THEN (st, calibrate_configurations (runs, estimate, first, &configurations, err));
     for (int i = 0; i < runs->n && st == ST_OK; i++)
         if (first[i] >= 0)
             span (&all[first[i]], &runs->run[i], figure_of (&runs->run[i], part));

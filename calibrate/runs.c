@@ -164,10 +164,8 @@ static enum status read_table (const char *path, struct csv_table *table,
     struct row r = {.table = &usual, .why = room, .trainer = of_trainer (table)};
     enum status st = calibrate_usual_form (&runs, &usual, err);
 
-    if (st == ST_OK)
-        st = calibrate_fill_cells (&usual, err);
-    if (st == ST_OK)
-        st = calibrate_check_columns (path, &usual, &runs, err);
+    THEN (st, calibrate_fill_cells (&usual, err));
+    THEN (st, calibrate_check_columns (path, &usual, &runs, err));
     if (st == ST_OK &&
         !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
         st = err_nomem (err);
@@ -188,8 +186,7 @@ static enum status read_table (const char *path, struct csv_table *table,
         calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
     }
     csv_table_release (&usual);
-    if (st == ST_OK)
-        st = assume_framework (&runs, err);
+    THEN (st, assume_framework (&runs, err));
     if (st == ST_OK && runs.n == 0) {
         struct text why = {0};
 

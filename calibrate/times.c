@@ -15,8 +15,7 @@ static enum status step_or_reason (const struct calibrate_run *run,
     enum status st = calibrate_cluster (run, p, &cluster, &why);
 
     *step_s = NAN;
-    if (st == ST_OK)
-        st = calibrate_step (run, cluster, p, step_s, open, &why);
+    THEN (st, calibrate_step (run, cluster, p, step_s, open, &why));
     topology_cluster_destroy (cluster);
     if (st == ST_NOMEM)
         return err_nomem (err);
@@ -73,10 +72,8 @@ enum status calibrate_score_times (const struct calibrate_runs *runs,
         estimate[n] = step_s[i];
         measured[n++] = runs->run[i].iter_time_s;
     }
-    if (st == ST_OK)
-        st = calibrate_errors (estimate, measured, n, &out->errors, err);
-    if (st == ST_OK)
-        st = calibrate_regret (run, estimate, n, &out->regret, err);
+    THEN (st, calibrate_errors (estimate, measured, n, &out->errors, err));
+    THEN (st, calibrate_regret (run, estimate, n, &out->regret, err));
     free (run);
     free (estimate);
     return st;

@@ -376,8 +376,7 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
         check_memory (p, c, profile, gpu, r);
         if (p->config.offload != OFFLOAD_NONE)
             st = check_host (p, c, profile, gpu, r, &why);
-        if (st == ST_OK)
-            st = costmodel_estimate (&problem, gpu, !plays_out (p), &e, &why);
+        THEN (st, costmodel_estimate (&problem, gpu, !plays_out (p), &e, &why));
         if (st == ST_OK)
             check_time (p, &e, r);
         else

@@ -481,10 +481,8 @@ static enum status prepare (struct nccl_compare *x,
     x->node_first = room + 2 * n;
     x->node_of_host = room + 2 * n + nodes;
     st = costmodel_plan_gpus (x->p, x->c, room, err);
-    if (st == ST_OK)
-        st = costmodel_groups_create (problem, room, &x->groups, err);
-    if (st == ST_OK)
-        st = compare_all (x, r, err);
+    THEN (st, costmodel_groups_create (problem, room, &x->groups, err));
+    THEN (st, compare_all (x, r, err));
     costmodel_groups_destroy (x->groups);
     nccl_index_free (&x->ways);
     free (x->gpu_met);
@@ -505,10 +503,8 @@ enum status check_nccl (const struct workload_plan *p, const struct topology_clu
 
     *out = (struct check_nccl){0};
     st = nccl_log_read (path, n, &log, err);
-    if (st == ST_OK)
-        st = nccl_comms_find (&log, p, c, &comms, err);
-    if (st == ST_OK)
-        st = prepare (&x, &problem, r, err);
+    THEN (st, nccl_comms_find (&log, p, c, &comms, err));
+    THEN (st, prepare (&x, &problem, r, err));
     if (st == ST_OK) { /* the names of files go with what was found */
         out->lines = log.lines;
         log.lines.name = NULL;

@@ -120,8 +120,7 @@ static enum status find_ranks (struct nccl_log *log, const struct workload_plan 
         *rank_of_gpu = malloc (gpus * sizeof *rank_of_gpu);
     enum status st = planned && seats && rank_of_gpu ? ST_OK : err_nomem (err);
 
-    if (st == ST_OK)
-        st = costmodel_plan_gpus (p, c, planned, err);
+    THEN (st, costmodel_plan_gpus (p, c, planned, err));
     if (st == ST_OK) {
         for (size_t i = 0; i < gpus; i++)
             rank_of_gpu[i] = -1;

@@ -321,10 +321,8 @@ enum status check_running (const struct workload_plan *p,
 
     if (!x.planned || !x.node || !x.gpu || !found.difference)
         st = err_nomem (err);
-    if (st == ST_OK)
-        st = costmodel_plan_gpus (p, c, x.planned, err);
-    if (st == ST_OK)
-        st = find_shared (&x, err);
+    THEN (st, costmodel_plan_gpus (p, c, x.planned, err));
+    THEN (st, find_shared (&x, err));
     if (st == ST_OK) {
         locate (&x, &found);
         report (&x, &found, r);

@@ -58,8 +58,7 @@ static enum status bind_to (const struct bind_input *in, const struct linkwise_p
     enum status st = (enum status) linkwise_bind (old, NULL, in->only, &bound,
                                                   API_NOTES (notes), API_ERROR (err));
 
-    if (st == ST_OK)
-        st = (enum status) linkwise_plan_write (bound, in->out, API_ERROR (err));
+    THEN (st, (enum status) linkwise_plan_write (bound, in->out, API_ERROR (err)));
     if (st == ST_OK)
         st =
             (enum status) linkwise_plan_estimate (bound, NULL, NULL, &e, API_ERROR (err));
@@ -80,13 +79,10 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct text only = {0};
     enum status st = cli_plan_read (in->plan, in->cluster, &old, notes, err);
 
-    if (st == ST_OK)
-        st = cli_hosts_read (old.cluster->c, "--only", false, &in->only, &only, notes,
-                             err);
-    if (st == ST_OK)
-        st = are_enough (in, &old, err);
-    if (st == ST_OK)
-        st = bind_to (in, &old, notes, err);
+    THEN (st,
+          cli_hosts_read (old.cluster->c, "--only", false, &in->only, &only, notes, err));
+    THEN (st, are_enough (in, &old, err));
+    THEN (st, bind_to (in, &old, notes, err));
     text_free (&only);
     api_plan_release (&old);
     return st;

@@ -58,8 +58,7 @@ static enum status score (const struct calibrate_runs *runs, enum calibrate_part
 
     if (st == ST_OK && what == CALIBRATE_TIME)
         st = calibrate_steps_estimate (runs, each, NULL, NULL, &steps, err);
-    if (st == ST_OK)
-        st = cli_score (runs, each, steps.step_s, NULL, s, err);
+    THEN (st, cli_score (runs, each, steps.step_s, NULL, s, err));
     calibrate_steps_release (&steps);
     return st;
 }
@@ -122,21 +121,16 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
     if (st != ST_OK || n == 0)
         goto out;
     st = note_contradictions (&m->runs, what, &c->start, notes, err);
-    if (st == ST_OK)
-        st = what == CALIBRATE_TIME
-                 ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
-                 : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err);
-    if (st == ST_OK)
-        st = score (&m->runs, what, &c->start, work, &m->start, err);
-    if (st == ST_OK)
-        st = score (&m->runs, what, &c->fitted, work, &m->fitted, err);
-    if (st == ST_OK)
-        st = choose_groups (m, group, err);
+    THEN (st, what == CALIBRATE_TIME
+                  ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
+                  : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err));
+    THEN (st, score (&m->runs, what, &c->start, work, &m->start, err));
+    THEN (st, score (&m->runs, what, &c->fitted, work, &m->fitted, err));
+    THEN (st, choose_groups (m, group, err));
     if (st == ST_OK && m->groups > 1) {
         st = calibrate_held_out (&m->runs, group, m->groups, what, &c->start, on_fold,
                                  progress, work, err);
-        if (st == ST_OK)
-            st = score (&m->runs, what, NULL, work, &m->held_out, err);
+        THEN (st, score (&m->runs, what, NULL, work, &m->held_out, err));
     }
 out:
     free (work);
@@ -352,8 +346,7 @@ static enum status doubt (struct calibration *c, struct notes *notes, struct err
     enum status st =
         each ? calibrate_profiles (&c->runs, &c->start, each, err) : err_nomem (err);
 
-    if (st == ST_OK)
-        st = calibrate_steps_estimate (&c->runs, each, NULL, NULL, &steps, err);
+    THEN (st, calibrate_steps_estimate (&c->runs, each, NULL, NULL, &steps, err));
     if (st == ST_OK) {
         calibrate_doubt_steps (&c->runs, steps.step_s);
         cli_note_doubts (&c->runs, notes);
@@ -373,12 +366,10 @@ static enum status run (void *input, struct notes *notes, struct error *err)
 
     cli_progress_start (&progress);
     cli_note_columns (&c.runs, notes);
-    if (st == ST_OK)
-        st = in->profile ? workload_profile_read (in->profile, &c.start, notes, err)
-                         : calibrate_usual_profile (&c.runs, &c.start, notes, err);
+    THEN (st, in->profile ? workload_profile_read (in->profile, &c.start, notes, err)
+                          : calibrate_usual_profile (&c.runs, &c.start, notes, err));
     c.fitted = c.start;
-    if (st == ST_OK)
-        st = doubt (&c, notes, err);
+    THEN (st, doubt (&c, notes, err));
     for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
         st = fit_part (&c, i, &progress, notes, err);
     if (st == ST_OK && c.part[CALIBRATE_TIME].runs.n > 0)

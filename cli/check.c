@@ -305,16 +305,15 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct check_nccl nccl = {.way = NULL};
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st == ST_OK)
-        st = check_plan (&x.plan, x.cluster->c, &x.profile, &r, err);
+    THEN (st, check_plan (&x.plan, x.cluster->c, &x.profile, &r, err));
     if (st == ST_OK && in->running)
         st = compare (in, &x, &job, &r, err);
     if (st == ST_OK && in->logs.n > 0)
         st = check_nccl (&x.plan, x.cluster->c, &x.profile, in->logs.path, in->logs.n, &r,
                          &nccl, err);
-    if (st == ST_OK)
-        st = answer (in, &x.plan, &r, &job,
-                     in->logs.n > 0 ? nccl_json (&nccl, x.cluster->c) : NULL, &nccl, err);
+    THEN (st,
+          answer (in, &x.plan, &r, &job,
+                  in->logs.n > 0 ? nccl_json (&nccl, x.cluster->c) : NULL, &nccl, err));
     check_nccl_release (&nccl);
     free (in->logs.path);
     free (job.place);

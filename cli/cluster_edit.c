@@ -50,8 +50,7 @@ static void tell_contents (const json_t *doc)
 static enum status end (const struct edit_input *in, enum status st,
                         struct topology_document *d, struct error *err)
 {
-    if (st == ST_OK)
-        st = topology_document_write (d, in->out, err);
+    THEN (st, topology_document_write (d, in->out, err));
     if (st == ST_OK && !cli_is_dash (in->out)) {
         tell_contents (d->doc);
         cli_print (" written to %s%s\n", in->out,
@@ -112,9 +111,8 @@ static enum status read_other (const struct edit_input *in, json_t **doc,
         st = file_read (file, &data, &len, err);
         machine = machine || (st == ST_OK && topology_format_detect (data, len));
     }
-    if (st == ST_OK)
-        st = machine ? topology_import (file, data, len, in->format, doc, notes, err)
-                     : topology_links_import (file, in->format, doc, notes, err);
+    THEN (st, machine ? topology_import (file, data, len, in->format, doc, notes, err)
+                      : topology_links_import (file, in->format, doc, notes, err));
     free (data);
     return st;
 }

@@ -105,8 +105,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", type->name,
                         workload_precision_name (precision));
     st = calibrate_layer_times_read (in->list.arg[1], &t, err);
-    if (st == ST_OK)
-        st = fit_times (in, &t, type, &work, notes, err);
+    THEN (st, fit_times (in, &t, type, &work, notes, err));
     calibrate_layer_times_release (&t);
     api_plan_release (&work);
     return st;

@@ -312,8 +312,7 @@ static enum status show (void *input, struct notes *notes, struct error *err)
     int gpus = 0;
 
     cli_hint (CLI_CLUSTER, in->cluster, st, err);
-    if (st == ST_OK)
-        st = topology_stats_collect (c, in->worst, &watch, &s, err);
+    THEN (st, topology_stats_collect (c, in->worst, &watch, &s, err));
     if (st == ST_OK)
         topology_totals_collect (c, &totals);
     progress_end (&progress);
@@ -405,11 +404,9 @@ static enum status check (void *input, struct notes *notes, struct error *err)
     enum status st = topology_cluster_read (in->cluster, &c, notes, err);
 
     cli_hint (CLI_CLUSTER, in->cluster, st, err);
-    if (st == ST_OK)
-        st = topology_inspect (c, &watch, &x, err);
+    THEN (st, topology_inspect (c, &watch, &x, err));
     progress_end (&progress);
-    if (st == ST_OK)
-        st = answer (in, &x, err);
+    THEN (st, answer (in, &x, err));
     topology_inspection_release (&x);
     topology_cluster_destroy (c);
     return st;
@@ -436,8 +433,7 @@ static enum status write_export (void *input, struct notes *notes, struct error 
     enum status st = topology_cluster_read_partial (in->cluster, &c, notes, err);
 
     cli_hint (CLI_CLUSTER, in->cluster, st, err);
-    if (st == ST_OK)
-        st = topology_export (c, in->to, in->node, in->out, &watch, err);
+    THEN (st, topology_export (c, in->to, in->node, in->out, &watch, err));
     progress_end (&progress);
     if (st == ST_OK && !cli_is_dash (in->out))
         cli_print ("%s written to %s\n", in->to, in->out);

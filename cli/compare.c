@@ -373,8 +373,7 @@ static enum status collect (struct comparison *x, struct notes *notes, struct er
                  ? topology_cluster_read (in->list.arg[k], &x->c[k], notes, err)
                  : topology_cluster_read_partial (in->list.arg[k], &x->c[k], notes, err);
         cli_hint (CLI_CLUSTER, in->list.arg[k], st, err);
-        if (st == ST_OK)
-            st = topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err);
+        THEN (st, topology_stats_collect (x->c[k], in->worst, &watch, &x->stats[k], err));
     }
     progress_end (&progress);
     TRY (st);

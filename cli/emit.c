@@ -37,9 +37,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     ssize_t n = readlink ("/proc/self/exe", path, PATH_MAX - 1);
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st == ST_OK)
-        st = api_emit (&x, in->to, in->dir, n > 0 ? path : "linkwise", notes, &refused,
-                       err);
+    THEN (st, api_emit (&x, in->to, in->dir, n > 0 ? path : "linkwise", notes, &refused,
+                        err));
     if (st == ST_OK)
         cli_print ("%d ranks written to %s; %s/README has the commands\n", x.plan.n_ranks,
                    in->dir, in->dir);

@@ -114,8 +114,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     int *gpu = NULL;
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st == ST_OK)
-        st = api_plan_gpus (&x, x.cluster->c, &gpu, notes, err);
+    THEN (st, api_plan_gpus (&x, x.cluster->c, &gpu, notes, err));
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         p = api_plan_problem (&x, x.cluster->c);

@@ -58,9 +58,8 @@ static enum status read_row (struct import *x, struct error *err)
 
     jobs_header_text (&t);
     st = jobs_row_text (x->job, &t, err);
-    if (st == ST_OK)
-        st = calibrate_runs_parse (cli_input_name (x->in->file.arg[0]), text_str (&t),
-                                   t.len, &x->runs, err);
+    THEN (st, calibrate_runs_parse (cli_input_name (x->in->file.arg[0]), text_str (&t),
+                                    t.len, &x->runs, err));
     text_free (&t);
     if (st == ST_OK)
         x->run = &x->runs.run[0];
@@ -189,8 +188,7 @@ static enum status find_plan (struct import *x, const struct mapper_problem *own
     settings.tie = MAPPER_USUAL_TIE;
     if (nodes.nodes < c->n_nodes)
         st = mapper_choose_nodes (&nodes, &p, &marks, err);
-    if (st == ST_OK)
-        st = report_find_best (&p, &settings, &x->best, err);
+    THEN (st, report_find_best (&p, &settings, &x->best, err));
     free (marks);
     x->searched = st == ST_OK;
     return st;
@@ -261,8 +259,7 @@ static enum status write_rows (const struct import *x, struct error *err)
         jobs_header_text (&t);
     for (int i = 0; i < x->jobs.n && st == ST_OK; i++)
         st = jobs_row_text (&x->jobs.job[i], &t, err);
-    if (st == ST_OK)
-        st = t.failed ? err_nomem (err) : file_write (path, text_str (&t), t.len, err);
+    THEN (st, t.failed ? err_nomem (err) : file_write (path, text_str (&t), t.len, err));
     text_free (&t);
     return st;
 }
@@ -289,14 +286,11 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct import x = {.in = input};
     enum status st = read_files (&x, notes, err);
 
-    if (st == ST_OK)
-        st = read_job (&x, notes, err);
-    if (st == ST_OK)
-        st = estimate (&x, notes, err);
+    THEN (st, read_job (&x, notes, err));
+    THEN (st, estimate (&x, notes, err));
     if (st == ST_OK && !x.in->no_plan)
         st = look (&x, err);
-    if (st == ST_OK)
-        st = write_rows (&x, err);
+    THEN (st, write_rows (&x, err));
     if (st == ST_OK && x.in->json)
         st = import_print_json (&x, err);
     else if (st == ST_OK && !cli_is_dash (x.in->out))

@@ -204,8 +204,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     struct estimate e = {.worst = 0};
     enum status st = read_input (in, &e, notes, err);
 
-    if (st == ST_OK)
-        st = estimate (&e, err);
+    THEN (st, estimate (&e, err));
     if (st == ST_OK && in->json)
         st = cli_print_json (estimate_json (&e), err);
     else if (st == ST_OK)

@@ -61,10 +61,8 @@ static enum status combine (struct plan_passes *x, struct mapper_problem *p,
 
     for (size_t k = 0; k < passes && st == ST_OK; k++)
         use[k] = !x->held_out || !x->held_out[k];
-    if (st == ST_OK)
-        st = topology_passes_combine (&x->passes, use, x->how.quantile, rate, err);
-    if (st == ST_OK)
-        st = topology_passes_cluster (&x->passes, rate, &x->combined, err);
+    THEN (st, topology_passes_combine (&x->passes, use, x->how.quantile, rate, err));
+    THEN (st, topology_passes_cluster (&x->passes, rate, &x->combined, err));
     if (st == ST_OK)
         p->cluster = x->combined;
     free (rate);

@@ -44,8 +44,7 @@ static enum status source_read (const char *arg, struct source *s, struct error 
     }
     TRY (file_read (arg, &text, &len, err));
     st = topology_file_sha256 (arg, text, len, s->sha256, err);
-    if (st == ST_OK)
-        st = json_parse (file_title (arg), text, len, &s->doc, err);
+    THEN (st, json_parse (file_title (arg), text, len, &s->doc, err));
     free (text);
     return st;
 }
@@ -260,8 +259,7 @@ static enum status add_plan (json_t *page, const struct linkwise_plan *x,
     int *gpu = NULL;
     enum status st = api_plan_gpus (x, c, &gpu, notes, err);
 
-    if (st == ST_OK)
-        st = report_placement (&p, &x->plan, gpu, &shown, err);
+    THEN (st, report_placement (&p, &x->plan, gpu, &shown, err));
     if (st == ST_OK) {
         json_object_update (page, shown);
         json_object_set_new (
@@ -285,9 +283,8 @@ static enum status add_picture (const struct linkwise_plan *x, bool own_cluster,
     int *gpu = NULL;
     enum status st = api_plan_gpus (x, x->cluster->c, &gpu, NULL, err);
 
-    if (st == ST_OK)
-        st = report_picture (x->cluster->c, &x->plan, gpu,
-                             json_object_get (doc, "estimate"), out, err);
+    THEN (st, report_picture (x->cluster->c, &x->plan, gpu,
+                              json_object_get (doc, "estimate"), out, err));
     json_decref (doc);
     free (gpu);
     return st;
@@ -305,13 +302,10 @@ static enum status plan_page (const struct report_input *in, struct source *s,
 
     if (st == ST_OK && s[1].arg) {
         st = source_cluster (&s[1], false, &c, notes, err);
-        if (st == ST_OK)
-            st = api_cluster_of (c, s[1].arg, &x.cluster, err);
+        THEN (st, api_cluster_of (c, s[1].arg, &x.cluster, err));
     }
-    if (st == ST_OK)
-        st = api_plan_from_json (s[0].doc, file_title (s[0].arg), NULL, &x, notes, err);
-    if (st == ST_OK)
-        st = add_origin (in, page, &x, &s[1], &own_cluster, err);
+    THEN (st, api_plan_from_json (s[0].doc, file_title (s[0].arg), NULL, &x, notes, err));
+    THEN (st, add_origin (in, page, &x, &s[1], &own_cluster, err));
     if (st == ST_OK && in->svg)
         st = add_picture (&x, own_cluster, picture, err);
     else if (st == ST_OK)
@@ -353,8 +347,7 @@ static enum status clusters_page (const struct report_input *in, struct source *
 
     for (int k = 0; k < n && st == ST_OK; k++) {
         st = source_cluster (&s[k], true, &c[k], notes, err);
-        if (st == ST_OK)
-            st = add_input (in, page, "cluster", s[k].arg, s[k].sha256, err);
+        THEN (st, add_input (in, page, "cluster", s[k].arg, s[k].sha256, err));
     }
     for (int k = 0; k < n && st == ST_OK; k++)
         st = add_cluster (page, key[k], c[k], REPORT_MATRIX_MAX / n, err);
@@ -405,8 +398,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     }
     if (st == ST_OK && !in->svg)
         st = report_page (page, &out, err);
-    if (st == ST_OK)
-        st = file_write (in->out, text_str (&out), out.len, err);
+    THEN (st, file_write (in->out, text_str (&out), out.len, err));
     text_free (&out);
     json_decref (page);
     json_decref (s[0].doc);

@@ -39,8 +39,7 @@ static enum status write_trace (const struct costmodel_problem *p, const int *gp
                    cli_model_authors (p->kind));
     own.kind = COSTMODEL_CRITICAL_PATH;
     st = costmodel_trace (&own, gpu, &trace, err);
-    if (st == ST_OK)
-        st = file_write (file, text_str (&trace), trace.len, err);
+    THEN (st, file_write (file, text_str (&trace), trace.len, err));
     text_free (&trace);
     return st;
 }
@@ -147,8 +146,7 @@ static enum status price (const struct time_input *in, const struct linkwise_pla
     f.interval = cli_step_interval (f.e.kind, &x->profile, p.model, p.cluster, gpu,
                                     (int) workload_world (&x->plan.config.deg));
     st = costmodel_find_binding (&p, gpu, f.e.step_s, &f.binding, &f.binds, err);
-    if (st == ST_OK)
-        st = costmodel_unshared_step (&p, gpu, &f.unshared_s, err);
+    THEN (st, costmodel_unshared_step (&p, gpu, &f.unshared_s, err));
     if (st == ST_OK && in->trace)
         st = write_trace (&p, gpu, in->trace, notes, err);
     if (st == ST_OK && in->json)
@@ -270,16 +268,14 @@ static enum status run_eval (void *input, struct notes *notes, struct error *err
     int *gpu = NULL;
     enum status st = cli_plan_read (in->plan, in->cluster, &x, notes, err);
 
-    if (st == ST_OK)
-        st = api_plan_gpus (&x, x.cluster->c, &gpu, notes, err);
+    THEN (st, api_plan_gpus (&x, x.cluster->c, &gpu, notes, err));
     if (st == ST_OK)
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
     if (st == ST_OK && in->what_if)
         st = report_whatif_read (x.cluster->c, in->what_if, &what_if, err);
     if (st == ST_OK && in->what_if)
         st = run_what_if (in, &x, gpu, &what_if, err);
-    if (st == ST_OK)
-        st = price (in, &x, gpu, in->what_if ? &what_if : NULL, notes, err);
+    THEN (st, price (in, &x, gpu, in->what_if ? &what_if : NULL, notes, err));
     report_whatif_release (&what_if);
     free (gpu);
     api_plan_release (&x);

@@ -47,9 +47,8 @@ static enum status describe (const struct topo_input *in, json_t **doc,
     if (!in->from)
         return topology_capture (doc, notes, err);
     st = file_read (in->from, &data, &len, err);
-    if (st == ST_OK)
-        st = topology_import (cli_input_name (in->from), data, len, in->format, doc,
-                              notes, err);
+    THEN (st, topology_import (cli_input_name (in->from), data, len, in->format, doc,
+                               notes, err));
     free (data);
     return st;
 }
@@ -104,8 +103,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = topology_rename_node (doc, in->name, err);
     if (st == ST_OK && in->gpu_type)
         st = topology_name_type (doc, in->gpu_type, notes, err);
-    if (st == ST_OK)
-        st = json_write (in->out, doc, err);
+    THEN (st, json_write (in->out, doc, err));
     if (st == ST_OK && !cli_is_dash (in->out)) {
         print_nodes (doc);
         cli_print (

@@ -373,9 +373,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     enum status st = prepare (in, &v, notes, err);
 
     cli_progress_start (&progress);
-    if (st == ST_OK)
-        st = calibrate_steps_estimate (&v.runs, v.profile, on_run, &progress, &v.steps,
-                                       err);
+    THEN (st, calibrate_steps_estimate (&v.runs, v.profile, on_run, &progress, &v.steps,
+                                        err));
     progress_end (&progress);
     if (st == ST_OK) {
         calibrate_doubt_steps (&v.runs, v.steps.step_s);
@@ -383,8 +382,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     }
     if (st == ST_OK && in->per_row)
         st = write_per_row (&v, in->per_row, err);
-    if (st == ST_OK)
-        st = cli_score (&v.runs, v.profile, v.steps.step_s, NULL, &all, err);
+    THEN (st, cli_score (&v.runs, v.profile, v.steps.step_s, NULL, &all, err));
     if (st == ST_OK && in->json)
         st = print_json (&v, &all, err);
     else if (st == ST_OK && !cli_is_dash (in->per_row)) {

@@ -48,8 +48,7 @@ enum status costmodel_find_binding (const struct costmodel_problem *p,
     if (p->cluster->n_nodes < 2 || p->cluster->n_nodes > NODES_MAX)
         return ST_OK;
     st = find_usual (p->cluster, &slow, err);
-    if (st == ST_OK)
-        st = step_of (p, gpu_of_rank, &slow, &now_s, err);
+    THEN (st, step_of (p, gpu_of_rank, &slow, &now_s, err));
     for (int i = 0; i < slow.n && st == ST_OK; i++) {
         struct costmodel_binding *b = &slow.link[i];
         struct costmodel_what_if what_if = {b->src_gpu, b->dst_gpu,
@@ -81,8 +80,7 @@ enum status costmodel_slow_links (const struct costmodel_problem *p,
     if (p->cluster->n_nodes > NODES_MAX)
         return ST_OK;
     st = find_usual (p->cluster, &slow, err);
-    if (st == ST_OK)
-        st = step_of (p, gpu_of_rank, &slow, &step_s, err);
+    THEN (st, step_of (p, gpu_of_rank, &slow, &step_s, err));
     for (; st == ST_OK && *n < slow.n; ++*n) {
         out[*n] = slow.link[*n];
         out[*n].step_s = step_s;

@@ -154,8 +154,7 @@ enum status pricing_init (struct pricing *q, const struct costmodel_problem *p,
         q->t.plain = q->t.plain && !(slow && slow->sort == COSTMODEL_INSIDE);
         st = check_types (&q->t, err);
     }
-    if (st == ST_OK)
-        st = replicas_init (&q->r, &q->t, err);
+    THEN (st, replicas_init (&q->r, &q->t, err));
     if (st == ST_OK && p->kind == COSTMODEL_CRITICAL_PATH)
         price_parts (q);
     return st;

@@ -368,10 +368,8 @@ enum status costmodel_state_create (const struct costmodel_problem *p, const int
         s->nodes = p->cluster->n_nodes;
         st = terms_init (&s->t, &s->problem, err);
     }
-    if (st == ST_OK)
-        st = replicas_init (&s->r, &s->t, err);
-    if (st == ST_OK)
-        st = allocate (s, err);
+    THEN (st, replicas_init (&s->r, &s->t, err));
+    THEN (st, allocate (s, err));
     if (st != ST_OK) {
         costmodel_state_destroy (s);
         return st;

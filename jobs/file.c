@@ -97,8 +97,7 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
             name_format (r, file, "", "model", formats);
     } else {
         st = jobs_json_read (r, file, doc);
-        if (st == ST_OK)
-            st = adopt (r, file, from, "JSON", list, formats);
+        THEN (st, adopt (r, file, from, "JSON", list, formats));
     }
     json_decref (doc);
     return st;

@@ -151,8 +151,7 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
     note_optimizer (r);
     if (st == ST_OK && !array_grow (&out->job, (size_t) out->n, sizeof *out->job))
         st = err_nomem (r->err);
-    if (st == ST_OK)
-        st = jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]);
+    THEN (st, jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]));
     jobs_forget_all (r);
     r->model = model;
     r->has_model = has_model;
@@ -282,8 +281,7 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
         st = make_job (&r, given, k, &jobs);
     if (st == ST_OK && r.n_runs == 0)
         st = make_job (&r, given, -1, &jobs);
-    if (st == ST_OK)
-        st = list_unknown (&r, &jobs);
+    THEN (st, list_unknown (&r, &jobs));
     text_clean (&jobs.formats);
     jobs_drop (&r, 0, 0);
     free (r.said);

@@ -148,9 +148,8 @@ static enum status read_line (struct toml *t)
     skip (t, false);
     line = t->line;
     st = read_value (t, &value, 0);
-    if (st == ST_OK)
-        st = value.failed ? err_nomem (t->r->err)
-                          : jobs_say (t->r, t->file, line, -1, key, text_str (&value));
+    THEN (st, value.failed ? err_nomem (t->r->err)
+                           : jobs_say (t->r, t->file, line, -1, key, text_str (&value)));
     text_free (&value);
     return st;
 }

@@ -225,8 +225,7 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
     enum status st = ranks_on_node ? choose (r->to, chosen, err) : err_nomem (err);
     bool another = false;
 
-    if (st == ST_OK)
-        st = name_generation (r, files.generation, err);
+    THEN (st, name_generation (r, files.generation, err));
     if (st == ST_OK) {
         text_add (launch_file (&files, LAUNCH_SEAL, 0644), "%s\n", files.generation);
         another = holds_another (dir, files.generation);
@@ -238,10 +237,8 @@ enum status launch_emit (const struct launch_request *r, const char *dir,
         in.nodes += n == 1;
         in.most_ranks = n > in.most_ranks ? n : in.most_ranks;
     }
-    if (st == ST_OK)
-        st = compose (r, &in, chosen, another ? NULL : dir, &files, refused, err);
-    if (st == ST_OK)
-        st = write_all (dir, another, &files, err);
+    THEN (st, compose (r, &in, chosen, another ? NULL : dir, &files, refused, err));
+    THEN (st, write_all (dir, another, &files, err));
     for (int i = 0; i < files.n; i++)
         text_free (&files.file[i].text);
     free (ranks_on_node);

@@ -96,8 +96,7 @@ enum status report_compare (const struct mapper_problem *a,
     struct report_compared x = {.kept_step_s = INFINITY, .moved = -1};
     enum status st = report_find_best (a, settings, &x.best[0], err);
 
-    if (st == ST_OK)
-        st = report_find_best (b, settings, &x.best[1], err);
+    THEN (st, report_find_best (b, settings, &x.best[1], err));
     if (st == ST_OK && snapshots && x.best[0].fits && x.best[1].fits)
         st = keep (a, b, &x, err);
     if (st == ST_OK)

@@ -43,8 +43,7 @@ enum status report_explain (const struct mapper_problem *p,
         x.estimate.unmeasured = NULL;
         st = report_explain_cluster (&e);
     }
-    if (st == ST_OK)
-        st = report_explain_settings (&e);
+    THEN (st, report_explain_settings (&e));
     mapper_result_release (&e.base);
     if (st != ST_OK) {
         report_explained_release (&x);

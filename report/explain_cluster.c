@@ -31,8 +31,7 @@ static enum status try (struct report_explaining *e, enum report_kind kind,
         report_what_release (&one);
         return ST_OK;
     }
-    if (st == ST_OK)
-        st = report_what_run (&in_place, &one, e->err);
+    THEN (st, report_what_run (&in_place, &one, e->err));
     if (st == ST_OK && !(g = report_explain_add (e, kind)))
         st = ST_NOMEM;
     if (st == ST_OK) {
@@ -182,10 +181,8 @@ static enum status try_slow_parts (struct report_explaining *e)
                              0};
     enum status st = found.is && found.node ? try_gpus (e, &found) : err_nomem (e->err);
 
-    if (st == ST_OK)
-        st = try_links (e, &found);
-    if (st == ST_OK)
-        st = try_nodes (e, &found);
+    THEN (st, try_links (e, &found));
+    THEN (st, try_nodes (e, &found));
     free (found.is);
     free (found.node);
     return st;
@@ -201,8 +198,7 @@ static enum status replan (struct report_explaining *e, struct report_gain *g)
 
     report_explain_tell (e, g->what);
     st = report_what_read (e->plan.p->cluster, g->what, &one, e->err);
-    if (st == ST_OK)
-        st = report_what_run (&e->plan, &one, e->err);
+    THEN (st, report_what_run (&e->plan, &one, e->err));
     e->searched++;
     if (st == ST_OK) {
         g->replanned_s =

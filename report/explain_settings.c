@@ -25,11 +25,9 @@ static enum status price (struct report_explaining *e, const struct workload_con
     p.axes = mapper_axes_of (c);
     *step_s = INFINITY;
     st = workload_config_check (p.model, p.job, c, &wrong);
-    if (st == ST_OK)
-        st = workload_config_offered (p.model, c, p.profile, &wrong);
-    if (st == ST_OK)
-        st = !anew ? mapper_result_put (&p, c, e->plan.layers, e->plan.gpu, &r, &wrong)
-                   : mapper_search (&p, e->plan.settings, &r, &info, &wrong);
+    THEN (st, workload_config_offered (p.model, c, p.profile, &wrong));
+    THEN (st, !anew ? mapper_result_put (&p, c, e->plan.layers, e->plan.gpu, &r, &wrong)
+                    : mapper_search (&p, e->plan.settings, &r, &info, &wrong));
     if (st == ST_OK) {
         *step_s = r.estimate.step_s;
         if (part)

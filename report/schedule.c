@@ -103,14 +103,12 @@ enum status report_schedule (const struct costmodel_problem *p, const int *gpu,
     json_t *stages = json_array ();
     enum status st = tail && kind && x.stage ? ST_OK : err_nomem (err);
 
-    if (st == ST_OK)
-        st = costmodel_watch_replica (p, gpu, e->replica,
-                                      &(struct costmodel_watch){count, &x}, tail, err);
+    THEN (st, costmodel_watch_replica (p, gpu, e->replica,
+                                       &(struct costmodel_watch){count, &x}, tail, err));
     for (int i = 0; i < pp && st == ST_OK; i++)
         x.stage[i].kind = kind + (size_t) i * (size_t) kinds;
-    if (st == ST_OK)
-        st = costmodel_watch_replica (p, gpu, e->replica,
-                                      &(struct costmodel_watch){pack, &x}, tail, err);
+    THEN (st, costmodel_watch_replica (p, gpu, e->replica,
+                                       &(struct costmodel_watch){pack, &x}, tail, err));
     for (int i = 0; i < pp && x.stage; i++) {
         if (st == ST_OK)
             json_array_append_new (stages, stage_json (&x, &x.stage[i], &tail[i]));

@@ -96,8 +96,7 @@ enum status report_placement (const struct mapper_problem *p,
     priced.chunks = plan->layers_per_chunk;
     TRY (costmodel_estimate (&priced, gpu, true, &e, err));
     st = costmodel_find_binding (&priced, gpu, e.step_s, &binding, &found, err);
-    if (st == ST_OK)
-        st = report_schedule (&priced, gpu, &e, &schedule, err);
+    THEN (st, report_schedule (&priced, gpu, &e, &schedule, err));
     if (st == ST_OK) {
         parts = json_array ();
         for (int k = 0; k < COSTMODEL_PARTS; k++)

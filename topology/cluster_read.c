@@ -84,8 +84,7 @@ static enum status read_cluster (const char *arg, bool partial,
     enum status st = line ? topology_line_to_json (arg, &doc, notes, err)
                           : json_read_told (arg, notes, &doc, err);
 
-    if (st == ST_OK)
-        st = from_json (doc, file_title (arg), folder, partial, out, notes, err);
+    THEN (st, from_json (doc, file_title (arg), folder, partial, out, notes, err));
     json_decref (doc);
     free (folder);
     return st;

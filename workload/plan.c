@@ -319,8 +319,7 @@ enum status workload_plan_read (const char *path, struct workload_plan *out,
     json_t *doc = NULL;
     enum status st = json_read (path, &doc, err);
 
-    if (st == ST_OK)
-        st = workload_plan_from_json (doc, file_title (path), out, NULL, err);
+    THEN (st, workload_plan_from_json (doc, file_title (path), out, NULL, err));
     json_decref (doc);
     return st;
 }

@@ -359,8 +359,7 @@ static enum status read_word (const struct json_at *root, const char *key,
         }
         text_add (&all, "%s%s", k == 0 ? "" : words[k + 1] ? ", " : " or ", words[k]);
     }
-    if (st == ST_OK)
-        st = json_fail (&at, err, "%s", text_str (&all));
+    THEN (st, json_fail (&at, err, "%s", text_str (&all)));
     text_free (&all);
     return st;
 }

@@ -137,8 +137,7 @@ static enum status read_release (json_t *doc, const struct json_at *entry,
     enum status st = own ? ST_OK : err_nomem (err);
 
     text_add (&place, "%s: releases[%zu]", file, entry->index);
-    if (st == ST_OK)
-        st = workload_profile_from_current (own, text_str (&place), out, notes, err);
+    THEN (st, workload_profile_from_current (own, text_str (&place), out, notes, err));
     if (st == ST_OK) {
         snprintf (out->from, sizeof out->from, "%.255s", file);
         snprintf (out->release, sizeof out->release, "%.15s", until);
@@ -248,10 +247,8 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
                           "profile: %s: expected a release after @ (26.04), found \"%s\"",
                           text_str (&base), release);
     }
-    if (st == ST_OK)
-        st = read_document (text_str (&base), &doc, err);
-    if (st == ST_OK)
-        st = workload_profile_from_json (doc, text_str (&base), release, p, notes, err);
+    THEN (st, read_document (text_str (&base), &doc, err));
+    THEN (st, workload_profile_from_json (doc, text_str (&base), release, p, notes, err));
     if (st == ST_OK) /* what reads the same again */
         snprintf (p->from, sizeof p->from, "%.255s", arg);
     json_decref (doc);

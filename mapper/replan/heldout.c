@@ -77,8 +77,7 @@ static enum status place_without (struct heldout *h, int pass, struct error *err
     for (int k = 0; k < h->passes->passes; k++)
         use[k] = k != pass;
     st = topology_passes_combine (h->passes, use, h->how->quantile, h->rate, err);
-    if (st == ST_OK)
-        st = topology_passes_cluster (h->passes, h->rate, &c, err);
+    THEN (st, topology_passes_cluster (h->passes, h->rate, &c, err));
     if (st == ST_OK) {
         p.cluster = c;
         p.axes = mapper_axes_of (h->config);
@@ -103,8 +102,7 @@ static enum status price_pass (struct heldout *h, int pass, struct error *err)
     struct topology_cluster *c = NULL;
     enum status st = topology_passes_fill (h->passes, pass, h->rate, err);
 
-    if (st == ST_OK)
-        st = topology_passes_cluster (h->passes, h->rate, &c, err);
+    THEN (st, topology_passes_cluster (h->passes, h->rate, &c, err));
     if (st == ST_OK)
         h->gain[pass] = gain_on (h, c, &h->fold[pass]);
     topology_cluster_destroy (c);
@@ -144,12 +142,9 @@ static enum status draws_start (struct heldout *h, struct draws *d, struct error
     *d = (struct draws){.rng = {h->s->seed}};
     for (int k = 0; k < passes && st == ST_OK; k++)
         all[k] = true;
-    if (st == ST_OK)
-        st = topology_noise_collect (h->passes, &d->noise, err);
-    if (st == ST_OK)
-        st = topology_passes_combine (h->passes, all, 0.5, h->rate, err);
-    if (st == ST_OK)
-        st = topology_passes_cluster (h->passes, h->rate, &d->c, err);
+    THEN (st, topology_noise_collect (h->passes, &d->noise, err));
+    THEN (st, topology_passes_combine (h->passes, all, 0.5, h->rate, err));
+    THEN (st, topology_passes_cluster (h->passes, h->rate, &d->c, err));
     free (all);
     return st;
 }
@@ -316,16 +311,14 @@ enum status mapper_heldout (const struct mapper_problem *p,
         if (st == ST_OK && h.fold[k].gpu)
             st = price_pass (&h, k, err);
     }
-    if (st == ST_OK)
-        st = find_interval (&h, !held_out, out, err);
+    THEN (st, find_interval (&h, !held_out, out, err));
     /* Also where the gain is certain to be none. */
     if (st == ST_OK && out->low <= 0 &&
         r->default_order_unmeasured <= r->estimate.n_unmeasured) {
         st = mapper_result_put (p, &config, r->layers, h.ordered, r, err);
         out->kept_default = st == ST_OK;
     }
-    if (st == ST_OK)
-        st = draw_steps (&h, r, out, err);
+    THEN (st, draw_steps (&h, r, out, err));
     heldout_release (&h);
     return st;
 }

@@ -145,8 +145,7 @@ static enum status move_ranks (struct mover *x, const struct workload_plan *old,
         memcpy (keep, mover_gpus (x), (size_t) x->world * sizeof (int));
         st = mapper_result_put (p, &old->config, old->layers_per_stage, keep, r, err);
     }
-    if (st == ST_OK)
-        st = mover_list (x, &out->move, &out->n_moves, err);
+    THEN (st, mover_list (x, &out->move, &out->n_moves, err));
     for (int k = 0; st == ST_OK && k < x->world; k++)
         out->ranks_moved += keep[k] != x->home[k];
     free (keep);
@@ -208,8 +207,7 @@ static enum status same_degrees (const struct mapper_problem *p,
 
     TRY (pool_init (&pool, p, err));
     st = mover_init (&x, &pool, &old->config, old->layers_per_stage, home, err);
-    if (st == ST_OK)
-        st = move_ranks (&x, old, p, s, how->tie, r, out, err);
+    THEN (st, move_ranks (&x, old, p, s, how->tie, r, out, err));
     if (st == ST_OK) {
         bool go = worth_it (how, r, out) && out->ranks_moved > 0;
 

@@ -91,8 +91,8 @@ enum status topology_change (const struct topology_cluster *c, const char *state
     struct topology_cluster *changed = NULL;
     enum status st = x.doc ? apply (&x, statement) : err_nomem (err);
 
-    if (st == ST_OK)
-        st = topology_cluster_from_json (x.doc, c->name, c->folder, &changed, NULL, err);
+    THEN (st,
+          topology_cluster_from_json (x.doc, c->name, c->folder, &changed, NULL, err));
     json_decref (x.doc);
     if (st != ST_OK) {
         err_prefix (err, "\"%.200s\"", statement);

@@ -62,8 +62,7 @@ enum status change_for_nodes (struct change *x, int n_lists,
             int node;
 
             st = change_node_of (x, names[k], &node);
-            if (st == ST_OK)
-                st = each (x, node);
+            THEN (st, each (x, node));
         }
         topology_hostlist_free (names);
     }

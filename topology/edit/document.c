@@ -141,8 +141,7 @@ enum status topology_document_write (struct topology_document *d, const char *pa
         else
             st = err_nomem (err);
     }
-    if (st == ST_OK)
-        st = (text = json_text (d->doc)) ? ST_OK : err_nomem (err);
+    THEN (st, (text = json_text (d->doc)) ? ST_OK : err_nomem (err));
     if (st == ST_OK) {
         item[d->n_sides] = (struct file_item){base, text, strlen (text), 0644};
         st = file_write_set (folder, item, d->n_sides + 1, err);

@@ -198,12 +198,9 @@ static enum status drain_link (json_t *doc, const char *what, const char *arrow,
     char *from = strndup (what, (size_t) (arrow - what)), *to = strdup (arrow + len);
     enum status st = from && to ? check_end (doc, from, err) : err_nomem (err);
 
-    if (st == ST_OK)
-        st = check_end (doc, to, err);
-    if (st == ST_OK)
-        st = check_links (doc, from, to, err);
-    if (st == ST_OK)
-        st = drain_one_way (doc, from, to, back, err);
+    THEN (st, check_end (doc, to, err));
+    THEN (st, check_links (doc, from, to, err));
+    THEN (st, drain_one_way (doc, from, to, back, err));
     if (st == ST_OK && both)
         st = drain_one_way (doc, to, from, back, err);
     free (from);

@@ -245,8 +245,7 @@ static enum status merge_compute (struct merge *m)
 
     for (int k = 0; k < m->n && from; k++)
         from[k] = (struct topology_compute_source){m->source[k].name, m->source[k].doc};
-    if (st == ST_OK)
-        st = topology_compute_apply (m->doc, from, m->n, m->notes, m->err);
+    THEN (st, topology_compute_apply (m->doc, from, m->n, m->notes, m->err));
     free (from);
     return st;
 }
@@ -366,8 +365,7 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
     d.doc = m.doc;
     for (int i = 0; i < n && st == ST_OK; i++)
         st = read_source (&m, file[i], i);
-    if (st == ST_OK)
-        st = merge_all (&m, gpu_type);
+    THEN (st, merge_all (&m, gpu_type));
     for (int i = 0; i < m.n; i++) {
         topology_cluster_destroy (m.source[i].c);
         json_decref (m.source[i].doc);

@@ -266,8 +266,7 @@ enum status merge_counters (struct merge *m)
                    "%s: one reading of counters does not tell which grow: add an earlier "
                    "or later one",
                    file[0]->name);
-    if (st == ST_OK)
-        st = accuse_all (m, &c);
+    THEN (st, accuse_all (m, &c));
     json_decref (c.place);
     json_decref (c.gpu_of);
     free (file);

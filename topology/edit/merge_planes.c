@@ -348,10 +348,8 @@ enum status merge_between (struct merge *m, json_t *links)
     for (int nominal = 1; nominal >= 0 && st == ST_OK; nominal--)
         for (int k = 0; k < m->n; k++)
             put_source (m, &p, k, nominal);
-    if (st == ST_OK)
-        st = merge_history (m, &p);
-    if (st == ST_OK)
-        st = set_planes (m, &p, object);
+    THEN (st, merge_history (m, &p));
+    THEN (st, set_planes (m, &p, object));
     if (st == ST_OK)
         json_object_set (links, p.over_gpus ? "gpu" : "inter", object);
     json_decref (object);

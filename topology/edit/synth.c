@@ -425,12 +425,10 @@ enum status topology_synthesize (const struct topology_synth *s,
         st = check (&own, &d, err);
     }
     d.best = d.inter;
-    if (st == ST_OK)
-        st = draw_nodes (&d, err);
+    THEN (st, draw_nodes (&d, err));
     if (st == ST_OK && s->plant > 0)
         st = plant (&d, err);
-    if (st == ST_OK)
-        st = build (&d, &x, err);
+    THEN (st, build (&d, &x, err));
     free (d.node);
     free (d.slow_gpus);
     free (d.planted);

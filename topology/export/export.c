@@ -88,9 +88,8 @@ enum status topology_export (const struct topology_cluster *c, const char *forma
         st = err_nomem (err);
     if (st == ST_OK && !f->second)
         text_clean (&file);
-    if (st == ST_OK)
-        st = f->second ? write_both (&x, path, f->second, err)
-                       : file_write (path, text_str (&file), file.len, err);
+    THEN (st, f->second ? write_both (&x, path, f->second, err)
+                        : file_write (path, text_str (&file), file.len, err));
     text_free (&file);
     text_free (&second);
     free (title);

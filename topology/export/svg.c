@@ -156,19 +156,16 @@ static enum status write (struct exporting *x, struct error *err)
     struct topology_heat links = {0}, totals = {0};
     enum status st = topology_stats_collect (x->c, SEEN, x->watch, &stats, err);
 
-    if (st == ST_OK)
-        st = topology_heat_collect (x->c, CELLS_MAX, stats.between_median_bytes_per_s,
-                                    x->watch, &links, err);
-    if (st == ST_OK)
-        st = topology_heat_totals (x->c, CELLS_MAX, &totals, err);
+    THEN (st, topology_heat_collect (x->c, CELLS_MAX, stats.between_median_bytes_per_s,
+                                     x->watch, &links, err));
+    THEN (st, topology_heat_totals (x->c, CELLS_MAX, &totals, err));
     if (st == ST_OK && totals.n > 0 && links.n == 0 && x->c->pair_bytes_per_s.n == 0)
         totals.n = 0; /* one number for all */
     if (st == ST_OK && links.n == 0 && totals.n == 0)
         st = err_set (err, ST_INVALID,
                       "%s: expected links that differ between nodes, found none to draw",
                       x->title);
-    if (st == ST_OK)
-        st = write_maps (x, &stats, &links, &totals, err);
+    THEN (st, write_maps (x, &stats, &links, &totals, err));
     topology_heat_release (&links);
     topology_heat_release (&totals);
     topology_stats_release (&stats);

@@ -78,8 +78,7 @@ static enum status read_machine (const struct importer *importer, const struct i
     enum status st =
         m.source && m.name ? importer->read_machine (in, &m) : err_nomem (in->err);
 
-    if (st == ST_OK)
-        st = machine_to_json (&m, in->name, doc, in->notes, in->err);
+    THEN (st, machine_to_json (&m, in->name, doc, in->notes, in->err));
     machine_release (&m);
     return st;
 }

@@ -284,8 +284,7 @@ static enum status build (struct reading *r, json_t **doc)
     levels = levels > TOPOLOGY_SWITCHES_MAX ? TOPOLOGY_SWITCHES_MAX : levels;
     if (st == ST_OK && !(group = calloc ((size_t) levels * n + 1, sizeof *group)))
         st = err_nomem (r->in->err);
-    if (st == ST_OK)
-        st = group_leaves (r, levels, group, between, &far);
+    THEN (st, group_leaves (r, levels, group, between, &far));
     for (int l = 0; l < r->n_leaves && st == ST_OK; l++)
         add_hosts (r, l, levels, group, nodes, seen, &unnamed);
     if (far > 0)
@@ -320,8 +319,7 @@ static enum status read_ibnet (const struct import *in, json_t **doc)
     }
     if (st == ST_OK && r.n_leaves > 8192)
         st = import_fail (in, "%d leaf switches, at most 8192", r.n_leaves);
-    if (st == ST_OK)
-        st = build (&r, doc);
+    THEN (st, build (&r, doc));
     for (int k = 0; k < r.n; k++)
         free (r.device[k].peer);
     free (r.device);

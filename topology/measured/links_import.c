@@ -279,8 +279,7 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
            *ends = json_array (), *measured = json_object_get (d, "measured");
     enum status st = d && pairs && ends ? complete_ends (t) : err_nomem (t->err);
 
-    if (st == ST_OK)
-        st = fill_matrices (t, &m, pairs);
+    THEN (st, fill_matrices (t, &m, pairs));
 
     if (st == ST_OK) {
         for (int i = 0; i < t->n_ends; i++)

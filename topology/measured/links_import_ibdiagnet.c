@@ -191,10 +191,8 @@ static enum status read (struct links_table *t, char *text)
     struct fabric f = {.hosts = json_object (), .peers = json_object ()};
     enum status st = f.hosts && f.peers ? ST_OK : err_nomem (t->err);
 
-    if (st == ST_OK)
-        st = read_tables (t, &f, text);
-    if (st == ST_OK)
-        st = place_counts (t, &f);
+    THEN (st, read_tables (t, &f, text));
+    THEN (st, place_counts (t, &f));
     json_decref (f.hosts);
     json_decref (f.peers);
     free (f.count);

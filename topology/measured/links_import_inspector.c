@@ -302,8 +302,7 @@ static enum status read (struct links_table *t, char *text)
     for (char *line; st == ST_OK && (line = links_line (&lines));)
         if (line[strspn (line, " \t")])
             st = read_line (t, &d, lines.number, line);
-    if (st == ST_OK)
-        st = add_links (t, &d);
+    THEN (st, add_links (t, &d));
     if (st == ST_OK) {
         note_rest (t, &d);
         t->when_s = d.when_us * UNITS_US;

@@ -210,8 +210,7 @@ static enum status read_cases (struct links_table *t, struct found *f,
 static enum status finish (struct links_table *t, struct found *f, enum status st)
 {
     t->gpus_known = true;
-    if (st == ST_OK)
-        st = add_matrices (t, f);
+    THEN (st, add_matrices (t, f));
     if (st == ST_OK && t->n_nodes == 1 && strcmp (t->node[0].name, "n0") == 0)
         notes_add (t->notes, "%s: the file does not name its host: the node is named n0",
                    t->file);

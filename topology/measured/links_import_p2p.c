@@ -84,9 +84,8 @@ static enum status finish_machine (struct links_table *t, struct machine *m, int
         if ((node = links_table_node (t, name)) < 0)
             return ST_NOMEM;
         st = links_table_product (t, node, m->product);
-        if (st == ST_OK)
-            st = add_grid (t, node, &m->grid[k], LINKS_BANDWIDTH,
-                           k >= BOTH ? 0.5 * UNITS_GB : UNITS_GB, k != READS);
+        THEN (st, add_grid (t, node, &m->grid[k], LINKS_BANDWIDTH,
+                            k >= BOTH ? 0.5 * UNITS_GB : UNITS_GB, k != READS));
         for (int l = LATENCY_HOST; l >= LATENCY && st == ST_OK; l--)
             if (m->grid[l].v && (l == LATENCY || !m->grid[LATENCY].v))
                 st = add_grid (t, node, &m->grid[l], LINKS_LATENCY, UNITS_US, true);
@@ -141,13 +140,11 @@ static enum status read (struct links_table *t, char *text)
                    (strncmp (s, "D\\D", 3) == 0 || strncmp (s, "GPU", 3) == 0)) {
             if (m.grid[kind].v)
                 st = finish_machine (t, &m, machines++);
-            if (st == ST_OK)
-                st = links_grid_read (t, &lines, line, 1, &m.grid[kind]);
+            THEN (st, links_grid_read (t, &lines, line, 1, &m.grid[kind]));
             kind = KINDS;
         }
     }
-    if (st == ST_OK)
-        st = finish_machine (t, &m, machines);
+    THEN (st, finish_machine (t, &m, machines));
     for (int i = 0; i < KINDS; i++)
         links_grid_free (&m.grid[i]);
     return st;

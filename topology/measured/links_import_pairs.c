@@ -226,8 +226,7 @@ static enum status read (struct links_table *t, char *text)
         else
             left_out++;
     }
-    if (st == ST_OK)
-        st = add_links (t, &f, item, n);
+    THEN (st, add_links (t, &f, item, n));
     if (st == ST_OK && left_out > 0)
         notes_add (
             t->notes,

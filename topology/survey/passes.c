@@ -333,8 +333,7 @@ enum status topology_passes_cluster (const struct topology_passes *p, const doub
         if (!matrix || json_object_set_new (object, "bandwidth_gb_per_s", matrix) != 0)
             st = err_nomem (err);
     }
-    if (st == ST_OK)
-        st = topology_cluster_from_json (doc, p->base->name, NULL, out, NULL, err);
+    THEN (st, topology_cluster_from_json (doc, p->base->name, NULL, out, NULL, err));
     json_decref (doc);
     free (v);
     return st;

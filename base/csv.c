@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 #define COLUMNS_MAX 4096
 
@@ -156,9 +157,7 @@ void csv_table_release (struct csv_table *t)
         free (t->header[i]);
     for (int i = 0; i < t->cells; i++)
         free (t->cell[i]);
-    free (t->header);
-    free (t->cell);
-    free (t->found);
+    FREE_ALL (t->header, t->cell, t->found);
     *t = (struct csv_table){0};
 }
 

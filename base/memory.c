@@ -23,3 +23,9 @@ bool memory_take_lost (void)
 {
     return atomic_exchange (&lost, false);
 }
+
+void memory_free_all (void *const *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free (p[i]);
+}

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 struct pairs {
     uint64_t *key; /* [cap] the pair + 1; 0 is free */
     double *value;
@@ -100,7 +102,5 @@ void pairs_free (struct pairs *p)
 {
     if (!p)
         return;
-    free (p->key);
-    free (p->value);
-    free (p);
+    FREE_ALL (p->key, p->value, p);
 }

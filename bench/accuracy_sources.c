@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
@@ -276,9 +277,7 @@ static void draw (const struct file *f, double times, double *figure)
     *figure++ = 100 * stats_median (none, DRAWS);
     *figure++ = 100 * stats_median (five, DRAWS);
     *figure = 100.0 * worse / DRAWS;
-    free (some.run);
-    free (step_s);
-    free (others);
+    FREE_ALL (some.run, step_s, others);
 }
 
 /* The same of peaks. */
@@ -330,10 +329,7 @@ static void draw_peaks (const struct file *f, double *figure)
     figure[P_DRAWN_FROM + 3] = 100.0 * worse / DRAWS;
     figure[P_DRAWN_INSIDE] = inside[0];
     figure[P_FIVE_INSIDE] = inside[1];
-    free (some.run);
-    free (all);
-    free (others);
-    free (given);
+    FREE_ALL (some.run, all, others, given);
 }
 
 /* ---- all files ---- */
@@ -419,9 +415,7 @@ static void draw_left_out (struct source *s, const double *left_s)
     if (times >= FEW_LEAST)
         draw (&f, times, &s->figure[LEFT_DRAWN_FROM]);
     calibrate_steps_release (&steps);
-    free (f.runs.run);
-    free (f.p);
-    free (f.use);
+    FREE_ALL (f.runs.run, f.p, f.use);
 }
 
 /* Every source by constants fitted to the others together, as if no profile named it. */

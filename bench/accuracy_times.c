@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "bench/die.h"
 #include "bench/runs_dir.h"
@@ -356,9 +357,7 @@ static void print_published (const struct calibrate_runs *r)
         table_cell (table, "%.1f, %.3f", 100 * e.mape, e.spearman);
         table_cell (table, "%s", "");
     }
-    free (shipped);
-    free (x);
-    free (y);
+    FREE_ALL (shipped, x, y);
 }
 
 /* vTrain's two files have one source: those on one node, and those on several. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "bench/die.h"
 #include "bench/runs_dir.h"
@@ -172,13 +173,7 @@ static void release (struct calibrate_runs *read, int n)
 {
     for (int i = 0; i < n; i++)
         calibrate_runs_release (&read[i]);
-    free (read);
-    free (all.runs.run);
-    free (all.p);
-    free (all.step_s);
-    free (all.open);
-    free (all.timed);
-    free (all.gpu);
+    FREE_ALL (read, all.runs.run, all.p, all.step_s, all.open, all.timed, all.gpu);
 }
 
 int main (int argc, char **argv)

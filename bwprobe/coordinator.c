@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "bwprobe/preflight.h"
 
 /* Nobody needs longer to leave. */
@@ -75,13 +76,7 @@ void coordinator_destroy (struct coordinator *c)
     for (int k = 0; k < 2; k++)
         if (c->wake[k] >= 0)
             close (c->wake[k]);
-    free (c->end);
-    free (c->node);
-    free (c->first);
-    free (c->stride);
-    free (c->done);
-    free (c->fault);
-    free (c);
+    FREE_ALL (c->end, c->node, c->first, c->stride, c->done, c->fault, c);
 }
 
 void coordinator_interrupt (struct coordinator *c)

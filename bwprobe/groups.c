@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 const char *groups_name (int kind)
 {
@@ -350,9 +351,7 @@ enum status groups_lay (struct groups *g, bool inside, struct error *err)
 
     for (int k = 0; k < GROUPS_KINDS && st == ST_OK; k++)
         st = lay_part (g, k, inside, member, first, busy, err);
-    free (member);
-    free (first);
-    free (busy);
+    FREE_ALL (member, first, busy);
     return st;
 }
 

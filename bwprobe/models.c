@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/stats.h"
 
 enum {
@@ -197,8 +198,6 @@ enum status models_try (const struct models_link *link, int n, int n_ends,
         st = try_fold (some, k, n_ends, fold, rest, part, &tried, err);
     if (st == ST_OK)
         summarize (part, tried, trial);
-    free (some);
-    free (rest);
-    free (part);
+    FREE_ALL (some, rest, part);
     return st;
 }

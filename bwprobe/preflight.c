@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 /* Second looks: of the worst hops, each of them three orders at most. */
 enum { LOOKS_MAX = 16 };
 /* Part of the budget that is kept for them. */
@@ -15,9 +17,7 @@ void preflight_destroy (struct preflight *p)
         return;
     free (p->hop);
     groups_destroy (p->groups);
-    free (p->end);
-    free (p->fault);
-    free (p);
+    FREE_ALL (p->end, p->fault, p);
 }
 
 /* ---- whose rank is whose ---- */

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/progress.h"
 
 enum {
@@ -116,10 +117,7 @@ void roster_destroy (struct roster *r)
         close (r->listen);
     if (r->epoll >= 0)
         close (r->epoll);
-    free (r->member);
-    free (r->lost);
-    free (r->stranger);
-    free (r);
+    FREE_ALL (r->member, r->lost, r->stranger, r);
 }
 
 int roster_size (const struct roster *r)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define EVALUATIONS_MAX 4000
 #define BOUND_SPREADS 4.0 /* how many spreads a constant may move */
 /* What a fit of memory leaves at most, to start with: a framework that nobody has fitted has a
@@ -354,10 +356,7 @@ static enum status fit_part (const struct calibrate_runs *runs, bool memory,
         *out = f.fit;
     for (int i = 0; i < runs->n && f.cluster; i++)
         topology_cluster_destroy (f.cluster[i]);
-    free (f.cluster);
-    free (f.estimate);
-    free (f.first);
-    free (f.weight);
+    FREE_ALL (f.cluster, f.estimate, f.first, f.weight);
     return st;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum status calibrate_memory_errors (const struct calibrate_runs *runs,
                                      const struct workload_profile *profile, bool states,
                                      const bool *use, struct calibrate_errors *out,
@@ -93,9 +95,7 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
     }
     THEN (st, calibrate_labels (score, threshold, by == MEMEST_LINKWISE ? chance : NULL,
                                 label, n, out, err));
-    free (score);
-    free (chance);
-    free (label);
+    FREE_ALL (score, chance, label);
     return st;
 }
 

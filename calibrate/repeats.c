@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 bool calibrate_same_shape (const struct calibrate_run *a, const struct calibrate_run *b)
 {
     const struct workload_config *c = &a->config, *d = &b->config;
@@ -135,8 +137,6 @@ enum status calibrate_contradictions (const struct calibrate_runs *runs,
     for (int i = 0; i < runs->n && st == ST_OK && *n < CALIBRATE_CONTRADICTIONS_MAX; i++)
         if (all[i].high > CALIBRATE_NOISE_MOST * all[i].low)
             out[(*n)++] = all[i];
-    free (all);
-    free (estimate);
-    free (first);
+    FREE_ALL (all, estimate, first);
     return st;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "memest/memest.h"
 
@@ -384,8 +385,6 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
     } else {
         check_say (r, "GPUs", CHECK_FAILED, "%.200s", why.text);
     }
-    free (e.unmeasured);
-    free (gpu);
-    free (uses);
+    FREE_ALL (e.unmeasured, gpu, uses);
     return st == ST_NOMEM ? err_nomem (err) : ST_OK;
 }

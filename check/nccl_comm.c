@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 #include "check/nccl_private.h"
 
@@ -129,9 +130,7 @@ static enum status find_ranks (struct nccl_log *log, const struct workload_plan 
         *jobs = rank_by_world (log, p->n_ranks, seats);
         rank_by_host (log, c, rank_of_gpu);
     }
-    free (planned);
-    free (seats);
-    free (rank_of_gpu);
+    FREE_ALL (planned, seats, rank_of_gpu);
     return st;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/order.h"
 #include "check/nccl_private.h"
 
@@ -276,9 +277,7 @@ static bool lay_hops (struct nccl_compare *x, const struct known *k, struct hops
     }
     for (int i = 0; i < g.size && member; i++)
         x->node_first[x->c->node_of_gpu[x->planned[k->first + i * g.stride]]] = -1;
-    free (member);
-    free (start);
-    free (fill);
+    FREE_ALL (member, start, fill);
     return done;
 }
 
@@ -458,10 +457,7 @@ static bool compare_rings (struct nccl_compare *x, const struct known *k)
         kind->differ += one.hops.laid > 0 || one.hops.chosen > 0 ||
                         one.hops.chosen_lanes < one.hops.laid_lanes;
     }
-    free (laid.hop);
-    free (chosen.hop);
-    free (r.next);
-    free (r.gpu);
+    FREE_ALL (laid.hop, chosen.hop, r.next, r.gpu);
     return done;
 }
 

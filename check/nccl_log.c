@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 #define LINE_MAX_BYTES 16384 /* NCCL prints a kilobyte; what is longer is cut */
 #define STREAM_MAX_BYTES \
@@ -196,12 +197,7 @@ void nccl_log_release (struct nccl_log *log)
         free (log->host[i]);
     for (int i = 0; i < log->lines.names; i++)
         free (log->lines.name[i]);
-    free (log->lines.name);
-    free (log->host);
-    free (log->seat);
-    free (log->member);
-    free (log->edge);
-    free (log->order);
-    free (log->rank);
+    FREE_ALL (log->lines.name, log->host, log->seat, log->member, log->edge, log->order,
+              log->rank);
     *log = (struct nccl_log){0};
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
+
 /* ---- the table ---- */
 
 static enum status bad_line (const char *name, int line, const char *expected,
@@ -328,9 +330,7 @@ enum status check_running (const struct workload_plan *p,
         report (&x, &found, r);
         st = price (&x, profile, r, &found, err);
     }
-    free (x.planned);
-    free (x.node);
-    free (x.gpu);
+    FREE_ALL (x.planned, x.node, x.gpu);
     if (st == ST_OK)
         *out = found;
     else

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "check/check.h"
 #include "check/nccl.h"
 #include "cli/cli.h"
@@ -315,9 +316,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
           answer (in, &x.plan, &r, &job,
                   in->logs.n > 0 ? nccl_json (&nccl, x.cluster->c) : NULL, &nccl, err));
     check_nccl_release (&nccl);
-    free (in->logs.path);
-    free (job.place);
-    free (job.found.difference);
+    FREE_ALL (in->logs.path, job.place, job.found.difference);
     api_plan_release (&x);
     return st;
 }

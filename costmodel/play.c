@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 struct player {
     const struct costmodel_pipeline *p;
     int virtuals;    /* stages x chunks */
@@ -482,9 +484,7 @@ static bool play_greedy (struct player *x, enum workload_schedule s, bool skip)
 
     for (size_t i = 0; i < stages && ok; i++)
         x->end_s[i] += g.skipped_s;
-    free (g.did);
-    free (g.next);
-    free (value);
+    FREE_ALL (g.did, g.next, value);
     return ok;
 }
 

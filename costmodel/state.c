@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static enum status allocate (struct costmodel_state *s, struct error *err)
 {
     const struct terms *t = &s->t;
@@ -386,14 +388,8 @@ void costmodel_state_destroy (struct costmodel_state *s)
         return;
     terms_release (&s->t);
     replicas_release (&s->r);
-    free (s->layers);
-    free (s->gpu);
-    free (s->begun);
-    free (s->stage_end);
-    free (s->latest_s);
-    free (s->slot_node);
-    free (s->stamp);
-    free (s->slots.is);
+    FREE_ALL (s->layers, s->gpu, s->begun, s->stage_end, s->latest_s, s->slot_node,
+              s->stamp, s->slots.is);
     journal_release (s);
     free (s);
 }

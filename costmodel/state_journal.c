@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum status journal_init (struct costmodel_state *s, struct error *err)
 {
     struct journal *w = &s->was;
@@ -27,11 +29,7 @@ enum status journal_init (struct costmodel_state *s, struct error *err)
 
 void journal_release (struct costmodel_state *s)
 {
-    free (s->was.slot);
-    free (s->was.sends);
-    free (s->was.replica);
-    free (s->was.end_s);
-    free (s->was.stage_end);
+    FREE_ALL (s->was.slot, s->was.sends, s->was.replica, s->was.end_s, s->was.stage_end);
 }
 
 void journal_begin (struct costmodel_state *s)

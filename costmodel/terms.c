@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 void terms_hold (struct terms *t, int stage, const struct workload_stage *held)
 {
     const struct costmodel_problem *p = &t->problem;
@@ -97,11 +99,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
 
 void terms_release (struct terms *t)
 {
-    free (t->type_of_node);
-    free (t->held);
-    free (t->params);
-    free (t->tp_fwd);
-    free (t->stage);
+    FREE_ALL (t->type_of_node, t->held, t->params, t->tp_fwd, t->stage);
     scratch_destroy (t->scratch);
     *t = (struct terms){0};
 }

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
                       const char *key, const char *value)
@@ -77,9 +78,7 @@ void jobs_drop (struct jobs_reading *r, int said, int runs)
     for (; r->n_runs > runs; r->n_runs--) {
         struct jobs_run *run = &r->run[r->n_runs - 1];
 
-        free (run->steps_s.x);
-        free (run->tokens_per_s.x);
-        free (run->samples_per_s.x);
+        FREE_ALL (run->steps_s.x, run->tokens_per_s.x, run->samples_per_s.x);
         for (int k = 0; k < JOBS_TIMERS; k++)
             free (run->timer_s[k].x);
     }

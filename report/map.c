@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 /* The shades of topology_heat_shade, and a step that goes through all of them. */
 #define SHADES 11
 #define SHADE_STEP 4
@@ -85,9 +87,7 @@ enum status report_map_collect (const struct topology_cluster *c,
 
 void report_map_release (struct report_map *m)
 {
-    free (m->stage);
-    free (m->replica);
-    free (m->row);
+    FREE_ALL (m->stage, m->replica, m->row);
     *m = (struct report_map){0};
 }
 

@@ -6,6 +6,7 @@
  * stage has more events than are drawn, those in the middle of the step are left out. */
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "report/report_private.h"
 
 #define UNITS 4e6        /* a step has */
@@ -118,8 +119,6 @@ enum status report_schedule (const struct costmodel_problem *p, const int *gpu,
         *out = json_pack ("{s:i, s:f, s:O}", "replica", e->replica, "unit_s", x.unit_s,
                           "stages", stages);
     json_decref (stages);
-    free (x.stage);
-    free (kind);
-    free (tail);
+    FREE_ALL (x.stage, kind, tail);
     return st;
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 bool topology_name_ok (const char *name)
 {
     size_t n = strlen (name);
@@ -184,12 +186,7 @@ static void texts_release (char **list, int n)
 
 static void node_release (struct topology_node *n)
 {
-    free (n->name);
-    free (n->speed);
-    free (n->gpu_numa);
-    free (n->gpu_rail);
-    free (n->gpu_index);
-    free (n->rack);
+    FREE_ALL (n->name, n->speed, n->gpu_numa, n->gpu_rail, n->gpu_index, n->rack);
     texts_release (n->gpu_uuid, n->gpus);
     texts_release (n->gpu_nic, n->gpus);
     texts_release (n->gpu_cpus, n->gpus);
@@ -216,15 +213,8 @@ void topology_cluster_destroy (struct topology_cluster *c)
     topology_matrix_release (&c->pair_bytes_per_s);
     pairs_free (c->except_bytes_per_s);
     pairs_free (c->except_latency_s);
-    free (c->gpu_row);
-    free (c->node);
-    free (c->node_of_gpu);
-    free (c->by_name);
-    free (c->type);
-    free (c->intra);
-    free (c->rail);
-    free (c->name);
-    free (c->folder);
+    FREE_ALL (c->gpu_row, c->node, c->node_of_gpu, c->by_name, c->type, c->intra, c->rail,
+              c->name, c->folder);
     json_decref (c->doc);
     free (c);
 }

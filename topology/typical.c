@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/stats.h"
 #include "topology/topology_private.h"
 
@@ -110,9 +111,7 @@ void topology_inside_destroy (struct topology_inside *x)
     for (int k = 0; x && k < x->n_kinds; k++)
         free (x->kind[k].typical);
     if (x) {
-        free (x->kind);
-        free (x->kind_of);
-        free (x->v);
+        FREE_ALL (x->kind, x->kind_of, x->v);
     }
     free (x);
 }

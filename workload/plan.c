@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "workload/workload_private.h"
 
 /* ---- reading ---- */
@@ -326,9 +327,7 @@ enum status workload_plan_read (const char *path, struct workload_plan *out,
 
 void workload_plan_release (struct workload_plan *p)
 {
-    free (p->layers_per_stage);
-    free (p->layers_per_chunk);
-    free (p->place);
+    FREE_ALL (p->layers_per_stage, p->layers_per_chunk, p->place);
     json_decref (p->doc);
     *p = (struct workload_plan){0};
 }

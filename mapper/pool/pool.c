@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 #include "base/stats.h"
 
@@ -517,16 +518,9 @@ void pool_release (struct pool *pool)
 {
     if (pool->by_links)
         pool_release (pool->by_links);
-    free (pool->by_links);
-    free (pool->node);
-    free (pool->class_of_gpu);
-    free (pool->groups);
-    free (pool->island_gpus);
-    free (pool->reach);
-    free (pool->rings);
-    free (pool->inside_from);
-    free (pool->badness);
-    free (pool->poorness);
+    FREE_ALL (pool->by_links, pool->node, pool->class_of_gpu, pool->groups,
+              pool->island_gpus, pool->reach, pool->rings, pool->inside_from,
+              pool->badness, pool->poorness);
     *pool = (struct pool){0};
 }
 

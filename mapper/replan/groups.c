@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define GREEDY_WORK 1000000L /* groups squared times ranks, priced for their gains */
 
 struct groups_of_moves {
@@ -26,9 +28,7 @@ static int root (int *parent, int i)
 
 static void groups_of_moves_release (struct groups_of_moves *g)
 {
-    free (g->of_node);
-    free (g->gpu);
-    free (g->forced);
+    FREE_ALL (g->of_node, g->gpu, g->forced);
 }
 
 static bool has_moved (const struct mover *x, const struct groups_of_moves *g, int r)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/stats.h"
 
 struct mapper_heldout_settings mapper_heldout_settings_default (void)
@@ -276,10 +277,7 @@ static void heldout_release (struct heldout *h)
         free (h->fold[k].layers);
         free (h->fold[k].gpu);
     }
-    free (h->ordered);
-    free (h->fold);
-    free (h->gain);
-    free (h->rate);
+    FREE_ALL (h->ordered, h->fold, h->gain, h->rate);
 }
 
 enum status mapper_heldout (const struct mapper_problem *p,

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define PAIRS_MAX 4096 /* exchanges that are priced before one is made */
 #define ROUNDS_MAX 64  /* exchanges that are made */
 #define WORTH 1e-6     /* of the step: less is rounding */
@@ -189,10 +191,7 @@ enum status mover_init (struct mover *x, const struct pool *pool,
 void mover_release (struct mover *x)
 {
     costmodel_state_destroy (x->state);
-    free (x->home);
-    free (x->fits);
-    free (x->position);
-    free (x->order);
+    FREE_ALL (x->home, x->fits, x->position, x->order);
     *x = (struct mover){0};
 }
 

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/npy.h"
 #include "topology/edit/edit.h"
 #include "topology/topology_private.h"
@@ -148,9 +149,7 @@ enum status topology_document_write (struct topology_document *d, const char *pa
     }
     for (int k = 0; item && k < d->n_sides; k++)
         free ((char *) item[k].path);
-    free (item);
-    free (folder);
-    free (text);
+    FREE_ALL (item, folder, text);
     return st;
 }
 

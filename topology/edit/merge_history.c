@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/edit/history.h"
 #include "topology/edit/merge_private.h"
@@ -360,11 +361,6 @@ enum status merge_history (struct merge *m, struct merge_planes *p)
         if (w.links > 0)
             tell (&w);
     }
-    free (w.giver);
-    free (w.at);
-    free (w.end);
-    free (w.s);
-    free (w.work);
-    free (w.found);
+    FREE_ALL (w.giver, w.at, w.end, w.s, w.work, w.found);
     return st;
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/edit/merge_private.h"
 #include "topology/links_doc.h"
@@ -288,8 +289,6 @@ enum status merge_inside (struct merge *m, json_t *links)
         json_object_set_new (links, "intra", topology_intra_short (list));
     else
         json_decref (list);
-    free (x.node);
-    free (x.s);
-    free (x.work);
+    FREE_ALL (x.node, x.s, x.work);
     return st;
 }

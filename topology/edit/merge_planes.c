@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
 #include "topology/edit/merge_private.h"
@@ -78,10 +79,7 @@ static enum status make_planes (const struct merge *m, struct merge_planes *p)
 
 static void free_planes (struct merge_planes *p)
 {
-    free (p->first);
-    free (p->node);
-    free (p->weak);
-    free (p->from);
+    FREE_ALL (p->first, p->node, p->weak, p->from);
     topology_matrix_drop (p->bw);
     topology_matrix_drop (p->us);
     topology_matrix_drop (p->error);

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/rng.h"
 #include "topology/edit/edit.h"
 #include "topology/known.h"
@@ -429,10 +430,7 @@ enum status topology_synthesize (const struct topology_synth *s,
     if (st == ST_OK && s->plant > 0)
         st = plant (&d, err);
     THEN (st, build (&d, &x, err));
-    free (d.node);
-    free (d.slow_gpus);
-    free (d.planted);
-    free (d.place);
+    FREE_ALL (d.node, d.slow_gpus, d.planted, d.place);
     if (st == ST_OK)
         *out = x;
     else

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/export/export_private.h"
 
@@ -328,13 +329,7 @@ static enum status write (struct exporting *x, struct error *err)
         add_head (&t, x);
         add_switches (&t, x, host, name);
     }
-    free (t.rate);
-    free (t.joint);
-    free (t.group);
-    free (t.below);
-    free (t.number);
-    free (host);
-    free (name);
+    FREE_ALL (t.rate, t.joint, t.group, t.below, t.number, host, name);
     return st;
 }
 

@@ -363,12 +363,7 @@ static enum status read_nvlinks (struct reading *r, const struct xml *d)
         machine_join_switches (m, to_switch, to_switch + g, m->nvlink_gb_per_s);
         m->has_nvlinks = true;
     }
-    free (to_switch);
-    free (index);
-    free (value);
-    free (end);
-    free (text[0]);
-    free (text[1]);
+    FREE_ALL (to_switch, index, value, end, text[0], text[1]);
     return st;
 }
 

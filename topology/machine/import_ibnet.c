@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -300,9 +301,7 @@ static enum status build (struct reading *r, json_t **doc)
     if (st == ST_OK)
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
                           "nodes", nodes);
-    free (between);
-    free (cables);
-    free (group);
+    FREE_ALL (between, cables, group);
     json_decref (nodes);
     json_decref (seen);
     return st;

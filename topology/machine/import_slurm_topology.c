@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "topology/machine/import_private.h"
 #include "topology/topology.h"
 
@@ -261,9 +262,7 @@ static enum status read_topology (const struct import *in, json_t **doc)
     enum status st = read_document (&r, doc);
 
     for (int k = 0; k < r.n; k++) {
-        free (r.unit[k].name);
-        free (r.unit[k].nodes);
-        free (r.unit[k].below);
+        FREE_ALL (r.unit[k].name, r.unit[k].nodes, r.unit[k].below);
     }
     free (r.unit);
     json_decref (r.nodes);

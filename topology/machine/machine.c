@@ -127,24 +127,14 @@ void machine_find_paths (struct machine *m,
 void machine_release (struct machine *m)
 {
     for (int i = 0; i < m->n_gpus; i++) {
-        free (m->gpu[i].model);
-        free (m->gpu[i].uuid);
-        free (m->gpu[i].cpus);
+        FREE_ALL (m->gpu[i].model, m->gpu[i].uuid, m->gpu[i].cpus);
     }
     for (int i = 0; i < m->n_nics; i++)
         free (m->nic[i].name);
     for (int i = 0; i < m->n_numa; i++)
         free (m->numa[i].cpus);
-    free (m->name);
-    free (m->source);
-    free (m->cpu_model);
-    free (m->gpu);
-    free (m->nic);
-    free (m->numa);
-    free (m->links);
-    free (m->nvlink_gb_per_s);
-    free (m->gpu_path);
-    free (m->nic_path);
+    FREE_ALL (m->name, m->source, m->cpu_model, m->gpu, m->nic, m->numa, m->links,
+              m->nvlink_gb_per_s, m->gpu_path, m->nic_path);
     *m = (struct machine){0};
 }
 

@@ -325,9 +325,7 @@ static void release (struct links_table *t)
         free (t->node[i].name);
         free (t->node[i].product);
     }
-    free (t->node);
-    free (t->end);
-    free (t->sample);
+    FREE_ALL (t->node, t->end, t->sample);
     json_decref (t->counters);
     json_decref (t->counter_at);
     text_free (&t->source);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "topology/topology_private.h"
@@ -377,9 +378,7 @@ enum status topology_stats_collect (const struct topology_cluster *c, int worst,
 
 void topology_stats_release (struct topology_stats *s)
 {
-    free (s->tier);
-    free (s->worst);
-    free (s->node);
+    FREE_ALL (s->tier, s->worst, s->node);
     *s = (struct topology_stats){0};
 }
 

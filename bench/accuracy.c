@@ -238,8 +238,7 @@ static double mean_square (const struct calibrate_runs *r,
     int n = 0;
 
     for (int i = 0; i < r->n; i++) {
-        double far =
-            log (r->run[i].peak_bytes / calibrate_peak (&r->run[i], p, MEMEST_LINKWISE));
+        double far = log (r->run[i].peak_bytes / calibrate_peak (&r->run[i], p));
 
         if (isnan (far))
             continue;

@@ -207,7 +207,7 @@ static double fitted_mape (const struct calibrate_runs *r, const bool *others,
 
     for (int i = 0; i < r->n; i++)
         use[i] = !others[i];
-    if (calibrate_time (r, use, &p, &fit, &err) != ST_OK ||
+    if (calibrate_fit (r, CALIBRATE_TIME, use, &p, &fit, &err) != ST_OK ||
         calibrate_profiles (r, &p, all, &err) != ST_OK ||
         calibrate_steps_estimate (r, all, NULL, NULL, &steps, &err) != ST_OK)
         die (&err);
@@ -318,7 +318,7 @@ static void draw_peaks (const struct file *f, double *figure)
         for (int i = 0; i < some.n; i++)
             given[i] = !others[i];
         none[d] = peaks_mape (&some, others, &p, all, &inside[0]);
-        if (calibrate_memory (&some, given, &p, &fit, &err) != ST_OK)
+        if (calibrate_fit (&some, CALIBRATE_MEMORY, given, &p, &fit, &err) != ST_OK)
             die (&err);
         five[d] = peaks_mape (&some, others, &p, all, &inside[1]);
         worse += five[d] > none[d] + 0.01;

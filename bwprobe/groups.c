@@ -37,8 +37,7 @@ static enum status read_degrees (const struct json_at *plan, struct degrees *d,
     TRY (json_want_object (&at, err));
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         *all[k].to = strcmp (all[k].key, "etp") == 0 ? d->tp : 1;
-        if (json_has (&at, all[k].key))
-            TRY (json_get_int (&at, all[k].key, 1, RANKS_MAX, all[k].to, err));
+        TRY_MEMBER (json_get_int, &at, all[k].key, 1, RANKS_MAX, all[k].to, err);
     }
 
     long long dense = (long long) d->tp * d->cp * d->dp;

@@ -511,12 +511,11 @@ static void read_window (const struct row *r, struct workload_model *m)
 const char *calibrate_read_model (const struct row *r, struct calibrate_run *run)
 {
     struct workload_model *m = &run->model;
-    const char *name = calibrate_cell (r, "model"), *why = refuse (r);
+    const char *name = calibrate_cell (r, "model");
     const struct family *f = NULL;
 
     memset (m, 0, sizeof *m);
-    if (why)
-        return why;
+    TRY_ROW (refuse (r));
     if (is_preset (r, name, m)) {
         snprintf (m->name, sizeof m->name, "%.127s", name);
         read_window (r, m);
@@ -525,9 +524,7 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
         if (calibrate_contains (name, families[i].word))
             f = &families[i];
-    why = read_sizes (r, f, run);
-    if (why)
-        return why;
+    TRY_ROW (read_sizes (r, f, run));
     if (f && f->type[0] == '\0')
         return "architecture not supported";
     m->norms = 2;
@@ -541,17 +538,12 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
     if (strcmp (m->type, "t5") == 0)
         m->decoder_layers = m->layers;
     apply_notes (r, m);
-    why = apply_experts (r, m);
-    if (!why)
-        why = apply_latent (r, m);
-    if (why)
-        return why;
+    TRY_ROW (apply_experts (r, m));
+    TRY_ROW (apply_latent (r, m));
     settle (r, f != NULL, m);
     widen (r, m);
     read_window (r, m);
-    why = predict (r, m);
-    if (why)
-        return why;
+    TRY_ROW (predict (r, m));
     if (!f && calibrate_cell (r, "vocab")[0] == '\0')
         run->assumed = hypot (run->assumed, SPREAD_VOCAB * m->hidden * m->vocab /
                                                 workload_model_params (m));

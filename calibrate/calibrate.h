@@ -215,8 +215,7 @@ double calibrate_chance (const struct calibrate_run *run,
 
 /** The peak of the rank that the profile's runs measured, in bytes as they measured it
  *  (with the driver's overheads, or the allocator's). */
-double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum memest_model by);
+double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p);
 
 /** What decides whether the run fits: the fullest rank, overheads included, as lean as what nobody
  *  states may be.  In a mix, the memory of a rank on larger GPUs is scaled down, so that all
@@ -402,7 +401,7 @@ struct calibrate_fit {
     int configurations;   /* of them; repeats of one count once */
 };
 
-/** Fit the memory constants of a profile to the runs that `use` marks.
+/** Fit a profile's constants of memory, or of time, to the runs that `use` marks.
  *
  *  Minimises, over the constants with a spread within their bounds,
  *
@@ -418,16 +417,12 @@ struct calibrate_fit {
  *
  *  @param[in]     use  [runs->n]; NULL: all
  *  @param[in,out] p    start and result
- *  @return ST_OK; ST_INVALID when no run has a peak or a label; ST_NOMEM
+ *  @return ST_OK; ST_INVALID when no run has a peak or a label, or a step time that can be
+ *          estimated; ST_NOMEM
  */
-enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
-                              struct workload_profile *p, struct calibrate_fit *fit,
-                              struct error *err);
-
-/** The same for the time constants and the runs with a step time that can be estimated. */
-enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
-                            struct workload_profile *p, struct calibrate_fit *fit,
-                            struct error *err);
+enum status calibrate_fit (const struct calibrate_runs *runs, enum calibrate_part part,
+                           const bool *use, struct workload_profile *p,
+                           struct calibrate_fit *fit, struct error *err);
 
 /** The run to measure next. */
 struct calibrate_next {

@@ -16,6 +16,15 @@ struct row {
     bool trainer; /* the table's header is of the Trainer of transformers */
 };
 
+/** Leave the function with why the row is skipped, where the call says so. */
+#define TRY_ROW(call)              \
+    do {                           \
+        const char *why_ = (call); \
+                                   \
+        if (why_)                  \
+            return why_;           \
+    } while (0)
+
 #define CALIBRATE_JOINED 96 /* bytes of a name's letters and digits */
 
 /** What cells of a column are. */

@@ -590,18 +590,16 @@ static bool denies_chunks (const char *notes)
 const char *calibrate_read_config (const struct row *r, struct calibrate_run *run)
 {
     struct workload_config *c = &run->config;
-    const char *why = read_degrees (r, run), *sp = calibrate_cell (r, "sp"),
-               *all = calibrate_cell (r, "parallelism");
+    const char *sp = calibrate_cell (r, "sp"), *all = calibrate_cell (r, "parallelism");
 
-    if (why)
-        return why;
+    TRY_ROW (read_degrees (r, run));
     c->micro_batch = calibrate_whole (r, "micro_batch", 1);
     run->micro_batch_said = calibrate_cell (r, "micro_batch")[0] != '\0';
     if (c->micro_batch < 1)
         return "micro_batch is not a whole number";
-    if ((why = read_zero (r, run)) || (why = read_offload (r, run)) ||
-        (why = read_shard (r, run)))
-        return why;
+    TRY_ROW (read_zero (r, run));
+    TRY_ROW (read_offload (r, run));
+    TRY_ROW (read_shard (r, run));
     if (!run->zero_said && c->shard > 0)
         c->zero = 1; /* until the profile says which */
     if (!sequence_ranks_clear (r, &c->deg))

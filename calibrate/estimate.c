@@ -218,8 +218,7 @@ static void measured_stages (const struct calibrate_run *run,
 
 /* The fullest of the measured stages, as measured. */
 static struct memest_load measured_load (const struct calibrate_run *run,
-                                         const struct workload_profile *p,
-                                         enum memest_model by)
+                                         const struct workload_profile *p)
 {
     struct memest_load most = {0.0, 0.0};
     int first, last;
@@ -229,7 +228,7 @@ static struct memest_load measured_load (const struct calibrate_run *run,
         struct memest_stage s;
         struct memest_load load;
 
-        stage_of (run, p, by, i, &s);
+        stage_of (run, p, MEMEST_LINKWISE, i, &s);
         load = memest_load_of (&s);
         load.peak_bytes = as_measured (run, p, &s);
         if (load.peak_bytes > most.peak_bytes)
@@ -238,10 +237,9 @@ static struct memest_load measured_load (const struct calibrate_run *run,
     return most;
 }
 
-double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p,
-                       enum memest_model by)
+double calibrate_peak (const struct calibrate_run *run, const struct workload_profile *p)
 {
-    return measured_load (run, p, by).peak_bytes;
+    return measured_load (run, p).peak_bytes;
 }
 
 double calibrate_peak_interval (const struct calibrate_run *run,
@@ -249,7 +247,7 @@ double calibrate_peak_interval (const struct calibrate_run *run,
 {
     struct workload_profile own = spread_of (run, p);
 
-    return memest_interval (&own, measured_load (run, p, MEMEST_LINKWISE));
+    return memest_interval (&own, measured_load (run, p));
 }
 
 /* Memory of the smallest GPU that a stage's ranks stand on, over the run's smallest. */

@@ -56,7 +56,7 @@ static double memory_part (const struct calibrate_run *run,
     double z;
 
     if (!isnan (run->peak_bytes))
-        return normal_part (calibrate_peak (run, p, MEMEST_LINKWISE), run->peak_bytes,
+        return normal_part (calibrate_peak (run, p), run->peak_bytes,
                             workload_residual (calibrate_peak_interval (run, p)));
     if (run->oom < 0)
         return 0.0;
@@ -332,13 +332,12 @@ static enum status estimate_all (struct fitting *f, const bool *use,
     return ST_OK;
 }
 
-/* Fit the profile's constants of memory, or else of time. */
-static enum status fit_part (const struct calibrate_runs *runs, bool memory,
-                             const bool *use, struct workload_profile *p,
-                             struct calibrate_fit *out, struct error *err)
+enum status calibrate_fit (const struct calibrate_runs *runs, enum calibrate_part part,
+                           const bool *use, struct workload_profile *p,
+                           struct calibrate_fit *out, struct error *err)
 {
     size_t n = (size_t) runs->n + 1;
-    struct fitting f = {.memory = memory,
+    struct fitting f = {.memory = part == CALIBRATE_MEMORY,
                         .runs = runs,
                         .cluster = calloc (n, sizeof (struct topology_cluster *)),
                         .estimate = calloc (n, sizeof (double)),
@@ -350,26 +349,13 @@ static enum status fit_part (const struct calibrate_runs *runs, bool memory,
 
     THEN (st, estimate_all (&f, use, p, err));
     THEN (st, weigh (&f, err));
-    THEN (st, !memory && f.fit.configurations <= CALIBRATE_FEW_MOST ? fit_few (&f, p, err)
-                                                                    : fit (&f, p, err));
+    THEN (st, !f.memory && f.fit.configurations <= CALIBRATE_FEW_MOST
+                  ? fit_few (&f, p, err)
+                  : fit (&f, p, err));
     if (st == ST_OK)
         *out = f.fit;
     for (int i = 0; i < runs->n && f.cluster; i++)
         topology_cluster_destroy (f.cluster[i]);
     FREE_ALL (f.cluster, f.estimate, f.first, f.weight);
     return st;
-}
-
-enum status calibrate_memory (const struct calibrate_runs *runs, const bool *use,
-                              struct workload_profile *p, struct calibrate_fit *out,
-                              struct error *err)
-{
-    return fit_part (runs, true, use, p, out, err);
-}
-
-enum status calibrate_time (const struct calibrate_runs *runs, const bool *use,
-                            struct workload_profile *p, struct calibrate_fit *out,
-                            struct error *err)
-{
-    return fit_part (runs, false, use, p, out, err);
 }

@@ -307,7 +307,7 @@ static const char *read_types (const struct row *r, bool mixed,
 static const char *read_gpu (const struct row *r, struct calibrate_run *run)
 {
     int nodes = (int) ((run->gpus + run->gpus_per_node - 1LL) / run->gpus_per_node);
-    const char *cell = calibrate_cell (r, "gpu"), *why = NULL;
+    const char *cell = calibrate_cell (r, "gpu");
     char spelled[CALIBRATE_TYPES_MAX][CALIBRATE_SPELLED_MAX] = {""};
     int mixed;
 
@@ -322,10 +322,10 @@ static const char *read_gpu (const struct row *r, struct calibrate_run *run)
         snprintf (spelled[0], CALIBRATE_SPELLED_MAX, "%s", cell);
         run->part[0].nodes = nodes;
     }
-    why = read_types (r, mixed > 0, spelled, run);
-    if (!why && mixed)
-        why = count_nodes (r, nodes, run);
-    return why ? why : read_network (r, spelled, run);
+    TRY_ROW (read_types (r, mixed > 0, spelled, run));
+    if (mixed)
+        TRY_ROW (count_nodes (r, nodes, run));
+    return read_network (r, spelled, run);
 }
 
 /* GPUs that nobody states: of so many nodes, of the degrees, or as its name says.

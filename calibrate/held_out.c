@@ -27,7 +27,7 @@ enum status calibrate_memory_errors (const struct calibrate_runs *runs,
         if (isnan (found) || (use && !use[i]))
             continue;
         estimate[n] = states ? calibrate_static (run, &profile[i])
-                             : calibrate_peak (run, &profile[i], MEMEST_LINKWISE);
+                             : calibrate_peak (run, &profile[i]);
         measured[n++] = found;
     }
     st = calibrate_errors (estimate, measured, n, out, err);
@@ -46,7 +46,7 @@ double calibrate_memory_coverage (const struct calibrate_runs *runs,
 
         if (isnan (run->peak_bytes) || (use && !use[i]))
             continue;
-        far = log (run->peak_bytes / calibrate_peak (run, &profile[i], MEMEST_LINKWISE));
+        far = log (run->peak_bytes / calibrate_peak (run, &profile[i]));
         within += fabs (far) <= log (calibrate_peak_interval (run, &profile[i]));
         n++;
     }
@@ -142,10 +142,6 @@ enum status calibrate_held_out (const struct calibrate_runs *runs, const int *gr
 {
     bool *use = calloc ((size_t) runs->n + 1, sizeof *use);
     enum status st = use ? ST_OK : err_nomem (err);
-    enum status (*fit_part) (const struct calibrate_runs *, const bool *,
-                             struct workload_profile *, struct calibrate_fit *,
-                             struct error *) =
-        part == CALIBRATE_TIME ? calibrate_time : calibrate_memory;
 
     for (int g = 0; g < n_groups && st == ST_OK; g++) {
         struct workload_profile fitted = *prior;
@@ -160,7 +156,7 @@ enum status calibrate_held_out (const struct calibrate_runs *runs, const int *gr
         if (mine && others && progress)
             progress (context, g, n_groups);
         if (mine && others)
-            st = fit_part (runs, use, &fitted, &fit, err);
+            st = calibrate_fit (runs, part, use, &fitted, &fit, err);
         for (int i = 0; i < runs->n && st == ST_OK; i++)
             if (!use[i])
                 out[i] = fitted;

@@ -284,7 +284,8 @@ void calibrate_take_before (const struct row *r, const struct calibrate_run *bef
     if (before->compiled && before->row == run->row - 1 &&
         strcmp (before->source, run->source) == 0 &&
         calibrate_says (notes, "as before") == SAID_YES &&
-        calibrate_says (notes, "compile") != SAID_NO && !calibrate_says_word (notes, "eager"))
+        calibrate_says (notes, "compile") != SAID_NO &&
+        !calibrate_says_word (notes, "eager"))
         set_compiled (run);
 }
 
@@ -641,7 +642,6 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     static const char *const optimizer_words[] = {"adam", "optim", "lion", NULL};
     struct workload_job *j = &run->job;
     char precision[64] = "";
-    const char *why;
 
     read_release (r, run);
     j->seq = calibrate_whole (r, "seq", 0);
@@ -662,16 +662,13 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_says (calibrate_cell (r, "notes"), "liger") == SAID_YES;
     read_captured (r, run);
-    why = read_dropped (r, run);
-    if (!why)
-        why = read_dispatcher (r, run);
-    if (why)
-        return why;
+    TRY_ROW (read_dropped (r, run));
+    TRY_ROW (read_dispatcher (r, run));
     run->state_bytes = said_state_bytes (r);
     read_sampling (r, j);
     if (!read_tuning (r, j))
         return calibrate_refuse (r, "tuning", "full, LoRA or QLoRA");
-    if ((why = read_frozen (r, j)) || (why = read_optimizer (r, run)))
-        return why;
+    TRY_ROW (read_frozen (r, j));
+    TRY_ROW (read_optimizer (r, run));
     return read_kernels (r, run);
 }

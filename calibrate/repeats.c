@@ -91,7 +91,7 @@ static enum status estimate_all (const struct calibrate_runs *runs,
         if (isnan (figure_of (run, part)))
             continue;
         if (part == CALIBRATE_MEMORY)
-            estimate[i] = calibrate_peak (run, p, MEMEST_LINKWISE);
+            estimate[i] = calibrate_peak (run, p);
         else if ((st = calibrate_cluster (run, p, &cluster, NULL)) == ST_OK)
             st = calibrate_step (run, cluster, p, &estimate[i], NULL, NULL);
         topology_cluster_destroy (cluster);

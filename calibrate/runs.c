@@ -10,6 +10,34 @@
 
 #include "base/file.h"
 
+const char *calibrate_refuse (const struct row *r, const char *column,
+                              const char *expected)
+{
+    snprintf (r->why, CALIBRATE_REASON, "%s \"%.40s\": expected %s", column,
+              calibrate_cell (r, column), expected);
+    text_clean_line (r->why);
+    return r->why;
+}
+
+void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                             int row)
+{
+    char reason[sizeof list->reason];
+    int i = 0;
+
+    snprintf (reason, sizeof reason, "%s", why);
+    while (i < *n && strcmp (list[i].reason, reason) != 0)
+        i++;
+    if (i == CALIBRATE_REASONS_MAX)
+        i--; /* the last stands for all others */
+    if (i == *n) {
+        list[i] = (struct calibrate_reason){.first_row = row};
+        memcpy (list[i].reason, reason, sizeof reason);
+        ++*n;
+    }
+    list[i].count++;
+}
+
 #define MICRO_BATCH_MOST 64 /* that anybody calls a batch */
 
 /* A batch beside steps of accumulation: with a micro-batch the global one, which these must make;
@@ -95,30 +123,23 @@ static void read_framework (const struct row *r, struct calibrate_run *run)
 
 static const char *read_row (const struct row *r, struct calibrate_run *run)
 {
-    const char *why = r->table->found[r->index] == r->table->columns
-                          ? calibrate_unread_cell (r)
-                          : "more or fewer cells than the header";
-
     snprintf (run->source, sizeof run->source, "%.63s", calibrate_cell (r, "source"));
     read_framework (r, run);
-    if (!why)
-        why = calibrate_read_model (r, run);
-    if (!why)
-        why = calibrate_read_machines (r, run);
-    if (!why)
-        why = calibrate_read_job (r, run);
-    if (!why)
-        why = calibrate_read_config (r, run);
-    if (!why)
-        why = read_batch (r, run);
-    if (!why && workload_job_check (&run->model, &run->job, NULL) != ST_OK)
-        why = "seq does not fit the model";
+    if (r->table->found[r->index] != r->table->columns)
+        return "more or fewer cells than the header";
+    TRY_ROW (calibrate_unread_cell (r));
+    TRY_ROW (calibrate_read_model (r, run));
+    TRY_ROW (calibrate_read_machines (r, run));
+    TRY_ROW (calibrate_read_job (r, run));
+    TRY_ROW (calibrate_read_config (r, run));
+    TRY_ROW (read_batch (r, run));
+    if (workload_job_check (&run->model, &run->job, NULL) != ST_OK)
+        return "seq does not fit the model";
     /* What the row leaves open may make them divide. */
-    if (!why && run->tp_said && run->pp_said)
-        why = undivided (run, r->why);
-    if (!why)
-        why = calibrate_read_layers (r, run);
-    return why ? why : calibrate_read_measured (r, run);
+    if (run->tp_said && run->pp_said)
+        TRY_ROW (undivided (run, r->why));
+    TRY_ROW (calibrate_read_layers (r, run));
+    return calibrate_read_measured (r, run);
 }
 
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)

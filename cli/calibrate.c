@@ -121,9 +121,7 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
     if (st != ST_OK || n == 0)
         goto out;
     st = note_contradictions (&m->runs, what, &c->start, notes, err);
-    THEN (st, what == CALIBRATE_TIME
-                  ? calibrate_time (&m->runs, NULL, &c->fitted, &m->fit, err)
-                  : calibrate_memory (&m->runs, NULL, &c->fitted, &m->fit, err));
+    THEN (st, calibrate_fit (&m->runs, what, NULL, &c->fitted, &m->fit, err));
     THEN (st, score (&m->runs, what, &c->start, work, &m->start, err));
     THEN (st, score (&m->runs, what, &c->fitted, work, &m->fitted, err));
     THEN (st, choose_groups (m, group, err));

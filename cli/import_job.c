@@ -155,7 +155,7 @@ static enum status estimate (struct import *x, struct notes *notes, struct error
     priced = api_plan_priced (&x->work, x->work.cluster->c);
     TRY (costmodel_estimate (&priced, x->gpu, true, &x->estimate, err));
     x->step_factor = workload_interval (calibrate_time_spread (x->run, p, open));
-    x->peak_bytes = calibrate_peak (x->run, p, MEMEST_LINKWISE);
+    x->peak_bytes = calibrate_peak (x->run, p);
     x->peak_factor = calibrate_peak_interval (x->run, p);
     x->chance = calibrate_chance (x->run, p);
     costmodel_note_types (x->work.cluster->c, x->work.plan.job.precision, notes);

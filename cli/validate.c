@@ -74,8 +74,7 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
     const struct calibrate_run *run = &v->runs.run[i];
     const struct workload_profile *profile = &v->profile[i];
     double p = calibrate_chance (run, profile),
-           peak = calibrate_peak (run, profile, MEMEST_LINKWISE) / UNITS_GIB,
-           step_s = v->steps.step_s[i];
+           peak = calibrate_peak (run, profile) / UNITS_GIB, step_s = v->steps.step_s[i];
 
     if (isfinite (step_s)) {
         double factor =

@@ -19,8 +19,7 @@ static enum status read_document (struct reader *r, const struct json_at *root,
 
     TRY (json_want_object (root, r->err));
     TRY (json_get_int (root, "version", 1, 1, &version, r->err));
-    if (json_has (root, "name"))
-        TRY (json_get_string (root, "name", &s, r->err));
+    TRY_MEMBER (json_get_string, root, "name", &s, r->err);
     if (!(r->c->name = strdup (s)))
         return err_nomem (r->err);
     TRY (topology_types_read (r, root));

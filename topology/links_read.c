@@ -19,8 +19,7 @@ static enum status read_links (struct reader *r, const struct json_at *at, int n
     TRY (topology_matrix_read (r, &bw, n, over_nodes, MATRIX_BANDWIDTH, &l->bytes_per_s));
     TRY (
         topology_matrix_read (r, &latency, n, over_nodes, MATRIX_LATENCY, &l->latency_s));
-    if (json_has (at, "nominal"))
-        TRY (json_get_bool (at, "nominal", &l->nominal, r->err));
+    TRY_MEMBER (json_get_bool, at, "nominal", &l->nominal, r->err);
     if (json_has (at, "estimate_error")) {
         TRY (topology_matrix_read (r, &error, n, over_nodes, MATRIX_ERROR,
                                    &l->estimate_error));
@@ -39,9 +38,8 @@ static enum status read_one_intra (struct reader *r, const struct json_at *at, i
                      "bandwidth_gb_per_s latency_us estimate_error gpu_gb_per_s nominal "
                      "source",
                      l));
-    if (json_has (at, "gpu_gb_per_s"))
-        TRY (json_get_number (at, "gpu_gb_per_s", GB_PER_S_LEAST, true, GB_PER_S_MAX, &gb,
-                              r->err));
+    TRY_MEMBER (json_get_number, at, "gpu_gb_per_s", GB_PER_S_LEAST, true, GB_PER_S_MAX,
+                &gb, r->err);
     l->gpu_bytes_per_s = gb * UNITS_GB;
     return ST_OK;
 }

@@ -94,8 +94,7 @@ static enum status read_gpu_type (struct reader *r, const struct json_at *at,
     json_note_unknown (at, text_str (&known), r->notes);
     text_free (&known);
     t->source = base ? topology_gpu_type_source (base) : "the cluster file";
-    if (json_has (at, "source"))
-        TRY (json_get_string (at, "source", &t->source, r->err));
+    TRY_MEMBER (json_get_string, at, "source", &t->source, r->err);
     return read_sources (r, at, t);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "workload/workload_private.h"
 
 #define TOKENS_MAX (1 << 30)
 
@@ -537,31 +538,19 @@ enum status workload_degrees_from_json (const struct json_at *at,
 enum status workload_settings_from_json (const struct json_at *at,
                                          struct workload_config *c, struct error *err)
 {
-    struct json_at recompute = json_key (at, "recompute"),
-                   offload = json_key (at, "offload"),
-                   schedule = json_key (at, "schedule");
-    const char *s;
-
     TRY (json_get_int (at, "micro_batch", 1, 1 << 30, &c->micro_batch, err));
     TRY (json_get_int (at, "zero", 0, 3, &c->zero, err));
     TRY (json_get_bool (at, "sequence_parallel", &c->sequence_parallel, err));
-    TRY (json_want_string (&recompute, &s, err));
-    if (!workload_recompute_parse (s, c))
-        return json_fail (&recompute, err,
-                          "none, selective, full, full:K or modules (layernorm,mlp)");
+    TRY_WORD (at, "recompute", workload_recompute_parse, c,
+              "none, selective, full, full:K or modules (layernorm,mlp)", err);
     c->shard = 0;
-    if (json_has (at, "shard"))
-        TRY (json_get_int (at, "shard", 1, WORKLOAD_RANKS_MAX, &c->shard, err));
-    if (json_has (at, "optimizer_bytes"))
-        TRY (json_get_int (at, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
-                           &c->optimizer_bytes, err));
-    if (json_has (at, "offload")) {
-        TRY (json_want_string (&offload, &s, err));
-        if (!workload_offload_parse (s, &c->offload))
-            return json_fail (&offload, err, "none, optimizer, all or checkpoints");
-    }
-    TRY (json_want_string (&schedule, &s, err));
-    return workload_schedule_parse (s, &c->schedule)
-               ? ST_OK
-               : json_fail (&schedule, err, "the name of a schedule");
+    TRY_MEMBER (json_get_int, at, "shard", 1, WORKLOAD_RANKS_MAX, &c->shard, err);
+    TRY_MEMBER (json_get_int, at, "optimizer_bytes", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
+                &c->optimizer_bytes, err);
+    if (json_has (at, "offload"))
+        TRY_WORD (at, "offload", workload_offload_parse, &c->offload,
+                  "none, optimizer, all or checkpoints", err);
+    TRY_WORD (at, "schedule", workload_schedule_parse, &c->schedule,
+              "the name of a schedule", err);
+    return ST_OK;
 }

@@ -216,12 +216,11 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
     if (!json_has (at, "mlp_only_layers"))
         return ST_OK;
     TRY (json_want_array (&list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+    json_each (&list, one) {
         long long layer;
 
         TRY (json_want_int (&one, 0, m->layers - 1, &layer, err));
-        REFUSE_AT (&one, err, layer != (long long) i,
+        REFUSE_AT (&one, err, layer != (long long) one.index,
                    "layers without experts must come first");
     }
     if (n > 0)
@@ -296,14 +295,14 @@ static enum status read_mlp_types (const struct json_at *at, struct workload_mod
     struct json_at list = json_key (at, "mlp_layer_types");
     int n = (int) json_array_size (list.v), dense = 0;
 
-    for (int i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+    json_each (&list, one) {
         const char *kind;
 
         TRY (json_want_string (&one, &kind, err));
         if (strcmp (kind, "dense") != 0)
             continue;
-        REFUSE_AT (&one, err, dense++ != i, "layers without experts must come first");
+        REFUSE_AT (&one, err, (size_t) dense++ != one.index,
+                   "layers without experts must come first");
     }
     m->dense_layers = n > 0 ? dense : m->dense_layers;
     return ST_OK;

@@ -108,8 +108,7 @@ static enum status finish_t5 (const struct workload_reading *r, struct workload_
 {
     const char *s = "relu";
 
-    if (json_has (r->at, "feed_forward_proj"))
-        TRY (json_get_string (r->at, "feed_forward_proj", &s, r->err));
+    TRY_MEMBER (json_get_string, r->at, "feed_forward_proj", &s, r->err);
     m->gated_mlp = strncmp (s, "gated", 5) == 0;
     if (m->decoder_layers == 0)
         m->decoder_layers = m->layers;
@@ -128,8 +127,7 @@ static enum status finish_mpt (const struct workload_reading *r, struct workload
     m->context = m->positions;
     if (json_is_true (alibi.v))
         m->positions = 0;
-    if (json_has (r->at, "expansion_ratio"))
-        TRY (json_get_int (r->at, "expansion_ratio", 1, 64, &ratio, r->err));
+    TRY_MEMBER (json_get_int, r->at, "expansion_ratio", 1, 64, &ratio, r->err);
     if (m->ffn == 0)
         m->ffn = ratio * m->hidden;
     m->mlp_bias |= json_is_false (bare.v);

@@ -30,8 +30,7 @@ static enum status read_list (const struct workload_reading *r, const char *key,
     size_t n;
 
     TRY (json_want_array (&list, &n, r->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+    json_each (&list, one) {
         const char *s = json_string_value (one.v);
         unsigned parts =
             json_is_integer (one.v) && json_integer_value (one.v) == 1   ? PART_ATTENTION
@@ -45,8 +44,8 @@ static enum status read_list (const struct workload_reading *r, const char *key,
             return json_fail (&one, r->err,
                               "a kind of layer (full_attention, linear_attention, mamba, "
                               "conv, mlp, moe)");
-        if (i < (size_t) m->layers)
-            l->parts[i] = (unsigned char) parts;
+        if (one.index < (size_t) m->layers)
+            l->parts[one.index] = (unsigned char) parts;
     }
     /* A shorter list of attention alone says that all are. */
     for (size_t i = n; i < (size_t) m->layers; i++)
@@ -62,13 +61,11 @@ static enum status read_indices (const struct workload_reading *r, const char *k
                                  const struct workload_model *m, struct layers *l)
 {
     struct json_at list = json_key (r->at, key);
-    size_t n = 0;
 
     memset (l->parts, PART_LINEAR, sizeof l->parts);
     if (json_has (r->at, key))
-        TRY (json_want_array (&list, &n, r->err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+        TRY (json_want_array (&list, NULL, r->err));
+    json_each (&list, one) {
         long long layer;
 
         TRY (json_want_int (&one, 0, m->layers - 1, &layer, r->err));
@@ -306,11 +303,9 @@ static enum status finish_mamba_ssm (const struct workload_reading *r,
     REFUSE_AT (json_integer_value (mlp.v) > 0 ? &mlp : &attention, r->err,
                json_array_size (attention.v) > 0 || json_integer_value (mlp.v) > 0,
                "layers beside Mamba-2 are not supported in this format");
-    if (json_has (r->at, "pad_vocab_size_multiple"))
-        TRY (
-            json_get_int (r->at, "pad_vocab_size_multiple", 1, VOCAB_MAX, &unit, r->err));
-    if (json_has (&cfg, "expand"))
-        TRY (json_get_int (&cfg, "expand", 1, 64, &expand, r->err));
+    TRY_MEMBER (json_get_int, r->at, "pad_vocab_size_multiple", 1, VOCAB_MAX, &unit,
+                r->err);
+    TRY_MEMBER (json_get_int, &cfg, "expand", 1, 64, &expand, r->err);
     m->vocab += (unit - m->vocab % unit) % unit;
     m->lin_heads = (int) ((long long) expand * m->hidden / m->lin_width);
     memset (l.parts, PART_LINEAR, sizeof l.parts);
@@ -407,9 +402,8 @@ static enum status finish_qwen3_next (const struct workload_reading *r,
     int every = 4;
     struct layers l;
 
-    if (json_has (r->at, "full_attention_interval"))
-        TRY (json_get_int (r->at, "full_attention_interval", 1, LAYERS_MAX, &every,
-                           r->err));
+    TRY_MEMBER (json_get_int, r->at, "full_attention_interval", 1, LAYERS_MAX, &every,
+                r->err);
     REFUSE_AT (&step, r->err, json_integer_value (step.v) > 1,
                "layers without experts in between are not supported");
     REFUSE_AT (&dense, r->err, json_array_size (dense.v) > 0,

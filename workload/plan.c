@@ -34,17 +34,12 @@ static enum status read_memory_job (const struct json_at *job, struct workload_p
     TRY (read_choice (job, "fused_mlp", &p->job.fused_mlp, err));
     TRY (read_choice (job, "gathered_logits", &p->job.gathered_logits, err));
     TRY (read_choice (job, "tp_comm_overlap", &p->job.tp_comm_overlap, err));
-    if (json_has (job, "wta_crs"))
-        TRY (json_get_number (job, "wta_crs", 0, true, 1, &p->job.wta_crs, err));
-    if (json_has (job, "lora"))
-        TRY (json_get_bool (job, "lora", &p->job.lora, err));
-    if (json_has (job, "memory_limit_pct"))
-        TRY (json_get_number (job, "memory_limit_pct", 0, false, 100,
-                              &p->memory_limit_pct, err));
-    if (json_has (job, "oom_risk"))
-        TRY (json_get_number (job, "oom_risk", 0, true, 0.999999, &p->oom_risk, err));
-    if (json_has (job, "memory_model"))
-        TRY (json_get_string (job, "memory_model", &s, err));
+    TRY_MEMBER (json_get_number, job, "wta_crs", 0, true, 1, &p->job.wta_crs, err);
+    TRY_MEMBER (json_get_bool, job, "lora", &p->job.lora, err);
+    TRY_MEMBER (json_get_number, job, "memory_limit_pct", 0, false, 100,
+                &p->memory_limit_pct, err);
+    TRY_MEMBER (json_get_number, job, "oom_risk", 0, true, 0.999999, &p->oom_risk, err);
+    TRY_MEMBER (json_get_string, job, "memory_model", &s, err);
     snprintf (p->memory_model, sizeof p->memory_model, "%.31s", s);
     return ST_OK;
 }
@@ -52,23 +47,18 @@ static enum status read_memory_job (const struct json_at *job, struct workload_p
 static enum status read_job (const struct json_at *root, struct workload_plan *p,
                              struct error *err)
 {
-    struct json_at job = json_key (root, "job"), precision = json_key (&job, "precision"),
-                   attention = json_key (&job, "attention");
-    const char *s, *profile = WORKLOAD_PROFILE_DEFAULT;
+    struct json_at job = json_key (root, "job");
+    const char *profile = WORKLOAD_PROFILE_DEFAULT;
 
     TRY (json_want_object (&job, err));
     TRY (json_get_int (&job, "seq", 1, 1 << 30, &p->job.seq, err));
     TRY (json_get_int (&job, "global_batch", 1, 1 << 30, &p->job.global_batch, err));
-    TRY (json_want_string (&precision, &s, err));
-    if (!workload_precision_parse (s, &p->job.precision))
-        return json_fail (&precision, err, "bf16, fp16, fp8, fp4, fp32 or tf32");
-    if (json_has (&job, "attention")) {
-        TRY (json_want_string (&attention, &s, err));
-        if (!workload_attention_parse (s, &p->job.attention))
-            return json_fail (&attention, err, "flash, fused or unfused");
-    }
-    if (json_has (&job, "profile"))
-        TRY (json_get_string (&job, "profile", &profile, err));
+    TRY_WORD (&job, "precision", workload_precision_parse, &p->job.precision,
+              WORDS_PRECISION, err);
+    if (json_has (&job, "attention"))
+        TRY_WORD (&job, "attention", workload_attention_parse, &p->job.attention,
+                  "flash, fused or unfused", err);
+    TRY_MEMBER (json_get_string, &job, "profile", &profile, err);
     snprintf (p->profile, sizeof p->profile, "%.255s", profile);
     return read_memory_job (&job, p, err);
 }
@@ -257,11 +247,8 @@ static enum status read_ranks (const struct json_at *root, struct workload_plan 
     p->n_ranks = (int) world;
     if (!(p->place = calloc (n, sizeof *p->place)))
         return err_nomem (err);
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&at, i);
-
+    json_each (&at, one)
         TRY (read_rank (&one, p, err));
-    }
     return check_one_to_one (&at, p, err);
 }
 

@@ -209,14 +209,12 @@ static enum status read_words (const struct json_at *root, const char *key,
                                const char *expected, unsigned *bits, struct error *err)
 {
     struct json_at list = json_key (root, key);
-    size_t n;
 
     if (!list.v)
         return ST_OK;
-    TRY (json_want_array (&list, &n, err));
+    TRY (json_want_array (&list, NULL, err));
     *bits = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+    json_each (&list, one) {
         const char *word;
         unsigned bit;
 
@@ -233,12 +231,10 @@ static enum status read_bits (const struct json_at *root, const char *key, int l
                               int most, unsigned long long *bits, struct error *err)
 {
     struct json_at list = json_key (root, key);
-    size_t n = 0;
 
     if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+        TRY (json_want_array (&list, NULL, err));
+    json_each (&list, one) {
         long long number;
 
         TRY (json_want_int (&one, least, most, &number, err));
@@ -259,12 +255,11 @@ static enum status read_modules (const struct json_at *root, const char *key, in
         TRY (json_want_array (&list, &n, err));
     if (n > (size_t) most)
         return json_fail (&list, err, "at most %d entries", most);
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
+    json_each (&list, one) {
         const char *words;
 
         TRY (json_want_string (&one, &words, err));
-        if (!workload_modules_parse (words, &sets[i]))
+        if (!workload_modules_parse (words, &sets[one.index]))
             return json_fail (&one, err,
                               "modules that are recomputed (core_attn, "
                               "layernorm, mlp, moe_act, mla_up_proj, moe, "
@@ -308,9 +303,7 @@ static enum status read_names (const struct json_at *root, const char *key, int 
         TRY (json_want_array (&list, &n, err));
     if (n > (size_t) most)
         return json_fail (&list, err, "at most %d names", most);
-    for (size_t i = 0; i < n; i++) {
-        struct json_at one = json_entry (&list, i);
-
+    json_each (&list, one) {
         TRY (json_want_string (&one, &s, err));
         snprintf (name[(*n_names)++], 64, "%.63s", s);
     }
@@ -342,9 +335,9 @@ static enum status read_served (const struct json_at *root, struct workload_prof
 }
 
 /* One of the words, as its number; the first where the key is absent.
- * @param[in] words  with NULL at their end */
+ * @param[in] words  with NULL at their end  @param[out] out  an enum or an int */
 static enum status read_word (const struct json_at *root, const char *key,
-                              const char *const *words, int *out, struct error *err)
+                              const char *const *words, void *out, struct error *err)
 {
     struct json_at at = json_key (root, key);
     struct text all = {0};
@@ -353,7 +346,7 @@ static enum status read_word (const struct json_at *root, const char *key,
 
     for (int k = 0; words[k] && st == ST_OK; k++) {
         if (strcmp (words[k], s) == 0) {
-            *out = k;
+            *(int *) out = k;
             text_free (&all);
             return ST_OK;
         }
@@ -377,10 +370,8 @@ static enum status read_measured (const struct json_at *root, struct workload_pr
 {
     struct json_at memory = json_key (root, "measured_memory");
     const char *s;
-    int rank;
 
-    TRY (read_word (root, "measured_rank", measured_ranks, &rank, err));
-    p->measured_rank = (enum workload_measured) rank;
+    TRY (read_word (root, "measured_rank", measured_ranks, &p->measured_rank, err));
     if (!memory.v)
         return ST_OK;
     TRY (json_want_string (&memory, &s, err));
@@ -409,41 +400,23 @@ static enum status read_recompute (const struct json_at *root, const char *key,
 static enum status read_defaults (const struct json_at *root, struct workload_profile *p,
                                   struct error *err)
 {
-    struct json_at attention = json_key (root, "attention"),
-                   all_reduce = json_key (root, "all_reduce"),
-                   precision = json_key (root, "precision");
-    const char *s;
-    int word;
-
-    if (attention.v) {
-        TRY (json_want_string (&attention, &s, err));
-        if (!workload_attention_parse (s, &p->attention))
-            return json_fail (&attention, err, "flash, fused, unfused or flash1");
-    }
-    if (precision.v) {
-        TRY (json_want_string (&precision, &s, err));
-        if (!workload_precision_parse (s, &p->precision))
-            return json_fail (&precision, err, "bf16, fp16, fp8, fp4, fp32 or tf32");
-    }
+    if (json_key (root, "attention").v)
+        TRY_WORD (root, "attention", workload_attention_parse, &p->attention,
+                  "flash, fused, unfused or flash1", err);
+    if (json_key (root, "precision").v)
+        TRY_WORD (root, "precision", workload_precision_parse, &p->precision,
+                  WORDS_PRECISION, err);
     p->recompute = RECOMPUTE_SELECTIVE;
     TRY (read_recompute (root, "recompute", &p->recompute, err));
     p->recompute_sharded = p->recompute;
     TRY (read_recompute (root, "recompute_sharded", &p->recompute_sharded, err));
-    if (all_reduce.v) {
-        TRY (json_want_string (&all_reduce, &s, err));
-        if (!workload_all_reduce_parse (s, &p->time.all_reduce))
-            return json_fail (&all_reduce, err,
-                              "auto, ring, tree, hierarchical, nvls or nvls-tree");
-    }
-    TRY (read_word (root, "selective_recompute", selectives, &word, err));
-    p->selective = (enum workload_selective) word;
-    TRY (read_word (root, "cuda_graphs", graphs, &word, err));
-    p->graphs = (enum workload_graphs) word;
-    TRY (read_word (root, "captured_parts", captured_parts, &word, err));
-    p->captured_parts = (enum workload_captured) word;
-    TRY (read_word (root, "partition", partitions, &word, err));
-    p->partition = (enum workload_partition) word;
-    return ST_OK;
+    if (json_key (root, "all_reduce").v)
+        TRY_WORD (root, "all_reduce", workload_all_reduce_parse, &p->time.all_reduce,
+                  "auto, ring, tree, hierarchical, nvls or nvls-tree", err);
+    TRY (read_word (root, "selective_recompute", selectives, &p->selective, err));
+    TRY (read_word (root, "cuda_graphs", graphs, &p->graphs, err));
+    TRY (read_word (root, "captured_parts", captured_parts, &p->captured_parts, err));
+    return read_word (root, "partition", partitions, &p->partition, err);
 }
 
 /* The stages of ZeRO: the usual one, the highest beside what else is split, and all that the

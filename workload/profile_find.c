@@ -161,8 +161,9 @@ enum status workload_profile_from_json (json_t *doc, const char *file,
         TRY (json_want_array (&list, &n, err));
     if (n > WORKLOAD_RELEASES_MAX)
         return json_fail (&list, err, "at most %d entries", WORKLOAD_RELEASES_MAX);
-    for (size_t i = 0; i < n; i++) {
-        struct json_at entry = json_entry (&list, i), until = json_key (&entry, "until");
+    json_each (&list, entry) {
+        struct json_at until = json_key (&entry, "until");
+        size_t i = entry.index;
         const char *s;
 
         TRY (json_want_object (&entry, err));

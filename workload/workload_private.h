@@ -122,6 +122,18 @@ struct workload_reading {
             return json_fail_text (PLACE, ERR, __VA_ARGS__); \
     } while (0)
 
+/** A member that is a word of an enum, by its parser; like TRY it may leave the function. */
+#define TRY_WORD(AT, KEY, PARSE, OUT, EXPECTED, ERR)      \
+    do {                                                  \
+        struct json_at at_ = json_key (AT, KEY);          \
+        const char *word_;                                \
+                                                          \
+        TRY (json_want_string (&at_, &word_, ERR));       \
+        if (!PARSE (word_, OUT))                          \
+            return json_fail (&at_, ERR, "%s", EXPECTED); \
+    } while (0)
+#define WORDS_PRECISION "bf16, fp16, fp8, fp4, fp32 or tf32"
+
 /** A model family. */
 struct workload_family {
     const char *type; /* model_type */

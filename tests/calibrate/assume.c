@@ -331,7 +331,7 @@ static void losses (void **state)
     for (int i = 0; i < 3; i++) {
         struct calibrate_runs r = ONE (notes[i], "pp=1", "layers=4", "vocab=128000");
 
-        peak[i] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
+        peak[i] = calibrate_peak (&r.run[0], &p);
         calibrate_runs_release (&r);
     }
     assert_true (peak[2] < peak[1] && peak[1] < peak[0]);
@@ -523,8 +523,7 @@ static void driver_sees_the_cache (void **state)
         need = calibrate_need (run, &p, MEMEST_LINKWISE);
         if (i == 2)
             run->gpu_bytes = need + 1e8;
-        seen = calibrate_peak (run, &p, MEMEST_LINKWISE) -
-               calibrate_peak (run, &apart, MEMEST_LINKWISE);
+        seen = calibrate_peak (run, &p) - calibrate_peak (run, &apart);
         CLOSE (need, calibrate_need (run, &apart, MEMEST_LINKWISE), 1e-12);
         if (i == 0)
             assert_true (seen > 1e9);

@@ -35,8 +35,8 @@ static void measure (struct calibrate_runs *r, const struct workload_profile *tr
                      double scatter)
 {
     for (int i = 0; i < r->n; i++)
-        r->run[i].peak_bytes = calibrate_peak (&r->run[i], truth, MEMEST_LINKWISE) *
-                               exp (i % 2 ? scatter : -scatter);
+        r->run[i].peak_bytes =
+            calibrate_peak (&r->run[i], truth) * exp (i % 2 ? scatter : -scatter);
 }
 
 static struct calibrate_fitted constant_of (const struct calibrate_fit *fit,
@@ -70,7 +70,7 @@ static void planted (void **state)
     truth.memory.group_bytes *= 0.7;
     truth.memory.logit_bytes *= 1.25;
     measure (&r, &truth, 0.003);
-    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err), &err);
     assert_int_equal (fit.used, 24);
     assert_true (fit.after < fit.before);
     CLOSE (p.memory.base_bytes, truth.memory.base_bytes, 0.1);
@@ -104,7 +104,7 @@ static void not_told (void **state)
     truth.memory.gathered_logit_bytes *= 3;
     truth.memory.recompute_workspace *= 3;
     measure (&r, &truth, 0.003);
-    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err), &err);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct calibrate_fitted k = constant_of (&fit, keys[i]);
 
@@ -138,7 +138,7 @@ static void from_labels (void **state)
         wrong_before += (calibrate_need (&r.run[i], &start, MEMEST_LINKWISE) >
                          r.run[i].gpu_bytes) != (i % 2);
     }
-    ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err), &err);
     for (int i = 0; i < r.n; i++)
         wrong_after += (calibrate_need (&r.run[i], &p, MEMEST_LINKWISE) >
                         r.run[i].gpu_bytes) != (i % 2);
@@ -160,7 +160,7 @@ static void bounded (void **state)
 
         for (int i = 0; i < r.n; i++)
             r.run[i].peak_bytes = way ? 1e15 : 1.0;
-        ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+        ok (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err), &err);
         for (int i = 0; i < fit.n; i++) {
             const struct calibrate_fitted *k = &fit.constant[i];
 
@@ -181,10 +181,12 @@ static void nothing_to_fit (void **state)
     bool none[24] = {false};
     (void) state;
 
-    assert_int_equal (calibrate_memory (&r, NULL, &p, &fit, &err), ST_INVALID);
+    assert_int_equal (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err),
+                      ST_INVALID);
     assert_non_null (strstr (err.text, "no run has a measured peak"));
     measure (&r, &before, 0);
-    assert_int_equal (calibrate_memory (&r, none, &p, &fit, &err), ST_INVALID);
+    assert_int_equal (calibrate_fit (&r, CALIBRATE_MEMORY, none, &p, &fit, &err),
+                      ST_INVALID);
     assert_memory_equal (&p, &before, sizeof p);
     calibrate_runs_release (&r);
 }
@@ -212,7 +214,7 @@ static void held_out (void **state)
     ok (calibrate_held_out (&r, group, n, CALIBRATE_MEMORY, &start, NULL, NULL, out,
                             &err),
         &err);
-    ok (calibrate_memory (&r, first, &alone, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_MEMORY, first, &alone, &fit, &err), &err);
     CLOSE (out[12].memory.base_bytes, alone.memory.base_bytes, 1e-12);
     CLOSE (out[23].memory.logit_bytes, alone.memory.logit_bytes, 1e-12);
     assert_true (out[0].memory.base_bytes != out[12].memory.base_bytes);
@@ -254,7 +256,7 @@ static void planted_times (void **state)
     struct error err = {""};
     (void) state;
 
-    ok (calibrate_time (&r, NULL, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, NULL, &p, &fit, &err), &err);
     assert_int_equal (fit.used, 24);
     assert_true (fit.after < fit.before);
     /* Attention and the start of collectives look a little like these. */
@@ -302,9 +304,9 @@ static void times_not_estimated (void **state)
     calibrate_steps_release (&steps);
 
     a = b = start;
-    ok (calibrate_time (&r, NULL, &a, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, NULL, &a, &fit, &err), &err);
     assert_int_equal (fit.used, 21);
-    ok (calibrate_time (&r, use, &b, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, use, &b, &fit, &err), &err);
     assert_memory_equal (&a, &b, sizeof a);
 
     r.run[7].iter_time_s = NAN;
@@ -320,7 +322,8 @@ static void times_not_estimated (void **state)
     for (int i = 0; i < 24; i++)
         r.run[i].iter_time_s = NAN;
     r.run[3].iter_time_s = 1.0;
-    assert_int_equal (calibrate_time (&r, NULL, &a, &fit, &err), ST_INVALID);
+    assert_int_equal (calibrate_fit (&r, CALIBRATE_TIME, NULL, &a, &fit, &err),
+                      ST_INVALID);
     assert_non_null (strstr (err.text, "no run has a step time"));
     assert_memory_equal (&a, &b, sizeof a);
     calibrate_runs_release (&r);
@@ -344,7 +347,7 @@ static void held_out_times (void **state)
     ok (calibrate_groups (&r, CALIBRATE_BY_MODEL, group, &n, &err), &err);
     ok (calibrate_held_out (&r, group, n, CALIBRATE_TIME, &start, NULL, NULL, out, &err),
         &err);
-    ok (calibrate_time (&r, first, &alone, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, first, &alone, &fit, &err), &err);
     assert_memory_equal (&out[12], &alone, sizeof alone);
     assert_true (out[0].time.gemm != out[12].time.gemm);
     /* Of so few runs all times take a part of it. */
@@ -397,7 +400,7 @@ static void few (void **state)
         bool use[24] = {false}, slower = places[k].slower > 1;
 
         place_of (&r, &start, places[k].slower, places[k].scatter, places[k].far, use);
-        ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+        ok (calibrate_fit (&r, CALIBRATE_TIME, use, &p, &fit, &err), &err);
         assert_int_equal (fit.used, 5);
         if (slower)
             assert_true (error_of (&r, use, false, &p) <
@@ -422,7 +425,7 @@ static void single (void **state)
 
     for (int i = 0; i < r.n; i++)
         r.run[i].iter_time_s = 2.0 * runs_step (&r.run[i], &start);
-    ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, use, &p, &fit, &err), &err);
     assert_true (p.time.gemm == start.time.gemm);
     assert_true (p.time.residual > start.time.residual);
     calibrate_runs_release (&r);
@@ -455,11 +458,10 @@ static void few_peaks (void **state)
         for (int i = 0; i < c[k].runs; i++)
             for (int m = 0; m < c[k].repeats; m++) {
                 run[r.n] = all.run[c[k].first + i];
-                run[r.n].peak_bytes =
-                    calibrate_peak (&run[r.n], &start, MEMEST_LINKWISE) * c[k].over;
+                run[r.n].peak_bytes = calibrate_peak (&run[r.n], &start) * c[k].over;
                 r.n++;
             }
-        ok (calibrate_memory (&r, NULL, &p, &fit, &err), &err);
+        ok (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err), &err);
         assert_int_equal (fit.used, r.n);
         assert_int_equal (fit.configurations, c[k].runs);
         assert_true (p.memory.residual >= c[k].least * start.memory.residual * 0.9999);
@@ -493,7 +495,7 @@ static void repeated (void **state)
             run[i].iter_time_s = 1.3 * times[k][i % 3] * runs_step (&run[i], &start);
             run[i].row = i;
         }
-        ok (calibrate_time (&r, NULL, &p, &fit, &err), &err);
+        ok (calibrate_fit (&r, CALIBRATE_TIME, NULL, &p, &fit, &err), &err);
         assert_true (fit.used == 9 && fit.configurations == 3);
         /* Contradictory means are trusted less. */
         if (k < 2)
@@ -526,7 +528,7 @@ static void unseen (void **state)
         use[i] = i % 4 == 0;
         r.run[i].iter_time_s = 1.4 * runs_step (&r.run[i], &start);
     }
-    ok (calibrate_time (&r, use, &p, &fit, &err), &err);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, use, &p, &fit, &err), &err);
     assert_true (p.time.gemm < 0.9 * start.time.gemm);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         assert_false (constant_of (&fit, keys[i]).told);

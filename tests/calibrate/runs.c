@@ -231,7 +231,7 @@ static void exchanges_priced (void **state)
 
         p.time.moe_overlap = k / 3;
         step_s[k / 3][k % 3] = runs_step (&r.run[0], &p);
-        peak[k / 3][k % 3] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
+        peak[k / 3][k % 3] = calibrate_peak (&r.run[0], &p);
         calibrate_runs_release (&r);
     }
     assert_true (step_s[0][0] == step_s[0][2] && step_s[1][0] == step_s[1][1]);
@@ -506,7 +506,7 @@ static void noise (void **state)
     profile = calloc ((size_t) runs.n, sizeof *profile);
     assert_non_null (profile);
     for (int i = 0; i < runs.n; i++) {
-        double peak = calibrate_peak (&runs.run[i], &p, MEMEST_LINKWISE);
+        double peak = calibrate_peak (&runs.run[i], &p);
 
         assert_true (isfinite (peak) && peak > 0);
         assert_true (calibrate_need (&runs.run[i], &p, MEMEST_FUJII) > 0);
@@ -559,11 +559,9 @@ static void framework (void **state)
     /* The last stage has one micro-batch in flight, and the logits. */
     all = p;
     all.measured_rank = MEASURED_MAX;
-    assert_true (calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE) <=
-                 calibrate_peak (&r.run[0], &all, MEMEST_LINKWISE));
+    assert_true (calibrate_peak (&r.run[0], &p) <= calibrate_peak (&r.run[0], &all));
     all.measured_rank = MEASURED_LAST;
-    assert_true (calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE) !=
-                 calibrate_peak (&r.run[0], &all, MEMEST_LINKWISE));
+    assert_true (calibrate_peak (&r.run[0], &p) != calibrate_peak (&r.run[0], &all));
     calibrate_runs_release (&r);
     r = ONE ("source=BigScience_V100", "gpu=V100-32GB", "zero=0");
     assert_int_equal (r.run[0].config.zero, 0);

@@ -270,12 +270,12 @@ static void compiled (void **state)
 static void as_before (void **state)
 {
     static const char *const rows[][3] = {
-        {"notes=packed, torch.compile"}, {"notes=as before, offloaded"},
+        {"notes=packed, torch.compile"},  {"notes=as before, offloaded"},
         {"notes=As before; 8-bit AdamW"}, {"notes=packed"},
-        {"notes=torch.compile"}, {"notes=as before, without torch.compile"},
-        {"notes=torch.compile"}, {"notes=eager, as before"},
-        {"notes=torch.compile"}, {"notes=not as before"},
-        {"notes=torch.compile"}, {"notes=as before", "source=other"}};
+        {"notes=torch.compile"},          {"notes=as before, without torch.compile"},
+        {"notes=torch.compile"},          {"notes=eager, as before"},
+        {"notes=torch.compile"},          {"notes=not as before"},
+        {"notes=torch.compile"},          {"notes=as before", "source=other"}};
     static const bool is[] = {true, true,  true, false, true, false,
                               true, false, true, false, true, false};
     struct calibrate_runs r;
@@ -571,7 +571,7 @@ static void between (void **state)
         struct calibrate_runs r = ONE (ways[i], "framework=maxtext", "tp=1", "pp=1",
                                        "zero=3", "micro_batch=4", "global_batch=64");
 
-        peak[i] = calibrate_peak (&r.run[0], &p, MEMEST_LINKWISE);
+        peak[i] = calibrate_peak (&r.run[0], &p);
         step[i] = runs_step (&r.run[0], &p);
         calibrate_runs_release (&r);
     }
@@ -581,23 +581,16 @@ static void between (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (stages),
-                                       cmocka_unit_test (recomputation),
-                                       cmocka_unit_test (attention),
-                                       cmocka_unit_test (optimizers),
-                                       cmocka_unit_test (offloaded),
-                                       cmocka_unit_test (adapters),
-                                       cmocka_unit_test (between),
-                                       cmocka_unit_test (fsdp),
-                                       cmocka_unit_test (fsdp_refused),
-                                       cmocka_unit_test (compiled),
-                                       cmocka_unit_test (as_before),
-                                       cmocka_unit_test (accumulated),
-                                       cmocka_unit_test (dropped),
-                                       cmocka_unit_test (other_optimizers),
-                                       cmocka_unit_test (unclear),
-                                       cmocka_unit_test (offloaded_by_name),
-                                       cmocka_unit_test (sequences)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
+        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
+        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
+        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
+        cmocka_unit_test (fsdp_refused), cmocka_unit_test (compiled),
+        cmocka_unit_test (as_before),    cmocka_unit_test (accumulated),
+        cmocka_unit_test (dropped),      cmocka_unit_test (other_optimizers),
+        cmocka_unit_test (unclear),      cmocka_unit_test (offloaded_by_name),
+        cmocka_unit_test (sequences)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -129,8 +129,7 @@ static enum status read_entry (struct merge *m, const struct merge_source *s,
     int index;
 
     TRY (json_want_object (&counts, m->err));
-    if (json_has (at, "gpu"))
-        TRY (json_get_int (at, "gpu", 0, TOPOLOGY_NODE_GPUS_MAX - 1, &index, m->err));
+    TRY_MEMBER (json_get_int, at, "gpu", 0, TOPOLOGY_NODE_GPUS_MAX - 1, &index, m->err);
     find_place (m, c, at->v, &now.node, &now.gpu);
     if (now.node < 0 || now.gpu >= merge_gpus_of (m, now.node)) {
         ++*strangers;

@@ -39,7 +39,7 @@ const char *export_known (const struct topology_cluster *c,
 enum status export_nodes (const struct exporting *x, double **bytes_per_s,
                           double **latency_s, struct error *err);
 
-/** Append s with the characters of `special` behind a backslash, newlines as \n. */
-void export_add_escaped (struct text *t, const char *s, const char *special);
+/** Append s with quotes and backslashes behind a backslash, newlines as \n. */
+void export_add_escaped (struct text *t, const char *s);
 
 #endif

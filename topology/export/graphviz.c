@@ -11,7 +11,7 @@
 static void quote (struct text *t, const char *s)
 {
     text_add (t, "\"");
-    export_add_escaped (t, s, "\\\"");
+    export_add_escaped (t, s);
     text_add (t, "\"");
 }
 
@@ -61,7 +61,7 @@ static enum status cluster (const struct exporting *x, struct error *err)
 
         text_add (x->file, "    \"%s\" [label=\"%s\\n%d x ", node->name, node->name,
                   node->gpus_listed);
-        export_add_escaped (x->file, node->type ? node->type->name : "GPU", "\\\"");
+        export_add_escaped (x->file, node->type ? node->type->name : "GPU");
         text_add (x->file, "%s\"%s];\n", node->drained ? "\\ndrained" : "",
                   node->drained ? ", style=dotted" : "");
     }
@@ -116,7 +116,7 @@ static void add_nics (const struct exporting *x, int node)
         text_add (x->file, "    ");
         quote (x->file, name);
         text_add (x->file, " [shape=ellipse, label=\"");
-        export_add_escaped (x->file, name, "\\\"");
+        export_add_escaped (x->file, name);
         if (json_is_number (rate))
             text_add (x->file, "\\n%.4g GB/s", json_number_value (rate));
         text_add (x->file, "\"];\n");

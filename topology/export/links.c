@@ -92,11 +92,11 @@ enum status export_nodes (const struct exporting *x, double **bytes_per_s,
     return done ? ST_OK : err_nomem (err);
 }
 
-void export_add_escaped (struct text *t, const char *s, const char *special)
+void export_add_escaped (struct text *t, const char *s)
 {
     for (; *s; s++)
         if (*s == '\n')
             text_add (t, "\\n");
         else
-            text_add (t, "%s%c", strchr (special, *s) ? "\\" : "", *s);
+            text_add (t, "%s%c", strchr ("\\\"", *s) ? "\\" : "", *s);
 }

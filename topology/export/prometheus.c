@@ -34,7 +34,7 @@ static void add_head (struct text *t, const char *name, const char *help)
 static void add_name (const struct exporting *x, struct text *t, const char *name)
 {
     text_add (t, "%s{cluster=\"", name);
-    export_add_escaped (t, x->title, "\\\"");
+    export_add_escaped (t, x->title);
 }
 
 static void add_link (struct writing *w, int family, const char *from, const char *to,

@@ -3,17 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
+#include "base/order.h"
 
 void stats_sort (double *v, int n)
 {
     if (n > 0)
-        qsort (v, (size_t) n, sizeof *v, by_value);
+        qsort (v, (size_t) n, sizeof *v, order_numbers);
 }
 
 double stats_median (double *v, int n)

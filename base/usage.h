@@ -8,4 +8,7 @@
 void usage_error (const struct argp_state *state, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/** Which of "a|b|c" it is; -1: none. */
+int usage_word (const char *words, const char *given);
+
 #endif

@@ -20,6 +20,7 @@
 
 #include "base/json.h"
 #include "base/progress.h"
+#include "base/stats.h"
 
 #define LIMIT_S "60"
 #define MAX_SEEDS 5
@@ -130,13 +131,6 @@ static struct figures plan (const struct row *r, const char *cluster, const char
     return f;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
 /* Draw a cluster and plan on it. */
 static struct figures drawn_plan (const struct row *r, const char *preset, int seed,
                                   const char *folder)
@@ -176,9 +170,9 @@ static void measure (const struct row *r, const char *preset, int first, int see
         mib = f.mib > mib ? f.mib : mib;
         proven += f.proven;
     }
-    qsort (gap, (size_t) seeds, sizeof *gap, by_value);
-    qsort (wall, (size_t) seeds, sizeof *wall, by_value);
-    qsort (cpu, (size_t) seeds, sizeof *cpu, by_value);
+    stats_sort (gap, seeds);
+    stats_sort (wall, seeds);
+    stats_sort (cpu, seeds);
     snprintf (degrees, sizeof degrees, "%d x %d x %d", f.tp, f.pp, f.dp);
     printf ("%-8s %6d  %-13s %13s %7.3f %7.3f %5d/%d %6.2f %6.2f %6.2f %5.0f\n", preset,
             r->gpus, r->model, degrees, gap[seeds / 2], gap[seeds - 1], proven, seeds,

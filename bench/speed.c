@@ -13,25 +13,13 @@
 
 #include "base/progress.h"
 #include "base/rng.h"
+#include "base/stats.h"
 #include "base/text.h"
 #include "bench/die.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
 #define RUNS 7
-
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
-}
-
-static double median (double *v)
-{
-    qsort (v, RUNS, sizeof *v, by_value);
-    return v[RUNS / 2];
-}
 
 /* Processor seconds of this thread: the machine may have other work. */
 static double cpu_s (void)
@@ -91,7 +79,7 @@ static void bench_memory (struct table *t)
         }
         rate[run] = n / (cpu_s () - start) / 1e6;
     }
-    add_row (t, "memory estimates, one stage each", 2, median (rate),
+    add_row (t, "memory estimates, one stage each", 2, stats_median (rate, RUNS),
              sum > 0 ? "million/s" : "");
     topology_cluster_destroy (j.cluster);
 }
@@ -185,13 +173,14 @@ static void bench_prices (struct table *t)
         group[run] = exchange_us (of_half, &r, 4);
         single[run] = exchange_us (s, &r, 1);
     }
-    add_row (t, "price of a placement, 1,024 GPUs, from scratch", 3, median (full), "ms");
-    add_row (t, "price after exchanging two nodes (TP groups of 8)", 2, median (node),
-             "us");
+    add_row (t, "price of a placement, 1,024 GPUs, from scratch", 3,
+             stats_median (full, RUNS), "ms");
+    add_row (t, "price after exchanging two nodes (TP groups of 8)", 2,
+             stats_median (node, RUNS), "us");
     add_row (t, "price after exchanging two half nodes (TP groups of 4)", 2,
-             median (group), "us");
-    add_row (t, "price after exchanging two GPUs of such groups of 8", 2, median (single),
-             "us");
+             stats_median (group, RUNS), "us");
+    add_row (t, "price after exchanging two GPUs of such groups of 8", 2,
+             stats_median (single, RUNS), "us");
     costmodel_state_destroy (s);
     costmodel_state_destroy (of_half);
     topology_cluster_destroy (j.cluster);
@@ -220,8 +209,8 @@ static void bench_schedule (struct table *t)
         played[run] = (cpu_s () - start) * 1e3;
     }
     add_row (t, "1F1B, 64 stages, 4,096 micro-batches, periods skipped", 3,
-             median (skipped), "ms");
-    add_row (t, "the same played out", 3, median (played), "ms");
+             stats_median (skipped, RUNS), "ms");
+    add_row (t, "the same played out", 3, stats_median (played, RUNS), "ms");
 }
 
 /* 256 nodes of 8 GPUs whose pairs differ by a few per cent, every tenth by a third. */
@@ -279,7 +268,7 @@ static void bench_plan (struct table *t, const char *name, const char *cluster,
         mapper_info_release (&info);
     }
     snprintf (what, sizeof what, "plan: %s", name);
-    add_row (t, what, 3, median (seconds), "s");
+    add_row (t, what, 3, stats_median (seconds, RUNS), "s");
     add_row (t, "   its gap", 2, gap, "%");
     topology_cluster_destroy (j.cluster);
 }

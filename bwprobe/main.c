@@ -115,21 +115,12 @@ static double number_of (const struct probe_option *line, const char *arg,
     return x;
 }
 
-/* Is it one of "a|b|c"? */
-static bool is_word (const char *words, const char *word)
-{
-    for (size_t n; (n = strcspn (words, "|")) > 0; words += n + (words[n] == '|'))
-        if (strlen (word) == n && strncmp (words, word, n) == 0)
-            return true;
-    return false;
-}
-
 static void take (const struct probe_option *line, const char *arg,
                   struct argp_state *state)
 {
     void *value = (char *) state->input + line->at;
 
-    if (line->kind == WORD && !is_word (line->argument, arg))
+    if (line->kind == WORD && usage_word (line->argument, arg) < 0)
         usage_error (state, "--%s: unknown word \"%s\"", line->name, arg);
     if (line->kind == FLAG)
         *(bool *) value = true;

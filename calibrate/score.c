@@ -5,18 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/stats.h"
 
 struct pair {
     double x, y;
 };
-
-static int by_x (const void *a, const void *b)
-{
-    const struct pair *p = a, *q = b;
-
-    return (p->x > q->x) - (p->x < q->x);
-}
 
 /* Ranks from 1, ties sharing their mean. */
 static void ranks_of (struct pair *sorted, int n, double *rank)
@@ -57,7 +51,7 @@ static int by_y (const void *a, const void *b)
 
 static int by_x_then_y (const void *a, const void *b)
 {
-    int order = by_x (a, b);
+    int order = order_numbers (a, b);
 
     return order != 0 ? order : by_y (a, b);
 }
@@ -107,7 +101,7 @@ static double kendall_of (const double *a, const double *b, int n, struct pair *
     for (int i = 0; i < n; i++)
         p[i] = (struct pair){a[i], b[i]};
     qsort (p, (size_t) n, sizeof *p, by_x_then_y);
-    ties_a = tied_pairs (p, n, by_x);
+    ties_a = tied_pairs (p, n, order_numbers);
     ties = tied_pairs (p, n, by_x_then_y);
     swaps = sort_counting (p, n, work);
     ties_b = tied_pairs (p, n, by_y);
@@ -143,7 +137,7 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
         for (int way = 0; way < 2; way++) {
             for (int i = 0; i < n; i++)
                 p[i] = (struct pair){way ? measured[i] : estimate[i], i};
-            qsort (p, (size_t) n, sizeof *p, by_x);
+            qsort (p, (size_t) n, sizeof *p, order_numbers);
             ranks_of (p, n, work + (way + 1) * n);
         }
         e.spearman = correlation (work + n, work + 2 * n, n);
@@ -177,7 +171,7 @@ enum status calibrate_labels (const double *score, double threshold,
         if (probability)
             l.brier += (probability[i] - label[i]) * (probability[i] - label[i]) / n;
     }
-    qsort (p, (size_t) n, sizeof *p, by_x);
+    qsort (p, (size_t) n, sizeof *p, order_numbers);
     ranks_of (p, n, rank);
     for (int i = 0; i < n; i++)
         sum += label[i] ? rank[i] : 0;

@@ -411,11 +411,6 @@ static void report_ways (const struct nccl_compare *x, struct check_report *r)
 
 /* ---- the whole ---- */
 
-static int by_way (const void *a, const void *b)
-{
-    return order_ints (a, b, 2); /* a, b */
-}
-
 static enum status compare_all (struct nccl_compare *x, struct check_report *r,
                                 struct error *err)
 {
@@ -436,8 +431,7 @@ static enum status compare_all (struct nccl_compare *x, struct check_report *r,
     for (int i = 0; i < x->comms->n; i++)
         if (!nccl_compare_one (x, &x->comms->comm[i]))
             return err_nomem (err);
-    if (out->n_ways > 0)
-        qsort (out->way, (size_t) out->n_ways, sizeof *out->way, by_way);
+    order_by_ints (out->way, (size_t) out->n_ways, sizeof *out->way, 2); /* a, b */
     report_reading (out, r);
     report_ranks (x, seats, r);
     if (out->ranks_known > 0) {

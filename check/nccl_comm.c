@@ -278,11 +278,6 @@ struct place {
     int comm, rank, member;
 };
 
-static int by_place (const void *a, const void *b)
-{
-    return order_ints (a, b, 3);
-}
-
 /* Communicators of members that are sorted. */
 static void gather (const struct nccl_log *log, const struct place *place, int n,
                     struct nccl_comms *out)
@@ -324,7 +319,7 @@ enum status nccl_comms_find (struct nccl_log *log, const struct workload_plan *p
     if (st == ST_OK && !(out->comm = calloc ((size_t) x.n + 1, sizeof *out->comm)))
         st = err_nomem (err);
     if (st == ST_OK && placed > 0) {
-        qsort (place, (size_t) placed, sizeof *place, by_place);
+        order_by_ints (place, (size_t) placed, sizeof *place, 3);
         gather (log, place, placed, out);
     }
     nccl_index_free (&x.comms);

@@ -225,20 +225,14 @@ static bool add_hop (const struct nccl_compare *x, struct hops *h, int src, int 
     return true;
 }
 
-static int by_hop (const void *a, const void *b)
-{
-    return order_ints (a, b, 4);
-}
-
 /* Sort them, each once. */
 static void settle (struct hops *h)
 {
     size_t n = 0;
 
-    if (h->n > 0)
-        qsort (h->hop, h->n, sizeof *h->hop, by_hop);
+    order_by_ints (h->hop, h->n, sizeof *h->hop, 4);
     for (size_t i = 0; i < h->n; i++)
-        if (i == 0 || by_hop (&h->hop[i - 1], &h->hop[i]) != 0)
+        if (i == 0 || order_ints (&h->hop[i - 1], &h->hop[i], 4) != 0)
             h->hop[n++] = h->hop[i];
     h->n = n;
 }

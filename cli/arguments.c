@@ -50,22 +50,6 @@ static bool is_number (const char *given, double *x)
     return end != given && !*end && isfinite (*x);
 }
 
-/* Which of "a|b|c" it is; -1: none. */
-static int find_word (const char *words, const char *given)
-{
-    size_t len = strlen (given);
-
-    for (int i = 0;; i++) {
-        size_t n = strcspn (words, "|");
-
-        if (n == len && strncmp (words, given, n) == 0)
-            return i;
-        if (!words[n])
-            return -1;
-        words += n + 1;
-    }
-}
-
 /* The option of the same table that a number was meant for: argp takes --sequence for the only
  * option that begins so, --sequence-parallel, and that is no number.  NULL: none */
 static const char *number_option (const struct cli_option *o, const struct group *g)
@@ -135,7 +119,7 @@ static void take (const struct cli_option *o, const char *given, void *value,
         *(double *) value = x;
         return;
     case CLI_KIND_WORD:
-        *(int *) value = find_word (o->argument, given);
+        *(int *) value = usage_word (o->argument, given);
         if (*(int *) value < 0)
             refuse_word (o, given, state);
         return;

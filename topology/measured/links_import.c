@@ -41,17 +41,6 @@ static const struct links_format *find_format (const char *name, const char *tex
 
 /* ---- the document ---- */
 
-static int by_pair (const void *a, const void *b)
-{
-    return order_ints (a, b, 3); /* src, dst, what */
-}
-
-/* Endpoints of a node follow each other, in GPU order. */
-static int by_place (const void *a, const void *b)
-{
-    return order_ints (a, b, 2);
-}
-
 /* The medians as matrices over the endpoints. */
 struct matrices {
     int n;
@@ -114,8 +103,8 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
     if (!place || !work || !m->bandwidth || !m->latency) {
         st = err_nomem (t->err);
     } else {
-        if (t->n_ends > 0)
-            qsort (t->end, (size_t) t->n_ends, sizeof *t->end, by_place);
+        /* Endpoints of a node follow each other, in GPU order. */
+        order_by_ints (t->end, (size_t) t->n_ends, sizeof *t->end, 2);
         for (int i = 0; i < t->n_ends; i++)
             place[t->end[i].number] = i;
         for (size_t k = 0; k < t->n_samples; k++) {
@@ -124,8 +113,8 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
         }
         for (size_t k = 0; k < cells; k++)
             m->bandwidth[k] = m->latency[k] = NAN;
-        if (t->n_samples > 0)
-            qsort (t->sample, t->n_samples, sizeof *t->sample, by_pair);
+        order_by_ints (t->sample, t->n_samples, sizeof *t->sample,
+                       3); /* src, dst, what */
         for (size_t at = 0; at < t->n_samples;)
             at = add_pair (t, at, work, m, pairs);
     }

@@ -35,8 +35,7 @@ static bool grow (struct pairs *p)
     p->key = calloc (p->cap, sizeof *p->key);
     p->value = malloc (p->cap * sizeof *p->value);
     if (!p->key || !p->value) {
-        free (p->key);
-        free (p->value);
+        FREE_ALL (p->key, p->value);
         *p = old;
         return false;
     }
@@ -47,8 +46,7 @@ static bool grow (struct pairs *p)
             p->key[at] = old.key[k];
             p->value[at] = old.value[k];
         }
-    free (old.key);
-    free (old.value);
+    FREE_ALL (old.key, old.value);
     return true;
 }
 

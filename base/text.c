@@ -334,6 +334,5 @@ void table_destroy (struct table *t)
         return;
     for (int i = 0; i < t->cells; i++)
         free (t->cell[i]);
-    free (t->cell);
-    free (t);
+    FREE_ALL (t->cell, t);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "bench/die.h"
@@ -121,8 +122,7 @@ static void oom_labels (const char *dir)
     row ("  Fujii's 80 % rule", "AUC", "", f.auc, NAN, "%.4f");
     row ("", "precision", "", f.precision, NAN, "%.3f");
     row ("", "recall", "", f.recall, NAN, "%.3f");
-    free (prior);
-    free (held);
+    FREE_ALL (prior, held);
     calibrate_runs_release (&r);
 }
 
@@ -199,8 +199,7 @@ static void bloom (const char *dir)
     row (data, "MAPE %", "<= 5", 100 * a.mape, 100 * b.mape, "%.1f");
     row ("", "median %", "", 100 * a.median, 100 * b.median, "%.1f");
     row ("", "worst % (a typo, says its note)", "", 100 * a.worst, 100 * b.worst, "%.1f");
-    free (prior);
-    free (held);
+    FREE_ALL (prior, held);
     calibrate_runs_release (&r);
 }
 

@@ -213,8 +213,7 @@ static double fitted_mape (const struct calibrate_runs *r, const bool *others,
         die (&err);
     mape = errors_of (r, steps.step_s, others).mape;
     calibrate_steps_release (&steps);
-    free (all);
-    free (use);
+    FREE_ALL (all, use);
     return mape;
 }
 
@@ -444,8 +443,7 @@ static void leave_out (void)
     }
     if (n > 0)
         calibrate_joint_release (&joint);
-    free (in);
-    free (of);
+    FREE_ALL (in, of);
 }
 
 static void read_source (const char *dir, const char *file, struct source *s)
@@ -643,7 +641,6 @@ int main (int argc, char **argv)
             calibrate_runs_release (&source[i].runs);
         free (source[i].use);
     }
-    free (file);
-    free (source);
+    FREE_ALL (file, source);
     return 0;
 }

@@ -128,8 +128,7 @@ static void hold_out (const struct calibrate_runs *r, fold_of *fold,
         ST_OK)
         die (&err);
     steps_of (r, p, estimate);
-    free (group);
-    free (p);
+    FREE_ALL (group, p);
 }
 
 /* Give the time constants that fits move what is known before any: one set for all

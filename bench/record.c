@@ -140,8 +140,7 @@ static json_t *record_of (const int *of, int n)
                          digits (peaks.n > 0 ? peaks.mape : NAN), "peak_in_interval",
                          digits (calibrate_memory_coverage (&all.runs, all.p, peak)));
     json_decref (sources);
-    free (timed);
-    free (peak);
+    FREE_ALL (timed, peak);
     return doc;
 }
 

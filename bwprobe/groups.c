@@ -180,13 +180,10 @@ void groups_destroy (struct groups *g)
 {
     if (!g)
         return;
-    for (int k = 0; k < GROUPS_KINDS; k++) {
-        free (g->part[k].pair);
-        free (g->part[k].first);
-    }
+    for (int k = 0; k < GROUPS_KINDS; k++)
+        FREE_ALL (g->part[k].pair, g->part[k].first);
     topology_cluster_destroy (g->cluster);
-    free (g->gpu);
-    free (g);
+    FREE_ALL (g->gpu, g);
 }
 
 /* ---- rounds ---- */

@@ -74,8 +74,7 @@ static enum status learn_side (const struct models_link *link, int n, int n_ends
         stats_sort (work, k);
         reach[e] = k >= END_LINKS_MIN ? stats_quantile (work, k, END_QUANTILE) : NAN;
     }
-    free (x.first);
-    free (x.at);
+    FREE_ALL (x.first, x.at);
     return st;
 }
 
@@ -128,8 +127,7 @@ double models_predict (const struct models_fit *fit, const struct models_link *l
 
 void models_release (struct models_fit *fit)
 {
-    free (fit->out);
-    free (fit->in);
+    FREE_ALL (fit->out, fit->in);
     *fit = (struct models_fit){.factor = NAN};
 }
 

@@ -220,8 +220,7 @@ static enum status measure_round (struct coordinator *c, int kind, int round,
         }
         k += ran;
     }
-    free (pair);
-    free (value);
+    FREE_ALL (pair, value);
     return st;
 }
 

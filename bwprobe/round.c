@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "bwprobe/coordinator_private.h"
 
 /* A partner's result comes this long after the other's, at most, when all is well, and nobody
@@ -412,8 +413,7 @@ double round_run (struct coordinator *c, const struct round *r, struct round_val
         value[i].bytes_per_s[0] = value[i].bytes_per_s[1] = NAN;
     w.task = calloc ((size_t) r->n + 1, sizeof *w.task);
     if (!w.task || !pair) {
-        free (w.task);
-        free (pair);
+        FREE_ALL (w.task, pair);
         return 0;
     }
     w.seq = ++c->seq;
@@ -430,8 +430,7 @@ double round_run (struct coordinator *c, const struct round *r, struct round_val
     /* The caller's values, by place, are not known for those that start anew. */
     if (again.n > 0)
         round_run (c, &again, NULL);
-    free (w.task);
-    free (pair);
+    FREE_ALL (w.task, pair);
     return clock_s () - start;
 }
 

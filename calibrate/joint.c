@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/stats.h"
 
 #define ROUNDS 4        /* of differences */
@@ -375,8 +376,7 @@ static enum status reweigh (const struct joint *j, int without, double *y, doubl
     }
     for (int k = 0; k < n && spread && st == ST_OK; k++)
         spread[k] = sqrt (spread[k]);
-    free (a);
-    free (b);
+    FREE_ALL (a, b);
     return st;
 }
 
@@ -510,9 +510,7 @@ enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
 
 void calibrate_joint_release (struct calibrate_joint *j)
 {
-    for (int i = 0; i < j->n_sources; i++) {
-        free (j->left_out_s[i]);
-        free (j->left_out_spread[i]);
-    }
+    for (int i = 0; i < j->n_sources; i++)
+        FREE_ALL (j->left_out_s[i], j->left_out_spread[i]);
     j->n_sources = 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 #include "base/stats.h"
 
@@ -119,8 +120,7 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
     struct pair *p = calloc (2 * (size_t) n + 1, sizeof *p);
 
     if (!work || !p) {
-        free (work);
-        free (p);
+        FREE_ALL (work, p);
         return err_nomem (err);
     }
     for (int i = 0; i < n; i++) {
@@ -143,8 +143,7 @@ enum status calibrate_errors (const double *estimate, const double *measured, in
         e.spearman = correlation (work + n, work + 2 * n, n);
         e.kendall = kendall_of (estimate, measured, n, p, p + n);
     }
-    free (work);
-    free (p);
+    FREE_ALL (work, p);
     *out = e;
     return ST_OK;
 }
@@ -159,8 +158,7 @@ enum status calibrate_labels (const double *score, double threshold,
     int said = 0, right = 0;
 
     if (!p || !rank) {
-        free (p);
-        free (rank);
+        FREE_ALL (p, rank);
         return err_nomem (err);
     }
     for (int i = 0; i < n; i++) {
@@ -191,8 +189,7 @@ enum status calibrate_labels (const double *score, double threshold,
             break;
         }
     }
-    free (p);
-    free (rank);
+    FREE_ALL (p, rank);
     *out = l;
     return ST_OK;
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 /* One run's step time; NAN, and the reason counted, when it cannot be estimated. */
 static enum status step_or_reason (const struct calibrate_run *run,
                                    const struct workload_profile *p, double *step_s,
@@ -49,8 +51,7 @@ enum status calibrate_steps_estimate (const struct calibrate_runs *runs,
 
 void calibrate_steps_release (struct calibrate_steps *s)
 {
-    free (s->step_s);
-    free (s->open);
+    FREE_ALL (s->step_s, s->open);
     *s = (struct calibrate_steps){0};
 }
 
@@ -74,8 +75,7 @@ enum status calibrate_score_times (const struct calibrate_runs *runs,
     }
     THEN (st, calibrate_errors (estimate, measured, n, &out->errors, err));
     THEN (st, calibrate_regret (run, estimate, n, &out->regret, err));
-    free (run);
-    free (estimate);
+    FREE_ALL (run, estimate);
     return st;
 }
 

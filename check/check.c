@@ -365,8 +365,7 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
     problem.kind = kind_of (p);
     *r = (struct check_report){0};
     if (!gpu || !uses) {
-        free (gpu);
-        free (uses);
+        FREE_ALL (gpu, uses);
         return err_nomem (err);
     }
     st = costmodel_plan_gpus (p, c, gpu, &why);

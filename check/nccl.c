@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 #include "check/nccl_private.h"
 
@@ -459,8 +460,7 @@ static enum status prepare (struct nccl_compare *x,
 
     x->gpu_met = calloc ((size_t) x->c->n_gpus, sizeof *x->gpu_met);
     if (!room || !x->gpu_met) {
-        free (room);
-        free (x->gpu_met);
+        FREE_ALL (room, x->gpu_met);
         return err_nomem (err);
     }
     for (size_t i = 0; i < 2 * n + nodes; i++)
@@ -479,8 +479,7 @@ static enum status prepare (struct nccl_compare *x,
     THEN (st, compare_all (x, r, err));
     costmodel_groups_destroy (x->groups);
     nccl_index_free (&x->ways);
-    free (x->gpu_met);
-    free (room);
+    FREE_ALL (x->gpu_met, room);
     return st;
 }
 
@@ -516,7 +515,6 @@ void check_nccl_release (struct check_nccl *x)
 {
     for (int i = 0; i < x->lines.names; i++)
         free (x->lines.name[i]);
-    free (x->lines.name);
-    free (x->way);
+    FREE_ALL (x->lines.name, x->way);
     *x = (struct check_nccl){0};
 }

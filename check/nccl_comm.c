@@ -324,14 +324,12 @@ enum status nccl_comms_find (struct nccl_log *log, const struct workload_plan *p
     }
     nccl_index_free (&x.comms);
     nccl_index_free (&x.times);
-    free (x.comm_of);
-    free (place);
+    FREE_ALL (x.comm_of, place);
     return st;
 }
 
 void nccl_comms_release (struct nccl_comms *x)
 {
-    free (x->comm);
-    free (x->member);
+    FREE_ALL (x->comm, x->member);
     *x = (struct nccl_comms){0};
 }

@@ -254,8 +254,7 @@ static enum status price (const struct comparison *x,
                    "%.6g s as the job runs, %.6g s as planned: %+.2f %%", out->step_s,
                    out->planned_step_s,
                    100.0 * (out->step_s / out->planned_step_s - 1.0));
-    free (taken);
-    free (gpu);
+    FREE_ALL (taken, gpu);
     return st;
 }
 

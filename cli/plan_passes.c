@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define INPUT struct plan_passes
 
 /* Files planned on stand before those held out. */
@@ -65,8 +67,7 @@ static enum status combine (struct plan_passes *x, struct mapper_problem *p,
     THEN (st, topology_passes_cluster (&x->passes, rate, &x->combined, err));
     if (st == ST_OK)
         p->cluster = x->combined;
-    free (rate);
-    free (use);
+    FREE_ALL (rate, use);
     return st;
 }
 
@@ -151,8 +152,7 @@ void plan_passes_print (const struct plan_passes *x)
 
 void plan_passes_release (struct plan_passes *x)
 {
-    free (x->file);
-    free (x->held_out);
+    FREE_ALL (x->file, x->held_out);
     topology_passes_release (&x->passes);
     topology_cluster_destroy (x->combined);
 }

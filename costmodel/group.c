@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
 /* Note one link; log may be NULL. */
 static void use_log_add (struct use_log *log, int src, int dst, const char *use)
@@ -74,8 +75,7 @@ void use_log_count (struct use_log *log, const struct topology_cluster *c,
 
 void use_log_release (struct use_log *log)
 {
-    free (log->list);
-    free (log->used);
+    FREE_ALL (log->list, log->used);
     *log = (struct use_log){0};
 }
 
@@ -373,8 +373,7 @@ struct scratch *scratch_create (int nodes, int world)
     int *room = calloc (8 * n + 3 * members, sizeof *room);
 
     if (!s || !room) {
-        free (s);
-        free (room);
+        FREE_ALL (s, room);
         return NULL;
     }
     *s = (struct scratch){.share = room,

@@ -235,8 +235,7 @@ static bool play_orders (struct player *x, enum workload_schedule s)
         }
         ok = left < before;
     }
-    free (op);
-    free (at);
+    FREE_ALL (op, at);
     return ok;
 }
 
@@ -564,7 +563,6 @@ bool costmodel_play (enum workload_schedule s, const struct costmodel_pipeline *
             x.clock[i] = end_s[i] = 0.0;
         ok = greedy ? play_greedy (&x, s, skip && !watch) : play_orders (&x, s);
     }
-    free (memory);
-    free (places);
+    FREE_ALL (memory, places);
     return ok;
 }

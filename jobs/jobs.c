@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 /* ---- what a key states ---- */
 
@@ -192,8 +193,7 @@ static enum status list_unknown (struct jobs_reading *r, struct jobs *out)
         one.value = strdup (s->value);
         if (!one.key || !one.value ||
             !array_grow (&out->unknown, (size_t) out->n_unknown, sizeof *out->unknown)) {
-            free (one.key);
-            free (one.value);
+            FREE_ALL (one.key, one.value);
             return err_nomem (r->err);
         }
         text_clean_line (one.key);
@@ -284,8 +284,7 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
     THEN (st, list_unknown (&r, &jobs));
     text_clean (&jobs.formats);
     jobs_drop (&r, 0, 0);
-    free (r.said);
-    free (r.run);
+    FREE_ALL (r.said, r.run);
     if (st == ST_OK)
         *out = jobs;
     else
@@ -298,12 +297,9 @@ void jobs_release (struct jobs *j)
     for (int i = 0; i < j->n; i++)
         for (int k = 0; k < JOBS_COLUMNS; k++)
             free (j->job[i].cell[k]);
-    for (int i = 0; i < j->n_unknown; i++) {
-        free (j->unknown[i].key);
-        free (j->unknown[i].value);
-    }
-    free (j->job);
-    free (j->unknown);
+    for (int i = 0; i < j->n_unknown; i++)
+        FREE_ALL (j->unknown[i].key, j->unknown[i].value);
+    FREE_ALL (j->job, j->unknown);
     text_free (&j->formats);
     *j = (struct jobs){0};
 }

@@ -20,8 +20,7 @@ enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
     one.value = strndup (value, JOBS_VALUE_MAX);
     if (!one.key || !one.value ||
         !array_grow (&r->said, (size_t) r->n_said, sizeof *r->said)) {
-        free (one.key);
-        free (one.value);
+        FREE_ALL (one.key, one.value);
         return err_nomem (r->err);
     }
     r->said[r->n_said++] = one;
@@ -71,10 +70,8 @@ static void note_contradiction (const struct jobs_reading *r, const struct jobs_
 
 void jobs_drop (struct jobs_reading *r, int said, int runs)
 {
-    for (; r->n_said > said; r->n_said--) {
-        free (r->said[r->n_said - 1].key);
-        free (r->said[r->n_said - 1].value);
-    }
+    for (; r->n_said > said; r->n_said--)
+        FREE_ALL (r->said[r->n_said - 1].key, r->said[r->n_said - 1].value);
     for (; r->n_runs > runs; r->n_runs--) {
         struct jobs_run *run = &r->run[r->n_runs - 1];
 
@@ -116,8 +113,7 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
         char *own = strdup (name);
 
         if (!own || !array_grow (&r->fact, (size_t) r->n_facts, sizeof *r->fact)) {
-            free (own);
-            free (copy);
+            FREE_ALL (own, copy);
             return err_nomem (r->err);
         }
         old = &r->fact[r->n_facts++];
@@ -160,8 +156,7 @@ void jobs_forget (struct jobs_reading *r, const char *name)
 
     if (!f)
         return;
-    free (f->name);
-    free (f->value);
+    FREE_ALL (f->name, f->value);
     *f = r->fact[--r->n_facts];
 }
 
@@ -215,10 +210,8 @@ long jobs_layers (const struct jobs_reading *r, long absent)
 
 void jobs_forget_all (struct jobs_reading *r)
 {
-    for (int i = 0; i < r->n_facts; i++) {
-        free (r->fact[i].name);
-        free (r->fact[i].value);
-    }
+    for (int i = 0; i < r->n_facts; i++)
+        FREE_ALL (r->fact[i].name, r->fact[i].value);
     free (r->fact);
     r->fact = NULL;
     r->n_facts = 0;

@@ -383,8 +383,7 @@ static enum status see_links (struct pool *pool, struct error *err)
     pool->badness = calloc ((size_t) pool->n_nodes, sizeof *pool->badness);
     pool->island_gpus = calloc ((size_t) pool->n_nodes, sizeof *pool->island_gpus);
     if (!range || !parent || !pool->badness || !pool->island_gpus) {
-        free (range);
-        free (parent);
+        FREE_ALL (range, parent);
         return err_nomem (err);
     }
     for (int i = 0; i < pool->n_nodes; i++) {
@@ -404,8 +403,7 @@ static enum status see_links (struct pool *pool, struct error *err)
     else
         see_node_links (pool, range, parent);
     count_islands (pool, parent);
-    free (range);
-    free (parent);
+    FREE_ALL (range, parent);
     find_touching (pool);
     pool->node_bytes_per_s = pool->nvls = 0;
     for (int i = 0; i < pool->n_nodes; i++) {

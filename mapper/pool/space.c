@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 
 #define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */
 #define CP_TOKENS 4096
@@ -316,8 +317,7 @@ static void vary_experts (struct enumeration *e, struct workload_config c)
             c.deg.etp = etp.v[k];
             vary_rest (e, c);
         }
-    free (ep.v);
-    free (etp.v);
+    FREE_ALL (ep.v, etp.v);
 }
 
 static void vary_batch (struct enumeration *e, struct workload_config c)
@@ -343,8 +343,7 @@ static void vary_batch (struct enumeration *e, struct workload_config c)
             end_late (e, e->n - before);
         }
     }
-    free (dp.v);
-    free (micro.v);
+    FREE_ALL (dp.v, micro.v);
 }
 
 /* How many chunks an interleaved pipeline can have: divisors of the layers, and those that

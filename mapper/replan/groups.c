@@ -238,10 +238,8 @@ enum status mover_list (struct mover *x, struct mapper_move **out, int *n,
         *out = list;
         *n = g.n;
     } else {
-        for (int k = 0; list && k < g.n; k++) {
-            free (list[k].rank);
-            free (list[k].node);
-        }
+        for (int k = 0; list && k < g.n; k++)
+            FREE_ALL (list[k].rank, list[k].node);
         free (list);
     }
     free (made);

@@ -190,8 +190,7 @@ static enum status draw_gains (struct heldout *h, double *variance, struct error
         }
     *variance /= n > 0 ? n : 1;
     draws_end (&d);
-    free (sum);
-    free (square);
+    FREE_ALL (sum, square);
     return st;
 }
 
@@ -273,10 +272,8 @@ static enum status heldout_init (struct heldout *h, struct error *err)
 
 static void heldout_release (struct heldout *h)
 {
-    for (int k = 0; h->fold && k < h->passes->passes; k++) {
-        free (h->fold[k].layers);
-        free (h->fold[k].gpu);
-    }
+    for (int k = 0; h->fold && k < h->passes->passes; k++)
+        FREE_ALL (h->fold[k].layers, h->fold[k].gpu);
     FREE_ALL (h->ordered, h->fold, h->gain, h->rate);
 }
 

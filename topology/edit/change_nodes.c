@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/edit/change_private.h"
@@ -122,8 +123,7 @@ static enum status more_links (const struct topology_cluster *c, json_t *net, in
     if (e.n > ENDS_MOST && has_matrix (c)) {
         int n = e.n;
 
-        free (of_nodes.home);
-        free (e.home);
+        FREE_ALL (of_nodes.home, e.home);
         return err_set (
             err, ST_INVALID,
             "links between so many %s cannot be a matrix: expected %d or fewer, found "
@@ -134,8 +134,7 @@ static enum status more_links (const struct topology_cluster *c, json_t *net, in
     widen (net, "node_pair_gb_per_s", &c->pair_bytes_per_s, &of_nodes, like, UNITS_GB);
     json_array_foreach (json_object_get (net, "rails"), k, rail)
         widen_links (rail, &c->rail[k], &of_nodes, like);
-    free (of_nodes.home);
-    free (e.home);
+    FREE_ALL (of_nodes.home, e.home);
     return ST_OK;
 }
 

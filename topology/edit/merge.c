@@ -120,8 +120,7 @@ static void note_conflict (struct merge *m, const char *node, const char *key,
     if (strcmp (key, "state") != 0 && strcmp (key, "reason") != 0 && a && b)
         notes_add (m->notes, "node %s: %s: %.80s is replaced by %.80s of %s", node, key,
                    a, b, s->name);
-    free (a);
-    free (b);
+    FREE_ALL (a, b);
 }
 
 static void merge_node (struct merge *m, const struct merge_source *s, json_t *into,
@@ -370,8 +369,7 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
         topology_cluster_destroy (m.source[i].c);
         json_decref (m.source[i].doc);
     }
-    free (m.source);
-    free (m.accused);
+    FREE_ALL (m.source, m.accused);
     json_decref (m.told);
     json_decref (m.history);
     json_decref (m.nodes);

@@ -2,6 +2,7 @@
  * GPUs where their links differ. */
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/export/export_private.h"
 
@@ -27,8 +28,7 @@ static enum status over_gpus (const struct topology_cluster *c, double **bytes_p
     double *bw = malloc (n * n * sizeof *bw), *latency = malloc (n * n * sizeof *latency);
 
     if (!bw || !latency) {
-        free (bw);
-        free (latency);
+        FREE_ALL (bw, latency);
         return err_nomem (err);
     }
     for (size_t k = 0; k < n * n; k++) {
@@ -59,8 +59,7 @@ static enum status write (struct exporting *x, struct error *err)
                           : export_nodes (x, &bytes_per_s, &latency_s, err));
     add_matrix (x->file, bytes_per_s, (size_t) n, UNITS_GB);
     add_matrix (x->second, latency_s, (size_t) n, UNITS_US);
-    free (bytes_per_s);
-    free (latency_s);
+    FREE_ALL (bytes_per_s, latency_s);
     return ST_OK;
 }
 

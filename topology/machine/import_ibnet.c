@@ -321,8 +321,7 @@ static enum status read_ibnet (const struct import *in, json_t **doc)
     THEN (st, build (&r, doc));
     for (int k = 0; k < r.n; k++)
         free (r.device[k].peer);
-    free (r.device);
-    free (r.leaf);
+    FREE_ALL (r.device, r.leaf);
     json_decref (r.index);
     return st;
 }

@@ -118,8 +118,7 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
         for (size_t at = 0; at < t->n_samples;)
             at = add_pair (t, at, work, m, pairs);
     }
-    free (place);
-    free (work);
+    FREE_ALL (place, work);
     return st;
 }
 
@@ -303,17 +302,14 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
     json_decref (d);
     json_decref (pairs);
     json_decref (ends);
-    free (m.bandwidth);
-    free (m.latency);
+    FREE_ALL (m.bandwidth, m.latency);
     return st;
 }
 
 static void release (struct links_table *t)
 {
-    for (int i = 0; i < t->n_nodes; i++) {
-        free (t->node[i].name);
-        free (t->node[i].product);
-    }
+    for (int i = 0; i < t->n_nodes; i++)
+        FREE_ALL (t->node[i].name, t->node[i].product);
     FREE_ALL (t->node, t->end, t->sample);
     json_decref (t->counters);
     json_decref (t->counter_at);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "topology/survey/stats.h"
 
 struct drawing {
@@ -69,8 +70,7 @@ static enum status finish (struct drawing *d, bool ok, struct topology_heat *out
     for (size_t k = 0; ok && k < (size_t) h->n * (size_t) h->n; k++)
         h->share[k] =
             d->links[k] > 0 ? h->share[k] / d->links[k] / h->of_bytes_per_s : NAN;
-    free (d->links);
-    free (d->cell);
+    FREE_ALL (d->links, d->cell);
     if (!ok) {
         topology_heat_release (h);
         return err_nomem (err);
@@ -115,8 +115,7 @@ enum status topology_heat_totals (const struct topology_cluster *c, int cells,
 
 void topology_heat_release (struct topology_heat *h)
 {
-    free (h->first);
-    free (h->share);
+    FREE_ALL (h->first, h->share);
     *h = (struct topology_heat){0};
 }
 

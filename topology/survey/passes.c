@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
@@ -388,8 +389,7 @@ enum status topology_noise_collect (const struct topology_passes *p,
     struct rng rng = {1};
 
     if (!kind[0].v || !kind[1].v) {
-        free (kind[0].v);
-        free (kind[1].v);
+        FREE_ALL (kind[0].v, kind[1].v);
         return err_nomem (err);
     }
     for (int i = 0; i < p->n; i++)
@@ -405,8 +405,7 @@ enum status topology_noise_collect (const struct topology_passes *p,
 
 void topology_noise_release (struct topology_noise *n)
 {
-    free (n->between);
-    free (n->inside);
+    FREE_ALL (n->between, n->inside);
     *n = (struct topology_noise){0};
 }
 

@@ -352,11 +352,9 @@ static void end (struct collecting *w)
     for (int k = 0; k < w->n + 2; k++) {
         struct bucket *b = k < w->n ? &w->bucket[k] : &w->all[k - w->n];
 
-        free (b->bw);
-        free (b->latency_s);
+        FREE_ALL (b->bw, b->latency_s);
     }
-    free (w->bucket);
-    free (w->run);
+    FREE_ALL (w->bucket, w->run);
 }
 
 enum status topology_stats_collect (const struct topology_cluster *c, int worst,

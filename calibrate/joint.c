@@ -43,15 +43,9 @@ struct constant {
 #define BLACKWELL "b100-,b200-,b300-,gb200-,gb300-,"
 #define CONSUMER "rtx-,titan-,l4,t4,a10,"
 #define FIELD(NAME) offsetof (struct topology_gpu_type, NAME)
-#define GEMM(WHAT, TYPES, SPREAD)                                                   \
-    {                                                                               \
-        WHAT " gemm_efficiency", TYPES, FIELD (gemm_efficiency), 0, NULL, NULL, "", \
-            SPREAD                                                                  \
-    }
-#define FP8(WHAT, TYPES)                                                                \
-    {                                                                                   \
-        WHAT " fp8_gemm_efficiency", TYPES, FIELD (fp8_gemm_efficiency), 0, NULL, NULL, \
-            "", .10                                                                     \
+#define SHARE(WHAT, TYPES, MEMBER, SPREAD)                                 \
+    {                                                                      \
+        WHAT " " #MEMBER, TYPES, FIELD (MEMBER), 0, NULL, NULL, "", SPREAD \
     }
 #define FLASH(WHAT, TYPES)                                         \
     {                                                              \
@@ -65,14 +59,14 @@ struct constant {
 
 /* Spreads: what published measurements of the same thing differ by. */
 static const struct constant shared[] = {
-    GEMM ("V100", V100, .12),
-    GEMM ("A100", A100, .07),
-    GEMM ("Hopper", HOPPER, .08),
-    GEMM ("Blackwell", BLACKWELL, .10),
-    GEMM ("consumer", CONSUMER, .12),
-    FP8 ("Hopper", HOPPER),
-    FP8 ("Blackwell", BLACKWELL),
-    FP8 ("consumer", CONSUMER),
+    SHARE ("V100", V100, gemm_efficiency, .12),
+    SHARE ("A100", A100, gemm_efficiency, .07),
+    SHARE ("Hopper", HOPPER, gemm_efficiency, .08),
+    SHARE ("Blackwell", BLACKWELL, gemm_efficiency, .10),
+    SHARE ("consumer", CONSUMER, gemm_efficiency, .12),
+    SHARE ("Hopper", HOPPER, fp8_gemm_efficiency, .10),
+    SHARE ("Blackwell", BLACKWELL, fp8_gemm_efficiency, .10),
+    SHARE ("consumer", CONSUMER, fp8_gemm_efficiency, .10),
     FLASH ("A100", A100),
     FLASH ("Hopper", HOPPER),
     FLASH ("Blackwell", BLACKWELL),

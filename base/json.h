@@ -101,8 +101,8 @@ enum status json_get_int (const struct json_at *at, const char *key, int lo, int
 enum status json_get_number (const struct json_at *at, const char *key, double lo,
                              bool lo_ok, double hi, double *x, struct error *err);
 
-/** One of these of a member that may be missing or null, where it is not: `TRY_MEMBER (json_get_int,
- *  &at, "gpu", 0, 7, &gpu, err)`; else the output stays. */
+/** One of these of a member that may be missing or null, as `TRY_MEMBER (json_get_int, &at, "gpu",
+ *  0, 7, &gpu, err)`: where it is, the output stays. */
 #define TRY_MEMBER(get, at, key, ...)         \
     do {                                      \
         if (json_has (at, key))               \

@@ -1,4 +1,4 @@
-/* What the cells of a row say. */
+/* What the cells of a row say, and why a row is left out. */
 #include "calibrate/calibrate_private.h"
 
 #include <ctype.h>
@@ -72,7 +72,8 @@ size_t calibrate_spelled (const char *s, const char *name)
     return *name == '\0' ? (size_t) (end - s) : 0;
 }
 
-#define SHORT_NAME 5 /* letters of a name that may stand in other words: "verl" in "overlap" */
+#define SHORT_NAME \
+    5 /* letters of a name that may stand in other words: "verl" in "overlap" */
 
 bool calibrate_contains_name (const char *s, const char *name)
 {
@@ -239,4 +240,34 @@ bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM])
     snprintf (item, CALIBRATE_ITEM, "%.*s", (int) end, *s);
     *s += n;
     return end > 0;
+}
+
+/* ---- why rows are left out ---- */
+
+const char *calibrate_refuse (const struct row *r, const char *column,
+                              const char *expected)
+{
+    snprintf (r->why, CALIBRATE_REASON, "%s \"%.40s\": expected %s", column,
+              calibrate_cell (r, column), expected);
+    text_clean_line (r->why);
+    return r->why;
+}
+
+void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                             int row)
+{
+    char reason[sizeof list->reason];
+    int i = 0;
+
+    snprintf (reason, sizeof reason, "%s", why);
+    while (i < *n && strcmp (list[i].reason, reason) != 0)
+        i++;
+    if (i == CALIBRATE_REASONS_MAX)
+        i--; /* the last stands for all others */
+    if (i == *n) {
+        list[i] = (struct calibrate_reason){.first_row = row};
+        memcpy (list[i].reason, reason, sizeof reason);
+        ++*n;
+    }
+    list[i].count++;
 }

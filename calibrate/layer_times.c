@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file.h"
 #include "base/stats.h"
 #include "calibrate/layer_times_private.h"
@@ -48,15 +47,6 @@ enum status calibrate_layer_times_read (const char *path,
     }
     t.format = f->name;
     *out = t;
-    return ST_OK;
-}
-
-enum status layer_times_add (struct calibrate_layer_times *t,
-                             const struct calibrate_layer_time *row, struct error *err)
-{
-    if (!array_grow (&t->row, (size_t) t->n, sizeof *t->row))
-        return err_nomem (err);
-    t->row[t->n++] = *row;
     return ST_OK;
 }
 

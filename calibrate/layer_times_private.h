@@ -2,6 +2,7 @@
 #ifndef CALIBRATE_LAYER_TIMES_PRIVATE_H
 #define CALIBRATE_LAYER_TIMES_PRIVATE_H
 
+#include "base/array.h"
 #include "calibrate/layer_times.h"
 
 /** One tool's form of layer times. */
@@ -18,7 +19,14 @@ extern const struct layer_times_format layer_times_csv, layer_times_galvatron,
     layer_times_megatron;
 
 /** Add a row. */
-enum status layer_times_add (struct calibrate_layer_times *t,
-                             const struct calibrate_layer_time *row, struct error *err);
+static inline enum status layer_times_add (struct calibrate_layer_times *t,
+                                           const struct calibrate_layer_time *row,
+                                           struct error *err)
+{
+    if (!array_grow (&t->row, (size_t) t->n, sizeof *t->row))
+        return err_nomem (err);
+    t->row[t->n++] = *row;
+    return ST_OK;
+}
 
 #endif

@@ -1,7 +1,7 @@
 /* The best sketches, annealed in rounds, fewer and longer each time; between two rounds the places
  * of the best serve all other configurations of their degrees.  At last the best starts anew,
- * often.  In pools of common size all of that is done again from the first sketches, with other
- * numbers, until it brings nothing: which degrees come through the first rounds is luck. */
+ * often.  In odd pools of common size the near degrees are moved once more, each by itself, until
+ * that brings nothing: which of them come through the first rounds is luck. */
 #include "mapper/search/looks.h"
 
 #include <math.h>
@@ -18,20 +18,22 @@
 #define STARTS 8               /* anew, at once */
 #define STARTS_GPUS 64         /* of a pool that gets all rounds of them */
 #define STARTS_ROUNDS 10
-#define STARTS_IDLE 5 /* rounds in a row without a gain */
+#define STARTS_IDLE 5       /* rounds in a row without a gain */
 #define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
-#define OTHER_START 4 /* one start in so many is of other degrees */
-#define OTHERS 8      /* degrees that are near */
-#define NEAR 0.1      /* of the best: worth a start */
+#define OTHER_START 4       /* one start in so many is of other degrees */
+#define OTHERS 16           /* degrees that are near */
+#define NEAR 0.1            /* of the best: worth a start */
 
 static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
-#define GENERATIONS 4       /* of all rounds at most, from the first sketches again */
-#define GENERATIONS_GPUS 64 /* of an odd pool that gets them */
-#define GENERATION 64       /* numbers of rounds between two generations */
-#define COPIED 1000         /* first sketches that another generation begins with */
+#define GENERATIONS 3        /* at most, until one brings nothing */
+#define GENERATIONS_GPUS 128 /* of an odd pool that gets them */
+#define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
+#define COPIED 1000   /* sketches of such a set */
+#define OF_DEGREES 4  /* degrees moved by themselves; in the first generation OTHERS */
+#define OF_DEGREES_IDLE 2 /* rounds of starts of theirs without a gain */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
 #define FIRST_HOT 0.1 /* of the step; halved from round to round */
 /* The hotter, the longer: else the way back is lost. */
@@ -182,11 +184,9 @@ static enum status siblings (struct search *x, struct looks *l, struct error *er
     return st == ST_OK ? looks_sort (x, l, err) : st;
 }
 
-/* The best of the other degrees that are near, the k-th of them in turns; the best itself where
- * there is none. */
-static long other_start (const struct search *x, const struct looks *l, int k)
+/* The best look of each of the other degrees that are near the best.  @return how many */
+static int near_degrees (const struct search *x, const struct looks *l, long near[OTHERS])
 {
-    long near[OTHERS];
     int n = 0;
 
     for (long i = 1;
@@ -202,6 +202,16 @@ static long other_start (const struct search *x, const struct looks *l, int k)
         if (other)
             near[n++] = i;
     }
+    return n;
+}
+
+/* The best of the other degrees that are near, the k-th of them in turns; the best itself where
+ * there is none. */
+static long other_start (const struct search *x, const struct looks *l, int k)
+{
+    long near[OTHERS];
+    int n = near_degrees (x, l, near);
+
     return n > 0 ? near[k % n] : 0;
 }
 
@@ -276,9 +286,9 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
     return ST_OK;
 }
 
-/* All rounds and starts, each generation with its own numbers. */
-static enum status anneal_once (struct search *x, struct looks *l, int generation,
-                                struct error *err)
+/* All rounds, each generation with its own numbers. */
+static enum status anneal_rounds (struct search *x, struct looks *l, int generation,
+                                  struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
     double hot = FIRST_HOT;
@@ -293,28 +303,27 @@ static enum status anneal_once (struct search *x, struct looks *l, int generatio
         TRY (siblings (x, l, err));
         search_show_progress (x);
     }
-    return looks_start_anew (x, l, generation,
-                             x->odd || x->pool.n_gpus <= STARTS_GPUS ? STARTS_IDLE
-                                                                     : STARTS_IDLE_ALIKE,
-                             err);
+    return ST_OK;
 }
 
-/* @param[out] to  its walks are those of `from`; release its sketches with release_looks */
+/* @param[in]  like  those of its degrees alone; NULL: all
+ * @param[out] to    its walks are those of `from`; release its sketches with release_looks */
 static enum status copy_looks (const struct search *x, const struct looks *from,
-                               struct looks *to, struct error *err)
+                               const struct workload_config *like, struct looks *to,
+                               struct error *err)
 {
-    long n = from->n < COPIED ? from->n : COPIED;
-
     *to = (struct looks){.walks = from->walks};
-    for (; to->n < n; to->n++) {
-        const struct look *k = &from->look[to->n];
+    for (long i = 0; i < from->n && to->n < COPIED; i++) {
+        const struct look *k = &from->look[i];
         struct sketch own;
 
+        if (like && !look_same_degrees (&x->config[k->index], like))
+            continue;
         if (!array_grow (&to->look, (size_t) to->n, sizeof *to->look))
             return err_nomem (err);
         TRY (sketch_copy (&k->sketch, x->config[k->index].deg.pp, from->walks.n_gpus,
                           &own, err));
-        to->look[to->n] = (struct look){k->index, k->bound, own};
+        to->look[to->n++] = (struct look){k->index, k->bound, own};
     }
     return ST_OK;
 }
@@ -340,40 +349,75 @@ static enum status merge_looks (struct looks *from, struct looks *to, struct err
     return st;
 }
 
-/* All rounds again, from the first sketches.  @param[out] gains  is the best better by it? */
-static enum status next_generation (struct search *x, const struct looks *first,
-                                    int generation, struct looks *l, bool *gains,
-                                    struct error *err)
+/* The looks of some degrees moved by themselves: in all rounds, or in starts from the best. */
+static enum status move_degrees (struct search *x, const struct looks *from, bool anew,
+                                 const struct workload_config *like, int generation,
+                                 struct looks *l, struct error *err)
 {
-    double before = look_value (x, &l->look[0]);
     struct looks own;
-    enum status st = copy_looks (x, first, &own, err);
+    enum status st = copy_looks (x, from, like, &own, err);
 
-    if (st == ST_OK)
-        st = anneal_once (x, &own, generation, err);
+    if (st == ST_OK && own.n > 0)
+        st = anew ? looks_start_anew (x, &own, generation, OF_DEGREES_IDLE, err)
+                  : anneal_rounds (x, &own, generation, err);
     if (st == ST_OK)
         st = merge_looks (&own, l, err);
     if (st == ST_OK)
         st = looks_sort (x, l, err);
     release_looks (&own);
-    *gains = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH);
     return st;
+}
+
+/* The best degrees, each moved by itself.
+ * @param[in] from  the first sketches, moved in all rounds; NULL: l, in starts */
+static enum status each_degrees (struct search *x, const struct looks *from, int most,
+                                 int generation, struct looks *l, struct error *err)
+{
+    const struct workload_config *like[OTHERS + 1];
+    long near[OTHERS];
+    int n = near_degrees (x, l, near);
+
+    like[0] = &x->config[l->look[0].index];
+    for (int i = 0; i < n; i++)
+        like[i + 1] = &x->config[l->look[near[i]].index];
+    for (int i = 0; i <= n && i < most && !deadline_passed (&x->deadline); i++)
+        TRY (move_degrees (x, from ? from : l, !from, like[i], generation + i, l, err));
+    return ST_OK;
+}
+
+/* A generation: the degrees by themselves in rounds and starts, then the best in starts. */
+static enum status next_generation (struct search *x, const struct looks *first,
+                                    int generation, struct looks *l, struct error *err)
+{
+    int number = generation * 2 * (OTHERS + 1);
+
+    TRY (each_degrees (x, first, generation == 1 ? OTHERS : OF_DEGREES, number, l, err));
+    TRY (each_degrees (x, NULL, OF_DEGREES, number + OTHERS, l, err));
+    return looks_start_anew (x, l, number, STARTS_IDLE, err);
 }
 
 enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
 {
     struct looks first;
     enum status st;
-    bool gains = true;
+    double before = INFINITY;
 
-    if (!x->odd || x->pool.n_gpus > GENERATIONS_GPUS)
-        return anneal_once (x, l, 0, err);
-    st = copy_looks (x, l, &first, err);
+    if (!x->odd || x->pool.n_gpus > GENERATIONS_GPUS) {
+        TRY (anneal_rounds (x, l, 0, err));
+        return looks_start_anew (
+            x, l, 0,
+            x->odd || x->pool.n_gpus <= STARTS_GPUS ? STARTS_IDLE : STARTS_IDLE_ALIKE,
+            err);
+    }
+    st = copy_looks (x, l, NULL, &first, err);
     if (st == ST_OK)
-        st = anneal_once (x, l, 0, err);
-    for (int g = 1;
-         g < GENERATIONS && gains && st == ST_OK && !deadline_passed (&x->deadline); g++)
-        st = next_generation (x, &first, g, l, &gains, err);
+        st = anneal_rounds (x, l, 0, err);
+    for (int g = 1; g <= GENERATIONS && st == ST_OK && !deadline_passed (&x->deadline) &&
+                    look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH);
+         g++) {
+        before = look_value (x, &l->look[0]);
+        st = next_generation (x, &first, g, l, err);
+    }
     release_looks (&first);
     return st;
 }

@@ -144,6 +144,14 @@ static const struct workload_model *named (const struct row *r, const char *name
     return workload_preset_meant (with_size);
 }
 
+/* The experts that the row states; one alone is an MLP.  @return -1: in an unknown form */
+static int stated_experts (const struct row *r)
+{
+    int n = calibrate_note_int (r, "num-experts", 0);
+
+    return n == 1 ? 0 : n;
+}
+
 /* The preset that the name means, where the row leaves a part of the model's shape open, or all,
  * and what it states is the preset's.  Of one with experts, whose form a row has no columns for,
  * that is the number of layers alone: a cut-down proxy is another model.  A vocabulary may be
@@ -154,7 +162,7 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     bool open = calibrate_cell (r, "vocab")[0] == '\0', same = true;
 
     if (!preset ||
-        (preset->experts == 0 && calibrate_note_int (r, "num-experts", 0) != 0))
+        (preset->experts == 0 && stated_experts (r) != 0))
         return false;
 
     const struct {
@@ -344,7 +352,7 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     int every;
 
     m->expert_every = 1;
-    m->experts = calibrate_note_int (r, "num-experts", 0);
+    m->experts = stated_experts (r);
     if (m->experts < 0)
         return "its experts are in an unknown form";
     if (m->experts == 0)
@@ -499,7 +507,7 @@ static void read_window (const struct row *r, struct workload_model *m)
             at++;
         if (n == 0)
             continue;
-        if (calibrate_denied (item, at, n))
+        if (calibrate_denied (item, at, n) || strcmp (at + n, "=-1") == 0)
             m->window = m->window_layers = 0;
         else if ((n += strspn (at + n, " =:_-("), isdigit ((unsigned char) at[n]))) {
             m->window = (int) fmin (strtod (at + n, NULL), 1 << 30);

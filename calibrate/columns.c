@@ -31,7 +31,8 @@ static const struct calibrate_unit rates[] = {
     {"tok/sec", 1},   {"tokens/sec", 1},   {"tokens/second", 1}, {"tokens/sec/gpu", 1},
     {NULL, 0}};
 static const struct calibrate_unit sequences[] = {
-    {"samples/s", 1}, {"samples/sec", 1}, {"sequences/s", 1}, {"seq/s", 1}, {NULL, 0}};
+    {"samples/s", 1}, {"samples/sec", 1}, {"sequences/s", 1}, {"seq/s", 1},
+    {"samples/s/gpu", 1}, {"samples/sec/gpu", 1}, {"seq/s/gpu", 1}, {NULL, 0}};
 static const struct calibrate_unit iterations[] = {
     {"it/s", 1}, {"iter/s", 1}, {"steps/s", 1}, {NULL, 0}};
 static const struct calibrate_unit tflops[] = {
@@ -294,6 +295,8 @@ static bool is_rest (const struct calibrate_column *c, const char *rest, double 
 {
     const struct calibrate_unit *u = calibrate_unit_of (c, rest);
 
+    if (strcasecmp (rest, "min") == 0) /* the shortest, or minutes */
+        return false;
     *factor = rest[0] != '\0' && u ? u->factor : 1.0;
     return rest[0] == '\0' || u || strcasecmp (rest, "size") == 0 ||
            strcasecmp (rest, "degree") == 0;
@@ -343,13 +346,21 @@ static bool is_called (const struct calibrate_column *c, const char *joined,
     return false;
 }
 
-/* A title behind a word that says how or where it was measured. */
-static const char *without_prefix (const char *joined)
+/* Is it of speeds?  An average of these is one, but that of lengths or memory is not what a job
+ * has. */
+static bool is_speed (const struct calibrate_column *c)
+{
+    return c->unit == seconds || c->unit == rates || c->unit == sequences ||
+           c->unit == iterations || c->unit == tflops || c->unit == shares;
+}
+
+/* A title behind "num" or, of speeds, a word that says how or where they were measured. */
+static const char *without_prefix (const struct calibrate_column *c, const char *joined)
 {
     static const char *const words[] = {"num",  "train",  "perf", "avg",
                                         "mean", "median", "average"};
 
-    for (size_t i = 0; i < COUNT_OF (words); i++)
+    for (size_t i = 0; i < (is_speed (c) ? COUNT_OF (words) : 1); i++)
         if (strncasecmp (joined, words[i], strlen (words[i])) == 0)
             return joined + strlen (words[i]);
     return joined;
@@ -362,13 +373,10 @@ const struct calibrate_column *calibrate_column_named (const char *title, double
 
         join (title, all, joined);
         for (size_t i = 0; i < COUNT_OF (columns) && joined[0]; i++) {
-            const char *name = without_prefix (joined);
+            const char *name = without_prefix (&columns[i], joined);
 
-            if (is_called (&columns[i], joined, factor))
-                return &columns[i];
-            /* an average is no peak */
-            if (name != joined && strcmp (columns[i].name, "peak_mem_gb") != 0 &&
-                is_called (&columns[i], name, factor))
+            if (is_called (&columns[i], joined, factor) ||
+                (name != joined && is_called (&columns[i], name, factor)))
                 return &columns[i];
             /* "ms/step", "step_ms" */
             if (columns[i].unit == seconds &&
@@ -391,6 +399,7 @@ static const struct {
                {"throughput speed",
                 "tokens_per_s_per_gpu, tokens_per_s and samples_per_s say of what"},
                {"time times duration", "iter_time_s is of one step"},
+               {"steptimemin itertimemin iterationtimemin", "the shortest, or minutes"},
                {"network interconnect", "inter_node_gbps is a number"}};
 
 const char *calibrate_unclear (const char *title)

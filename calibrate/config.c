@@ -307,7 +307,8 @@ static bool is_unnamed_split (const char *s)
     return is && !calibrate_contains (s, "sdp");
 }
 
-/* A column for all that says how, and nothing says over how many: "TP + FSDP". */
+/* A column for all that says how, and nothing says over how many: "TP + FSDP".  Beside a stated dp
+ * one way alone is over what that leaves. */
 static bool is_split_open (const struct row *r)
 {
     static const struct {
@@ -315,13 +316,17 @@ static bool is_split_open (const struct row *r)
     } named[] = {{"tp", "tp"},     {"tp", "tensor parallel"},  {"tp", "tensor parallelism"},
                  {"pp", "pp"},     {"pp", "pipeline parallel"}, {"pp", "pipeline parallelism"},
                  {"pp", "pipeline"}};
-    bool open = false;
+    bool tp = false, pp = false, left = calibrate_degree (r, "dp", 0, NULL) > 0, tp_said;
 
-    for (size_t i = 0; i < COUNT_OF (named); i++)
-        open = open || (calibrate_cell (r, named[i].degree)[0] == '\0' &&
-                        calibrate_says_word (calibrate_cell (r, "parallelism"), named[i].word) &&
-                        degree_told (r, named[i].degree) == 0);
-    return open;
+    for (size_t i = 0; i < COUNT_OF (named); i++) {
+        bool *open = named[i].degree[0] == 't' ? &tp : &pp;
+
+        *open = *open || (calibrate_cell (r, named[i].degree)[0] == '\0' &&
+                          calibrate_says_word (calibrate_cell (r, "parallelism"), named[i].word) &&
+                          degree_told (r, named[i].degree) == 0);
+    }
+    calibrate_degree (r, "tp", 1, &tp_said);
+    return left ? pp && !tp_said : tp || pp;
 }
 
 static const char *read_degrees (const struct row *r, struct calibrate_run *run)

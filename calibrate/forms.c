@@ -476,13 +476,23 @@ static const struct calibrate_column *named_by_cells (const struct csv_table *t,
     return unit[0] ? calibrate_column_named (unit, factor) : NULL;
 }
 
-/* A title that says of a run what "oom" denies. */
-static bool says_fits (const char *title)
+/* A column that says of runs what "oom" denies: yes or no, but no rate of success. */
+static bool says_fits (const struct csv_table *t, int column)
 {
     char joined[CALIBRATE_JOINED];
 
-    calibrate_join (title, joined);
-    return text_has_word ("fits success trainable", joined);
+    calibrate_join (t->header[column], joined);
+    if (!text_has_word ("fits success trainable", joined))
+        return false;
+    for (int i = column; i < t->cells; i += t->columns) {
+        const char *cell = ticked (t->cell[i]);
+
+        if (!text_has_word ("0 1", cell) && !word_meant (cell, CELL_FLAG, NULL, 0) &&
+            !says_nothing (cell, CELL_FLAG) && !is_ditto (cell) && !calibrate_is_oom (cell) &&
+            cell[0] != '\0')
+            return false;
+    }
+    return true;
 }
 
 /* What the columns mean. */
@@ -491,7 +501,7 @@ static void find_columns (const struct csv_table *t, struct meaning *m, bool *re
     for (int i = 0; i < t->columns; i++) {
         m[i].column = calibrate_column_named (t->header[i], &m[i].factor);
         m[i].note = m[i].column ? NULL : calibrate_note_of (t->header[i]);
-        m[i].denied = says_fits (t->header[i]);
+        m[i].denied = says_fits (t, i);
         if (m[i].denied)
             m[i].column = calibrate_column_named ("oom", &m[i].factor);
         if (!m[i].column && calibrate_unclear (t->header[i]))

@@ -152,6 +152,22 @@ static int counted_gpus (const char *cell)
     return n;
 }
 
+/* Is the number behind it one of lanes, "PCIe x8", "PCIe Gen5 x16", "PCIe 4.0 x16"? */
+static bool ends_with_bus (const char *part)
+{
+    size_t n = strlen (part), from;
+
+    while (n > 0 && part[n - 1] == ' ')
+        n--;
+    for (from = n; from > 0 && (isalnum ((unsigned char) part[from - 1]) || part[from - 1] == '.');)
+        from--;
+    part += from;
+    n -= from;
+    return (n == 4 && strncasecmp (part, "pcie", 4) == 0) ||
+           (n == 4 && strncasecmp (part, "gen", 3) == 0) ||
+           (n == 3 && strncmp (part + 1, ".0", 2) == 0);
+}
+
 /* The number behind a type, which is cut off: "TYPE:4", "TYPE x4", "A100x4", "TYPE*4".  @return 0:
  * there is none */
 static int cut_number (char *part)
@@ -165,7 +181,8 @@ static int cut_number (char *part)
         if (n < 1 || n > 1 << 24 || end[strspn (end, " ")] != '\0')
             continue;
         *at = '\0';
-        if (strchr (":*", mark) || names_type (part)) /* but "8x4090" */
+        if (strchr (":*", mark) ||
+            (names_type (part) && !ends_with_bus (part))) /* but "8x4090" */
             return (int) n;
         *at = mark;
     }

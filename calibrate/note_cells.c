@@ -1,6 +1,6 @@
 /* Notes that say what a cell leaves empty: "full AC; micro batch size 2; ZeRO-2; no flash
  * attention".  An item of the notes fills the cell that it is of where all of it says that and
- * nothing else. */
+ * nothing else, and no other item says another thing of it. */
 #include "calibrate/calibrate_private.h"
 
 #include <ctype.h>
@@ -36,30 +36,10 @@ static enum status add_column (struct csv_table *t, const char *name, struct err
     return ST_OK;
 }
 
-static enum status fill (struct csv_table *t, int row, const char *column, const char *value,
-                         struct error *err)
+/* Are its words in the list: all of them, or any? */
+static bool words_among (const char *item, const char *list, bool all)
 {
-    int at = csv_table_column (t, column, 0);
-    char **cell, *own;
-
-    if (at < 0) {
-        TRY (add_column (t, column, err));
-        at = t->columns - 1;
-    }
-    cell = &t->cell[(size_t) row * (size_t) t->columns + (size_t) at];
-    if ((*cell)[0] != '\0')
-        return ST_OK;
-    if (!(own = strdup (value)))
-        return err_nomem (err);
-    free (*cell);
-    *cell = own;
-    return ST_OK;
-}
-
-/* Is it made of these words alone, and of one of the list before the bar at least? */
-static bool made_of (const char *item, const char *needed, const char *idle)
-{
-    bool has = false;
+    bool any = false;
     char word[CALIBRATE_JOINED];
 
     while (*item) {
@@ -69,31 +49,29 @@ static bool made_of (const char *item, const char *needed, const char *idle)
             n++;
         snprintf (word, sizeof word, "%.*s", (int) n, item);
         calibrate_join (word, word);
-        if (word[0] && !text_has_word (needed, word) && !text_has_word (idle, word))
+        if (word[0] && all && !text_has_word (list, word))
             return false;
-        has = has || (word[0] && text_has_word (needed, word));
+        any = any || (word[0] && text_has_word (list, word));
         item += n + (item[n] != '\0');
     }
-    return has;
+    return any;
 }
 
 /* What an item says of recomputation; NULL: nothing */
 static const char *recompute_of (const char *item)
 {
-    static const char *const names[] = {"checkpoint", "recomput", "remat"};
-    static const char words[] = "checkpointing checkpoint recompute recomputation remat ac sac",
-                      about[] = "no without with using full selective activation activations "
-                                "gradient gradients off on disabled enabled none false true";
-    char joined[CALIBRATE_JOINED];
+    static const char words[] = "checkpointing recompute recomputation remat ac sac "
+                                "activation activations gradient gradients with using on "
+                                "enabled true full selective no without off disabled none false";
+    bool denied = words_among (item, "no without off disabled none false", false),
+         selective = words_among (item, "selective sac", false);
 
-    if (!made_of (item, words, about))
+    if (!words_among (item, words, true) ||
+        !words_among (item, "checkpointing recompute recomputation remat ac sac", false))
         return NULL;
-    for (size_t i = 0; i < COUNT_OF (names); i++)
-        if (calibrate_says (item, names[i]) == SAID_NO)
-            return "none";
-    calibrate_join (item, joined);
-    return calibrate_word_of (strncmp (joined, "with", 4) == 0 ? joined + 4 : joined,
-                              CELL_RECOMPUTE);
+    if (denied) /* not full is not none */
+        return selective || words_among (item, "full", false) ? NULL : "none";
+    return selective ? "selective" : "full";
 }
 
 /* The column of batches that an item has a number of, before or behind its name: "mbs 4", "8 grad
@@ -119,16 +97,20 @@ static const char *numbered (const char *item, char number[16])
 }
 
 /* What an item of the notes says of a column; NULL: nothing */
-static const char *said_of (const char *item, const char *column)
+static const char *said_of (const char *item, const char *column, char number[16])
 {
     char joined[CALIBRATE_JOINED];
+    const char *batches;
 
     calibrate_join (item, joined);
     if (strcmp (column, "recompute") == 0)
         return recompute_of (item);
     if (strcmp (column, "attention") == 0)
-        return made_of (item, "flash flashattention flashattn fa2 fa3",
-                        "attention attn no without with using off on 2 3 v2 v3 disabled")
+        return words_among (item,
+                            "flash flashattention flashattn fa2 fa3 attention attn no "
+                            "without with using off on 2 3 v2 v3 disabled",
+                            true) &&
+                       words_among (item, "flash flashattention flashattn fa2 fa3", false)
                    ? item
                    : NULL;
     if (strcmp (column, "precision") == 0)
@@ -140,38 +122,66 @@ static const char *said_of (const char *item, const char *column)
         return strncmp (joined, "zero", 4) == 0 || strncmp (joined, "deepspeedzero", 13) == 0
                    ? calibrate_word_of (joined, CELL_STAGE)
                    : NULL;
-    return text_has_word ("oom outofmemory ranoutofmemory", joined) ? "1" : NULL; /* of oom */
+    if (strcmp (column, "oom") == 0)
+        return text_has_word ("oom outofmemory ranoutofmemory", joined) ? "1" : NULL;
+    batches = numbered (item, number);
+    return batches && strcmp (batches, column) == 0 ? number : NULL;
 }
 
-static enum status fill_from (struct csv_table *t, int row, const char *item, struct error *err)
+/* What a row's notes say of a column; "": nothing, or items say different things */
+static void noted (const char *notes, const char *column, char value[CALIBRATE_ITEM])
 {
-    static const char *const columns[] = {"recompute", "attention", "precision", "zero", "oom"};
-    char number[16];
-    const char *column = numbered (item, number);
+    char item[CALIBRATE_ITEM], number[16];
+    bool agree = true;
 
-    for (size_t i = 0; i < COUNT_OF (columns); i++) {
-        const char *value = said_of (item, columns[i]);
+    value[0] = '\0';
+    while (calibrate_next_item (&notes, item)) {
+        const char *said = said_of (item, column, number);
 
-        if (value)
-            TRY (fill (t, row, columns[i], value, err));
+        agree = agree && (!said || !value[0] || strcmp (value, said) == 0);
+        if (said)
+            snprintf (value, CALIBRATE_ITEM, "%s", said);
     }
-    return column ? fill (t, row, column, number, err) : ST_OK;
+    if (!agree)
+        value[0] = '\0';
+}
+
+/* Fill the empty cells of a column. */
+static enum status fill (struct csv_table *t, int notes_at, const char *column,
+                         struct error *err)
+{
+    int at = csv_table_column (t, column, 0);
+    char value[CALIBRATE_ITEM], *own;
+
+    for (int row = 0; row < t->rows; row++) {
+        size_t first = (size_t) row * (size_t) t->columns;
+
+        if (at >= 0 && t->cell[first + (size_t) at][0] != '\0')
+            continue;
+        noted (t->cell[first + (size_t) notes_at], column, value);
+        if (value[0] == '\0')
+            continue;
+        if (at < 0) {
+            TRY (add_column (t, column, err));
+            at = t->columns - 1;
+            first = (size_t) row * (size_t) t->columns;
+        }
+        if (!(own = strdup (value)))
+            return err_nomem (err);
+        free (t->cell[first + (size_t) at]);
+        t->cell[first + (size_t) at] = own;
+    }
+    return ST_OK;
 }
 
 enum status calibrate_fill_cells (struct csv_table *t, struct error *err)
 {
+    static const char *const columns[] = {"recompute", "attention",   "precision",
+                                          "zero",      "oom",         "micro_batch",
+                                          "global_batch", "gradient_accumulation"};
     int notes_at = csv_table_column (t, "notes", 0);
 
-    for (int row = 0; row < t->rows && notes_at >= 0; row++) {
-        char *notes = strdup (t->cell[(size_t) row * (size_t) t->columns + (size_t) notes_at]),
-             item[CALIBRATE_ITEM];
-        const char *left = notes;
-        enum status st = notes ? ST_OK : err_nomem (err);
-
-        while (st == ST_OK && calibrate_next_item (&left, item))
-            st = fill_from (t, row, item, err);
-        free (notes);
-        TRY (st);
-    }
+    for (size_t i = 0; i < COUNT_OF (columns) && notes_at >= 0; i++)
+        TRY (fill (t, notes_at, columns[i], err));
     return ST_OK;
 }

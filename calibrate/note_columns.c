@@ -73,12 +73,19 @@ static bool has_values (const char *key)
 void calibrate_add_note (struct text *notes, const char *key, const char *value)
 {
     bool whole = strchr (key, '=') != NULL, valued = has_values (key);
+    enum workload_offload what = OFFLOAD_NONE;
 
     if (!valued && strcmp (value, "1") == 0)
         value = "true";
     if (!valued && strcmp (value, "0") == 0)
         value = "false";
-    if (value[0] == '\0' || (whole && strcmp (value, "false") == 0))
+    if (strcmp (key, "compile") == 0 &&
+        text_has_word ("default inductor max-autotune reduce-overhead", value))
+        value = "true";
+    if (strcmp (key, "cpu_offload") == 0 && workload_offload_parse (value, &what) &&
+        what != OFFLOAD_NONE)
+        key = "offload"; /* it says what */
+    if (value[0] == '\0' || (whole && text_has_word ("false auto default", value)))
         return;
     text_add (notes, "%s%s", notes->len ? "; " : "", key);
     if (!whole)

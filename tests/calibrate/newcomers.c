@@ -66,8 +66,11 @@ static void counted_gpus (void **state)
              {"H100 (96 cores)", "8", "h100-sxm5-80g", 8},
              {"A100 (40 GPUs)", "40", "a100-sxm4-80g", 40},
              {"A10G (24GB)", "8", "a10g", 8},
+             {"H100 PCIe 80GB x4", "", "h100-pcie-80g", 4},
+             {"H100 PCIe Gen5 x16", "8", "h100-pcie-80g", 8},
              {"2x DGX A100 80GB", "", "a100-sxm4-80g", 16},
              {"2x p4d.24xlarge", "", "a100-sxm4-40g", 16}};
+    static const char *const lanes[] = {"H100 PCIe Gen5 x16", "RTX 4090 PCIe 4.0 x16", "A100 PCIe x8"};
     static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb", "H100-3g.40gb"};
     struct calibrate_runs r;
     struct error err = {""};
@@ -87,6 +90,13 @@ static void counted_gpus (void **state)
     assert_int_equal (r.run[0].gpus, 8);
     assert_string_equal (r.run[0].part[0].type->name, "h100-sxm5-80g");
     calibrate_runs_release (&r);
+    for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) {
+        char cells[96];
+
+        snprintf (cells, sizeof cells, "gpt2-xl,%s", lanes[i]);
+        assert_int_equal (read_one ("model,gpu", cells, &r, &err), ST_INVALID);
+        assert_non_null (strstr (err.text, "gpus"));
+    }
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         char cells[96];
 
@@ -129,6 +139,20 @@ static void columns_of_notes (void **state)
     assert_true (!r.run[1].compiled && !r.run[1].precision_said);
     calibrate_runs_release (&r);
 
+    /* Words of a column are those of its note, of what is on, or of nothing. */
+    r = read_text ("model,gpu,gpus,seq,global_batch,offload,compile,bf16,fp16,num_experts\n"
+                   "llama-3-8b,A100,8,2048,32,optimizer,max-autotune,auto,auto,1\n"
+                   "llama-3-8b,A100,8,2048,32,checkpoints,default,True,False,\n"
+                   "llama-3-8b,A100,8,2048,32,none,False,True,False,\n");
+    assert_int_equal (r.n, 3);
+    assert_int_equal (r.run[0].config.offload, OFFLOAD_OPTIMIZER);
+    assert_int_equal (r.run[1].config.offload, OFFLOAD_CHECKPOINTS);
+    assert_int_equal (r.run[2].config.offload, OFFLOAD_NONE);
+    assert_true (r.run[0].compiled && r.run[1].compiled && !r.run[2].compiled);
+    assert_true (!r.run[0].precision_said && r.run[0].job.precision == PREC_BF16);
+    assert_true (r.run[1].precision_said && r.run[0].model.experts == 0);
+    calibrate_runs_release (&r);
+
     r = row_of ("model,layers,hidden,heads,ffn,gpu,gpus,num_experts,top_k,moe_intermediate_size",
                 "our moe,24,2048,16,8192,H100,8,16,4,1024");
     assert_true (r.run[0].model.experts == 16 && r.run[0].model.top_k == 4 &&
@@ -149,6 +173,12 @@ static void cells_noted (void **state)
              {"without recomputation", RECOMPUTE_NONE, -1, -1, -1},
              {"activation checkpointing off", RECOMPUTE_NONE, -1, -1, -1},
              {"no AC", RECOMPUTE_NONE, -1, -1, -1},
+             {"AC=none", RECOMPUTE_NONE, -1, -1, -1},
+             {"gradient_checkpointing=true", RECOMPUTE_FULL, -1, -1, -1},
+             {"no full recomputation", -1, -1, -1, -1},
+             {"full AC; no AC", -1, -1, -1, -1},
+             {"ZeRO-1; then; ZeRO-3", -1, -1, -1, -1},
+             {"ZeRO-2; zero 2", -1, -1, 2, -1},
              {"checkpointing would have helped", -1, -1, -1, -1},
              {"mbs 4", -1, 4, -1, -1},
              {"micro batch size=2", -1, 2, -1, -1},
@@ -243,6 +273,10 @@ static void splits (void **state)
              {"strategy", "tensor parallel", 0, 0, 0, 0},
              {"strategy", "no TP; 256-way DP", 1, 1, 256, 1},
              {"strategy", "TP8 and pipeline", 0, 0, 0, 0},
+             {"strategy", "TP + DP64", 4, 1, 64, 1},
+             {"strategy", "TP + PP + DP64", 0, 0, 0, 0},
+             {"strategy", "pipeline + TP4 + DP32", 4, 2, 32, 1},
+             {"strategy", "pipeline + DP64", 0, 0, 0, 0},
              {"notes", "tp8 pp4 dp8", 8, 4, 8, 1},
              {"notes", "TP 8; PP 4", 8, 4, 8, 1},
              {"notes", "tensor parallel 8; mine", 8, 1, 32, 1},
@@ -395,6 +429,8 @@ static void units (void **state)
              {"throughput", "40960 tokens/s/GPU", 8, 0},
              {"Throughput", "160 samples/s", 8, 0},
              {"samples/s/gpu", "20", 8, 0},
+             {"throughput", "20 samples/s/GPU", 8, 0},
+             {"step_time_minutes", "0.5", 30, 0},
              {"it/s", "0.125 it/s", 8, 0},
              {"step_ms", "9500", 9.5, 0},
              {"peak memory", "59392MiB / 81559MiB", 0, 58},
@@ -421,14 +457,17 @@ static void units (void **state)
 /* Of columns that may mean one, that of GPUs is no host's, and an average is no peak. */
 static void columns_apart (void **state)
 {
-    struct calibrate_runs r = row_of ("model,machine,GPU model,gpus,avg memory,mean step time",
-                                      "gpt3-1.3b,node017,H100,8,40,9");
+    struct calibrate_runs r =
+        row_of ("model,machine,GPU model,gpus,avg memory,step_time_min,train_layers,"
+                "mean step time",
+                "gpt3-1.3b,node017,H100,8,40,8,2,9");
     (void) state;
 
     assert_string_equal (r.run[0].part[0].type->name, "h100-sxm5-80g");
     assert_true (isnan (r.run[0].peak_bytes));
     CLOSE (r.run[0].iter_time_s, 9, 0);
-    assert_string_equal (r.ignored, "machine, avg memory");
+    assert_string_equal (r.ignored, "machine, avg memory, train_layers");
+    assert_string_equal (r.unread, "step_time_min (the shortest, or minutes)");
     calibrate_runs_release (&r);
 }
 
@@ -501,6 +540,7 @@ static void ran_out (void **state)
         int oom;
     } t[] = {{"fits", "yes", 0},      {"fits", "no", 1},    {"success", "False", 1},
              {"fits", "", -1},        {"fits", "OOM", 1},   {"status", "", -1},
+             {"fits", "barely", -1},  {"success", "0.98", -1},
              {"step_ms", "OOM (79.2 GB)", 1}};
     (void) state;
 
@@ -552,6 +592,7 @@ static void windows (void **state)
         int tokens, layers;
     } t[] = {{"llama-3-8b", "", "sliding window 4096", 4096, 32},
              {"llama-3-8b", "4096", "", 4096, 32},
+             {"gemma-2-9b", "-1", "", 0, 0},
              {"gemma-2-9b", "", "no sliding window", 0, 0},
              {"gemma-2-9b", "", "", 4096, 21},
              {"gemma-2-9b", "1024", "", 1024, 21}};

@@ -10,7 +10,7 @@ case $0 in
 */*) here=${0%/*}/ ;;
 *) here=. ;;
 esac
-here=$(cd -- "$here" && pwd) || exit 1
+here=$(CDPATH= cd -- "$here" && pwd) || exit 1
 [ $# -gt 0 ] || { echo "usage: $0 SCRIPT [ARGUMENT...]" >&2; exit 2; }
 found=
 { read -r found <"$here/generation"; } 2>/dev/null

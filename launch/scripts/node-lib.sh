@@ -2,7 +2,7 @@
 #   $host  this host's name in map.txt     $top  the folder of map.txt
 #   start COMMAND...   in the background    finish   wait; the first failure ends the rest
 generation=
-top=$(cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
+top=$(CDPATH= cd -- "$(dirname -- "$0")/.." && pwd) || exit 1
 fail() {
     printf '%s\n' "$0: $*" >&2
     exit 1

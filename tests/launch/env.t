@@ -57,8 +57,8 @@ export LINKWISE_GRACE=1
 ./each-node.sh env/node.sh sh -c 'trap "" TERM; [ "$RANK" != 1 ] || { sleep 1; exit 9; }; exec sleep 52' >"$1/stubborn.out" 2>&1
 echo $? >"$1/stubborn.rc"
 running 0 '^sleep 52' >"$1/stubborn.left"
-# On one host alone, as in a pod, where the script is the first process.
-LINKWISE_NODE=h1 unshare --pid --fork --kill-child=KILL env/node.sh sh -c 'trap "echo saved; exit 0" TERM; echo up; sleep 60 & wait' >"$1/pod" 2>&1 &
+# On one host alone, as in a pod, where the script is the first process; where shells look elsewhere.
+CDPATH=$PWD LINKWISE_NODE=h1 unshare --pid --fork --kill-child=KILL env/node.sh sh -c 'trap "echo saved; exit 0" TERM; echo up; sleep 60 & wait' >"$1/pod" 2>&1 &
 up 2 "$1/pod"
 pkill -TERM -P $!
 wait $!

@@ -89,6 +89,8 @@ static void read_framework (const struct row *r, struct calibrate_run *run)
     for (size_t i = 0; i < COUNT_OF (ways) && !run->framework[0]; i++)
         if (calibrate_says (calibrate_cell (r, ways[i].column), ways[i].says) == SAID_YES)
             snprintf (run->framework, sizeof run->framework, "%s", ways[i].framework);
+    if (!run->framework[0] && calibrate_whole (r, "fsdp", 0) > 1) /* over so many ranks */
+        snprintf (run->framework, sizeof run->framework, "fsdp");
     if (!run->framework[0] && r->trainer)
         snprintf (run->framework, sizeof run->framework, "transformers");
 }

@@ -380,6 +380,10 @@ static void frameworks (void **state)
             fail_msg ("%s: %s, zero %d", t[i].cells, profile_name (&r), r.run[0].config.zero);
         calibrate_runs_release (&r);
     }
+    r = row_of ("model,gpu,gpus,fsdp", "gpt3-1.3b,A100,16,8"); /* a degree, too */
+    assert_string_equal (r.run[0].framework, "fsdp");
+    assert_int_equal (r.run[0].config.shard, 8);
+    calibrate_runs_release (&r);
     assert_int_equal (read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,FSDP-QDoRA", &r,
                                 &err),
                       ST_INVALID);

@@ -75,31 +75,15 @@ static const struct {
                   {"hidden", "hidden width wide"},
                   {"heads", "head heads"}};
 
-/* The next run of letters or of digits.  @return what follows; NULL: there is none */
-static const char *next_run (const char *s, char word[32])
-{
-    size_t n = 0;
-
-    s += strcspn (s, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    if (*s == '\0')
-        return NULL;
-    for (bool digits = isdigit ((unsigned char) *s); n < 31 && isalnum ((unsigned char) s[n]) &&
-                                                     digits == !!isdigit ((unsigned char) s[n]);
-         n++)
-        word[n] = (char) tolower ((unsigned char) s[n]);
-    word[n] = '\0';
-    return s + n;
-}
-
 /* A size that stands in a part of the name, before what it is of or, where the part begins with
  * that, behind it, "hidden size 5120".  @return 0: none does */
 static int size_in (const char *part, const char *words)
 {
-    char word[32];
+    char word[CALIBRATE_ITEM];
     int before = 0, number = 0;
     bool named = false, first = true;
 
-    for (const char *s = part; (s = next_run (s, word)); first = false) {
+    for (const char *s = part; (s = calibrate_next_word (s, word)); first = false) {
         number = isdigit ((unsigned char) word[0]) ? atoi (word) : 0;
         if (named && number > 0)
             return number;

@@ -69,11 +69,19 @@ void calibrate_join (const char *name, char out[CALIBRATE_JOINED]);
 /** The column that a title means, or NULL.  @param[out] factor  of a unit in the title, else 1 */
 const struct calibrate_column *calibrate_column_named (const char *title, double *factor);
 
-/** The key of the notes that a column of its own is of, by its title, or NULL. */
-const char *calibrate_note_of (const char *title);
+/** A key of the notes, what a column of it is called besides, joined, and whether it has values
+ *  beside yes and no.  Behind a key with a value of its own, "precision=bf16", a column says
+ *  whether that is so. */
+struct calibrate_note {
+    const char *key, *also;
+    bool valued;
+};
+
+/** The note that a column of its own is of, by its title, or NULL. */
+const struct calibrate_note *calibrate_note_of (const char *title);
 
 /** Put such a column's cell among a row's notes; "true" and "false" in a word each. */
-void calibrate_add_note (struct text *notes, const char *key, const char *value);
+void calibrate_add_note (struct text *notes, const struct calibrate_note *n, const char *value);
 
 /** What columns a title may mean of which it is not clear which; NULL: it is no such title. */
 const char *calibrate_unclear (const char *title);
@@ -246,6 +254,10 @@ bool calibrate_says_word (const char *s, const char *name);
  *  @return false: there is none */
 #define CALIBRATE_ITEM 128
 bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM]);
+
+/** The next run of letters or of digits, in lower case; an x that begins one is one of its own,
+ *  "TP8xPP4".  @return what follows; NULL: there is none */
+const char *calibrate_next_word (const char *s, char word[CALIBRATE_ITEM]);
 
 /** The value of `key=value` among the notes (separated by ";"). */
 bool calibrate_note (const struct row *r, const char *key, char *value, size_t size);

@@ -242,6 +242,24 @@ bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM])
     return end > 0;
 }
 
+const char *calibrate_next_word (const char *s, char word[CALIBRATE_ITEM])
+{
+    size_t n = 0, most;
+    bool digits;
+
+    while (*s && !isalnum ((unsigned char) *s))
+        s++;
+    most = tolower ((unsigned char) *s) == 'x' ? 1 : CALIBRATE_ITEM - 1;
+    digits = isdigit ((unsigned char) *s);
+    while (n < most && isalnum ((unsigned char) s[n]) &&
+           digits == !!isdigit ((unsigned char) s[n])) {
+        word[n] = (char) tolower ((unsigned char) s[n]);
+        n++;
+    }
+    word[n] = '\0';
+    return n > 0 ? s + n : NULL;
+}
+
 /* ---- why rows are left out ---- */
 
 const char *calibrate_refuse (const struct row *r, const char *column,

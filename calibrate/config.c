@@ -96,23 +96,6 @@ static const struct {
 } ways[] = {{"tp", "tensor"},  {"pp", "pipeline"}, {"dp", "data"},
             {"cp", "context"}, {"cp", "ulysses"},  {"ep", "expert"}};
 
-/* The next run of letters or of digits, in lower case; an x between two is one of its own,
- * "TP8xPP4".  @return what follows; NULL: none */
-static const char *next_run (const char *s, char word[CALIBRATE_ITEM])
-{
-    size_t n = 0, most = tolower ((unsigned char) *s) == 'x' ? 1 : CALIBRATE_ITEM - 1;
-
-    while (*s && !isalnum ((unsigned char) *s))
-        s++;
-    for (bool digits = isdigit ((unsigned char) *s);
-         n < most && isalnum ((unsigned char) s[n]) &&
-         digits == !!isdigit ((unsigned char) s[n]);
-         n++)
-        word[n] = (char) tolower ((unsigned char) s[n]);
-    word[n] = '\0';
-    return n > 0 ? s + n : NULL;
-}
-
 /* A degree of one cell for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4", "TP8xPP4", "8-way TP", "tensor
  * parallel 8".
  * @return 0: not among them */
@@ -123,14 +106,14 @@ static int split_said (const char *s, const char *degree)
     bool named = false;
     int before = 0, number = 0; /* the last one, and that of "8-way" */
 
-    while ((s = next_run (s, word))) {
+    while ((s = calibrate_next_word (s, word))) {
         bool is = strcmp (word, degree) == 0;
 
         if (isdigit ((unsigned char) word[0])) {
             long said = strtol (word, NULL, 10);
 
             number = said < DEGREE_FAR ? (int) said : DEGREE_FAR;
-            if (named && !(next_run (s, word) && strcmp (word, "way") == 0))
+            if (named && !(calibrate_next_word (s, word) && strcmp (word, "way") == 0))
                 return number; /* the 16 of "TP, 16-way PP" is the next one's */
             continue;
         }
@@ -156,7 +139,7 @@ static bool is_split (const char *item)
                               "model parallel parallelism size degree";
     char word[CALIBRATE_ITEM];
 
-    while ((item = next_run (item, word)))
+    while ((item = calibrate_next_word (item, word)))
         if (!isdigit ((unsigned char) word[0]) && !text_has_word (all, word))
             return false;
     return true;
@@ -270,7 +253,7 @@ static int chunks_in (const char *item)
             n = calibrate_spelled (at, names[i]);
     if (n == 0 || calibrate_denied (item, at, n))
         return 0;
-    for (const char *s = at + n; (s = next_run (s, word));)
+    for (const char *s = at + n; (s = calibrate_next_word (s, word));)
         if (isdigit ((unsigned char) word[0]))
             return isalpha ((unsigned char) *s) ? 0 : atoi (word); /* "1F1B" */
         else if (!text_has_word (idle, word))

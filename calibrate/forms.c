@@ -340,7 +340,7 @@ struct meaning {
     double factor;                         /* of its numbers */
     bool degrees;                          /* it has a number above 1 */
     bool denied;                           /* its yes is the column's no: of "fits" */
-    const char *note; /* the key of a note that it is of instead; NULL: of none */
+    const struct calibrate_note *note; /* that it is of instead; NULL: of none */
 };
 
 /* A cell in its usual form; itself where there is none. */

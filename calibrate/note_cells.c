@@ -3,7 +3,6 @@
  * nothing else, and no other item says another thing of it. */
 #include "calibrate/calibrate_private.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,19 +39,14 @@ static enum status add_column (struct csv_table *t, const char *name, struct err
 static bool words_among (const char *item, const char *list, bool all)
 {
     bool any = false;
-    char word[CALIBRATE_JOINED];
+    char word[CALIBRATE_ITEM];
 
-    while (*item) {
-        size_t n = 0;
+    while ((item = calibrate_next_word (item, word))) {
+        bool is = text_has_word (list, word);
 
-        while (isalnum ((unsigned char) item[n]))
-            n++;
-        snprintf (word, sizeof word, "%.*s", (int) n, item);
-        calibrate_join (word, word);
-        if (word[0] && all && !text_has_word (list, word))
+        if (all && !is)
             return false;
-        any = any || (word[0] && text_has_word (list, word));
-        item += n + (item[n] != '\0');
+        any = any || is;
     }
     return any;
 }
@@ -99,6 +93,7 @@ static const char *numbered (const char *item, char number[16])
 /* What an item of the notes says of a column; NULL: nothing */
 static const char *said_of (const char *item, const char *column, char number[16])
 {
+    static const char flash[] = "flash flashattention flashattn fa";
     char joined[CALIBRATE_JOINED];
     const char *batches;
 
@@ -106,11 +101,11 @@ static const char *said_of (const char *item, const char *column, char number[16
     if (strcmp (column, "recompute") == 0)
         return recompute_of (item);
     if (strcmp (column, "attention") == 0)
-        return words_among (item,
-                            "flash flashattention flashattn fa2 fa3 attention attn no "
-                            "without with using off on 2 3 v2 v3 disabled",
-                            true) &&
-                       words_among (item, "flash flashattention flashattn fa2 fa3", false)
+        return words_among (item, flash, false) &&
+                       words_among (item,
+                                    "flash flashattention flashattn fa attention attn no "
+                                    "without with using off on v 2 3 disabled",
+                                    true)
                    ? item
                    : NULL;
     if (strcmp (column, "precision") == 0)

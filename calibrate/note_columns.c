@@ -4,13 +4,7 @@
 
 #include <string.h>
 
-/* A key of the notes, what a column of it is called besides, joined, and whether it has values
- * beside yes and no.  Behind a key with a value of its own, "precision=bf16", a column says whether
- * that is so. */
-static const struct note_key {
-    const char *key, *also;
-    bool valued;
-} keys[] = {
+static const struct calibrate_note notes_of_columns[] = {
     {"compile", "compiled torchcompile usecompile usetorchcompile", false},
     {"lora", "uselora lorar lorarank", false},
     {"qlora", "useqlora", false},
@@ -48,36 +42,30 @@ static const struct note_key {
     {"overlap-comm", "", false},
 };
 
-const char *calibrate_note_of (const char *title)
+const struct calibrate_note *calibrate_note_of (const char *title)
 {
     char joined[CALIBRATE_JOINED], own[CALIBRATE_JOINED];
 
     calibrate_join (title, joined);
-    for (size_t i = 0; i < COUNT_OF (keys); i++) {
-        calibrate_join (keys[i].key, own);
-        if (joined[0] && (strcmp (own, joined) == 0 || text_has_word (keys[i].also, joined)))
-            return keys[i].key;
+    for (size_t i = 0; i < COUNT_OF (notes_of_columns); i++) {
+        const struct calibrate_note *n = &notes_of_columns[i];
+
+        calibrate_join (n->key, own);
+        if (joined[0] && (strcmp (own, joined) == 0 || text_has_word (n->also, joined)))
+            return n;
     }
     return NULL;
 }
 
-static bool has_values (const char *key)
+void calibrate_add_note (struct text *notes, const struct calibrate_note *n, const char *value)
 {
-    bool has = false;
-
-    for (size_t i = 0; i < COUNT_OF (keys); i++)
-        has = has || (keys[i].valued && strcmp (keys[i].key, key) == 0);
-    return has;
-}
-
-void calibrate_add_note (struct text *notes, const char *key, const char *value)
-{
-    bool whole = strchr (key, '=') != NULL, valued = has_values (key);
+    const char *key = n->key;
+    bool whole = strchr (key, '=') != NULL;
     enum workload_offload what = OFFLOAD_NONE;
 
-    if (!valued && strcmp (value, "1") == 0)
+    if (!n->valued && strcmp (value, "1") == 0)
         value = "true";
-    if (!valued && strcmp (value, "0") == 0)
+    if (!n->valued && strcmp (value, "0") == 0)
         value = "false";
     if (strcmp (key, "compile") == 0 &&
         text_has_word ("default inductor max-autotune reduce-overhead", value))

@@ -75,8 +75,21 @@ static const struct {
                   {"hidden", "hidden width wide"},
                   {"heads", "head heads"}};
 
+/* Is it of some layers alone, "8 layers frozen", "20 layers per stage", or of a head's width?
+ * @param[in] s  what follows the word */
+static bool is_partial (const char *word, const char *s)
+{
+    char next[CALIBRATE_ITEM];
+    size_t n = calibrate_next_word (s, next) ? strlen (next) : 0;
+
+    return (n > 2 && strcmp (next + n - 2, "ed") == 0) ||
+           (n > 0 && text_has_word ("per each frozen trainable only", next)) ||
+           (n > 0 && strcmp (word, "head") == 0 &&
+            text_has_word ("dim dims dimension size", next));
+}
+
 /* A size that stands in a part of the name, before what it is of or, where the part begins with
- * that, behind it, "hidden size 5120".  @return 0: none does */
+ * that, behind it, "hidden size 5120".  @return 0: none does, or more is said of it */
 static int size_in (const char *part, const char *words)
 {
     char word[CALIBRATE_ITEM];
@@ -87,10 +100,12 @@ static int size_in (const char *part, const char *words)
         number = isdigit ((unsigned char) word[0]) ? atoi (word) : 0;
         if (named && number > 0)
             return number;
-        if (text_has_word (words, word)) {
+        if (text_has_word ("x kv gqa mqa", word)) /* "4 x 20 layers", "8 kv heads" */
+            return 0;
+        if (text_has_word (words, word) && !is_partial (word, s)) {
             if (before > 0)
                 return before;
-            named = first;
+            named = named || first;
         }
         before = number;
     }

@@ -235,47 +235,57 @@ static bool sequence_ranks_clear (const struct row *r, const struct workload_deg
 }
 
 /* The number of chunks in an item of the notes: "VPP=6", "interleave 4", "interleaved schedule (6
- * chunks)", "4 virtual stages".  Behind the name none but words for such things may stand before
- * it: the 8 of "interleaved, tp 8" is another's.
+ * chunks)", "4 virtual stages".  Around it there may be words for such things alone: the 8 of
+ * "interleaved, tp 8" is another's.
  * @return 0: it says none */
 static int chunks_in (const char *item)
 {
     static const char *const names[] = {"vpp", "interleav", "virtual pipeline",
                                         "virtual stage", "model chunk"};
     static const char idle[] = "e ed ing s size stage stages degree factor schedule pipeline "
-                               "model parallel parallelism chunk chunks of with by x";
-    const char *at = item, *before;
+                               "model parallel parallelism chunk chunks of with by x per gpu "
+                               "rank device";
+    const char *at = item;
+    char word[CALIBRATE_ITEM], *end;
     size_t n = 0;
-    char word[CALIBRATE_ITEM];
+    long number = 0;
 
     for (; *at && n == 0; at += n == 0)
         for (size_t i = 0; i < COUNT_OF (names) && n == 0; i++)
             n = calibrate_spelled (at, names[i]);
     if (n == 0 || calibrate_denied (item, at, n))
         return 0;
-    for (const char *s = at + n; (s = calibrate_next_word (s, word));)
-        if (isdigit ((unsigned char) word[0]))
-            return isalpha ((unsigned char) *s) ? 0 : atoi (word); /* "1F1B" */
-        else if (!text_has_word (idle, word))
-            break;
-    for (before = at; before > item && strchr (" -", before[-1]);)
-        before--;
-    while (before > item && isdigit ((unsigned char) before[-1]))
-        before--;
-    return atoi (before);
+    for (const char *s = at + n; (s = calibrate_next_word (s, word));) {
+        bool digits = isdigit ((unsigned char) word[0]);
+
+        if (digits ? number > 0 || isalpha ((unsigned char) *s) : !text_has_word (idle, word))
+            return 0; /* "1F1B", "with 8 micro-batches" */
+        number = digits ? strtol (word, NULL, 10) : number;
+    }
+    if (number == 0) {
+        number = strtol (item, &end, 10);
+        number = end + strspn (end, " -") == at ? number : 0;
+    }
+    return number > 0 && number < DEGREE_FAR ? (int) number : 0;
 }
 
-/* The chunks that the notes tell where no column does. */
+/* The chunks that the notes tell where no column does, unless they tell several. */
 static void read_chunks (const struct row *r, struct calibrate_run *run)
 {
     const char *notes = calibrate_cell (r, "notes");
     char item[CALIBRATE_ITEM];
+    int told = 0;
+    bool agree = !run->vpp_said && run->config.deg.pp > 1;
 
-    while (!run->vpp_said && run->config.deg.pp > 1 && calibrate_next_item (&notes, item)) {
+    while (agree && calibrate_next_item (&notes, item)) {
         int chunks = chunks_in (item);
 
-        run->vpp_said = chunks > 0 && chunks < DEGREE_FAR;
-        run->config.deg.vpp = run->vpp_said ? chunks : run->config.deg.vpp;
+        agree = chunks == 0 || told == 0 || chunks == told;
+        told = chunks > 0 ? chunks : told;
+    }
+    if (agree && told > 0) {
+        run->vpp_said = true;
+        run->config.deg.vpp = told;
     }
 }
 

@@ -237,7 +237,12 @@ static void chunks_noted (void **state)
              {"without interleaving", 1},
              {"interleaved; tp 8", 0},
              {"interleaved with tp 8", 0},
-             {"interleaved 1F1B", 0}};
+             {"interleaved 1F1B", 0},
+             {"VPP=6; VPP=3", 0},
+             {"VPP 6 was best", 0},
+             {"TP8 PP16 interleaved schedule", 0},
+             {"interleaved schedule with 4 microbatches", 0},
+             {"no interleaving; vpp 2 slower", 1}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -320,6 +325,11 @@ static void sizes_named (void **state)
              {"GPT 13B (hidden size 5120; layers 40; heads 40)", 40, 5120},
              {"llama-3-8b (32 layers)", 32, 4096},
              {"GPT 24-layer 1.3B", 24, 2048},
+             {"llama-3-8b (8 layers offloaded)", 32, 4096},
+             {"llama-3-8b; 8 layers per stage", 32, 4096},
+             {"llama-3-8b (4 x 8 layers)", 32, 4096},
+             {"llama-3-8b (head dim 128)", 32, 4096},
+             {"llama-3-8b (GQA 8 heads)", 32, 4096},
              {"llama-3-8b (16 layers)", 0, 0},
              {"Llama-3.1-8B-4layers", 0, 0},
              {"Mixtral 8x7B (4 layers)", 0, 0}};

@@ -54,16 +54,16 @@ static bool words_among (const char *item, const char *list, bool all)
 /* What an item says of recomputation; NULL: nothing */
 static const char *recompute_of (const char *item)
 {
-    static const char words[] = "checkpointing recompute recomputation remat ac sac "
-                                "activation activations gradient gradients with using on "
-                                "enabled true full selective no without off disabled none false";
-    bool denied = words_among (item, "no without off disabled none false", false),
-         selective = words_among (item, "selective sac", false);
+    static const char names[] = "checkpointing recompute recomputation remat ac sac",
+                      no[] = "no without off disabled none false",
+                      all[] = "checkpointing recompute recomputation remat ac sac no without "
+                              "off disabled none false with using on enabled true full "
+                              "selective activation activations gradient gradients";
+    bool selective = words_among (item, "selective sac", false);
 
-    if (!words_among (item, words, true) ||
-        !words_among (item, "checkpointing recompute recomputation remat ac sac", false))
+    if (!words_among (item, all, true) || !words_among (item, names, false))
         return NULL;
-    if (denied) /* not full is not none */
+    if (words_among (item, no, false)) /* not full is not none */
         return selective || words_among (item, "full", false) ? NULL : "none";
     return selective ? "selective" : "full";
 }

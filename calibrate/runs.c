@@ -70,7 +70,8 @@ static const char *undivided (const struct calibrate_run *run, char *why)
     return why;
 }
 
-/* The framework that the row names, or that its way of data parallelism is of. */
+/* The framework that the row names, or that its way of data parallelism is of; of a model that is
+ * split, or of ZeRO, DDP may be anyone's. */
 static void read_framework (const struct row *r, struct calibrate_run *run)
 {
     static const struct {
@@ -83,11 +84,14 @@ static void read_framework (const struct row *r, struct calibrate_run *run)
                 {"fsdp", "yes", "fsdp"},
                 {"fsdp", "zero2", "fsdp"},
                 {"fsdp", "none", "torch ddp"}};
+    bool whole = calibrate_degree (r, "tp", 1, NULL) <= 1 &&
+                 calibrate_degree (r, "pp", 1, NULL) <= 1 && calibrate_whole (r, "zero", 0) == 0;
 
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));
     for (size_t i = 0; i < COUNT_OF (ways) && !run->framework[0]; i++)
-        if (calibrate_says (calibrate_cell (r, ways[i].column), ways[i].says) == SAID_YES)
+        if ((whole || strcmp (ways[i].framework, "torch ddp") != 0) &&
+            calibrate_says (calibrate_cell (r, ways[i].column), ways[i].says) == SAID_YES)
             snprintf (run->framework, sizeof run->framework, "%s", ways[i].framework);
     if (!run->framework[0] && calibrate_whole (r, "fsdp", 0) > 1) /* over so many ranks */
         snprintf (run->framework, sizeof run->framework, "fsdp");

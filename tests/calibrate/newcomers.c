@@ -70,7 +70,8 @@ static void counted_gpus (void **state)
              {"H100 PCIe Gen5 x16", "8", "h100-pcie-80g", 8},
              {"2x DGX A100 80GB", "", "a100-sxm4-80g", 16},
              {"2x p4d.24xlarge", "", "a100-sxm4-40g", 16}};
-    static const char *const lanes[] = {"H100 PCIe Gen5 x16", "RTX 4090 PCIe 4.0 x16", "A100 PCIe x8"};
+    static const char *const lanes[] = {"H100 PCIe Gen5 x16", "RTX 4090 PCIe 4.0 x16",
+                                        "A100 PCIe x8"};
     static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb", "H100-3g.40gb"};
     struct calibrate_runs r;
     struct error err = {""};
@@ -361,6 +362,10 @@ static void frameworks (void **state)
     } t[] = {{"gpu,strategy", "A100,FSDP", "fsdp", 3},
              {"gpu,strategy", "A100,DDP", "fsdp", 0},
              {"gpu,strategy", "A100,DistributedDataParallel", "fsdp", 0},
+             {"gpu,strategy", "A100,DDP + TP4", "megatron-core", 0},
+             {"gpu,strategy,tp", "A100,DDP,4", "megatron-core", 0},
+             {"gpu,fsdp,tp", "A100,no,4", "megatron-core", 0},
+             {"gpu,fsdp,zero", "A100,no,1", "megatron-core", 1},
              {"gpu,strategy", "A100,deepspeed_stage_2", "deepspeed", 2},
              {"gpu,fsdp", "A100,SHARD_GRAD_OP", "fsdp", 2},
              {"gpu,fsdp", "A100,NO_SHARD", "fsdp", 0},

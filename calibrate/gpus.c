@@ -174,8 +174,11 @@ static int cut_number (char *part)
 {
     for (char *at = part; *at; at++) {
         char mark = *at, *end;
-        bool is = strchr (":*", mark) || (at > part && tolower ((unsigned char) mark) == 'x' &&
-                                          !isalpha ((unsigned char) at[-1]));
+        /* but the X of "MI300X 192" */
+        bool is = strchr (":*", mark) ||
+                  (at > part && tolower ((unsigned char) mark) == 'x' &&
+                   (isdigit ((unsigned char) at[-1]) ? isdigit ((unsigned char) at[1])
+                                                     : !isalpha ((unsigned char) at[-1])));
         long n = is ? strtol (at + 1, &end, 10) : 0;
 
         if (n < 1 || n > 1 << 24 || end[strspn (end, " ")] != '\0')

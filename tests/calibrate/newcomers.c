@@ -71,7 +71,7 @@ static void counted_gpus (void **state)
              {"2x DGX A100 80GB", "", "a100-sxm4-80g", 16},
              {"2x p4d.24xlarge", "", "a100-sxm4-40g", 16}};
     static const char *const lanes[] = {"H100 PCIe Gen5 x16", "RTX 4090 PCIe 4.0 x16",
-                                        "A100 PCIe x8"};
+                                        "A100 PCIe x8", "MI300X 192"};
     static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb", "H100-3g.40gb"};
     struct calibrate_runs r;
     struct error err = {""};

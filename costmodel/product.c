@@ -14,6 +14,8 @@ static const struct {
 /* How much of a wave's idle multiprocessors costs time (persistent kernels and split-K
  * hide the rest; the same source). */
 #define QUANTISATION 0.63
+/* More than rounding takes of a time. */
+#define ALMOST (1 - 1e-12)
 /* Least depth of one part when the inner dimension is split among multiprocessors. */
 #define SPLIT_DEPTH 512.0
 
@@ -43,15 +45,19 @@ static double by_rows_s (const struct machine *g, double batch, double m, double
     double rate = g->matrix_rate * smaller (alignment (one, g->element_bytes),
                                             alignment (other, g->element_bytes));
 
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        double waves =
-            batch * ceil (m / tiles[i].m) * ceil (n / tiles[i].n) / g->multiprocessors;
-        double split =
-            waves < 0.5 ? smaller (floor (1.0 / waves), ceil (k / SPLIT_DEPTH)) : 1;
-        double whole = ceil (waves * split);
-        double padded = larger (flop, whole / split * g->multiprocessors * 2.0 *
-                                          tiles[i].m * tiles[i].n * k);
+    double full_s = ALMOST * flop / rate; /* nothing padded, in the best tiles */
 
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        double waves, split, whole, padded;
+
+        if (full_s >= best * tiles[i].part)
+            continue; /* it cannot be less */
+        waves =
+            batch * ceil (m / tiles[i].m) * ceil (n / tiles[i].n) / g->multiprocessors;
+        split = waves < 0.5 ? smaller (floor (1.0 / waves), ceil (k / SPLIT_DEPTH)) : 1;
+        whole = ceil (waves * split);
+        padded = larger (flop, whole / split * g->multiprocessors * 2.0 * tiles[i].m *
+                                   tiles[i].n * k);
         best = smaller (best, ((1.0 - QUANTISATION) * flop + QUANTISATION * padded) /
                                       (rate * tiles[i].part) +
                                   whole * g->wave_s);

@@ -250,6 +250,7 @@ struct layouts {
     int *line;   /* [n] GPUs in the order of a walk, those that are left out last */
     int *late;   /* [n] scratch */
     int *across; /* [n_nodes] scratch */
+    int over;    /* GPUs in whole groups that the line's quantum leaves over */
     struct sketch *best;
     struct way along; /* the best of those along nodes */
     double far_s;     /* as sketch_build's */
@@ -326,27 +327,34 @@ static const int *order_of (const struct layouts *l, int walk)
     return l->w->seq + walk * l->x->pool->n_nodes;
 }
 
-/* A line through the nodes in that order, in multiples of `quantum` GPUs of each.
- * @return how many there are */
+/* A line through the nodes in that order: multiples of `quantum` GPUs of each, then what whole groups
+ * are left over, then the others.
+ * @return how many are in whole groups */
 static int walk_nodes (struct layouts *l, const int *order, int quantum)
 {
     const struct pool *pool = l->x->pool;
     const struct topology_cluster *c = pool->problem->cluster;
-    int at = 0, late = 0;
+    int group = group_of (l->x), at = 0, whole = 0;
 
-    for (int i = 0; i < pool->n_nodes; i++) {
-        int node = pool->node[order[i]];
-        const int *gpu = l->g->gpu + c->node[node].first_gpu;
-        bool may = !pool_nodes_limited (pool) || i < pool->problem->max_nodes;
-        int take = may ? l->g->grouped[node] / quantum * quantum : 0;
+    for (int part = 0; part < 3; part++) {
+        int before = at;
 
-        memcpy (l->line + at, gpu, (size_t) take * sizeof (int));
-        at += take;
-        for (int k = take; k < c->node[node].gpus; k++)
-            l->late[late++] = gpu[k];
+        for (int i = 0; i < pool->n_nodes; i++) {
+            int node = pool->node[order[i]];
+            bool may = !pool_nodes_limited (pool) || i < pool->problem->max_nodes;
+            int grouped = may ? l->g->grouped[node] / group * group : 0;
+            const int ends[] = {0, grouped / quantum * quantum, grouped,
+                                c->node[node].gpus};
+            int n = ends[part + 1] - ends[part];
+
+            memcpy (l->line + at, l->g->gpu + c->node[node].first_gpu + ends[part],
+                    (size_t) n * sizeof (int));
+            at += n;
+        }
+        l->over = part == 1 ? at - before : l->over;
+        whole = part == 1 ? at : whole;
     }
-    memcpy (l->line + at, l->late, (size_t) late * sizeof (int));
-    return at;
+    return whole;
 }
 
 /* A line of single groups, the fastest first, whatever their nodes. */
@@ -420,7 +428,8 @@ static void try_line (struct layouts *l, const int *order, int quantum, bool all
 }
 
 /* What nodes' GPUs are counted in: single groups, and the largest even parts of a stage that a node
- * may hold, a whole one first: a node of seven GPUs then holds a stage of four, and no other's.
+ * may hold, a whole one first: a node of seven GPUs then holds a stage of four, and what is left of
+ * all nodes the last stages.
  * @return how many kinds */
 static int find_quanta (const struct drawn *x, int *quantum)
 {
@@ -446,7 +455,7 @@ static void try_walk (struct layouts *l)
 
 static void try_lines (struct layouts *l, bool all)
 {
-    int quantum[QUANTA], n = find_quanta (l->x, quantum), before = 0;
+    int quantum[QUANTA], n = find_quanta (l->x, quantum);
 
     walk_groups (l);
     try_line (l, NULL, 0, all);
@@ -455,9 +464,8 @@ static void try_lines (struct layouts *l, bool all)
             const int *order = order_of (l, walk);
             int have = walk_nodes (l, order, quantum[k]);
 
-            if (walk == 0 && k > 0 && have == before)
-                break; /* nothing is over on any node */
-            before = walk == 0 ? have : before;
+            if (k > 0 && l->over == 0)
+                break; /* the line is that of single groups */
             if (k == 0 || have >= l->x->world)
                 try_line (l, order, quantum[k], all);
         }

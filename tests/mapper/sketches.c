@@ -252,6 +252,35 @@ static void stages_keep_to_nodes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* What nodes have left over beside a stage each is a stage together. */
+static void what_is_over_is_a_stage (void **state)
+{
+    enum { STAGES = 8, REPLICAS = 3 };
+    struct setting s = small_job_as (
+        cluster_of ("4x4 l40s intra:20 inter:3 + 1x3 l40s intra:20 + 1x7 l40s intra:20"),
+        6 * STAGES, 1024, 48, config_of (1, STAGES, REPLICAS, 1));
+    struct mapper_problem p;
+    struct error err = {""};
+    struct sketch k;
+    int whole = 0;
+    (void) state;
+
+    ok (workload_model_read ("gpt2-xl", &s.model, NULL, &err), &err);
+    s.config.deg.vpp = 2;
+    s.config.schedule = SCHEDULE_INTERLEAVED;
+    s.profile = profile_of ("megatron-core");
+    p = search_config (&s);
+    sketch (&p, &s.config, SKETCH_ALL, &k);
+    for (int i = 0; i < STAGES; i++) {
+        const int *gpu = k.gpu + REPLICAS * i, *node = s.cluster->node_of_gpu;
+
+        whole += node[gpu[0]] == node[gpu[1]] && node[gpu[0]] == node[gpu[2]];
+    }
+    assert_int_equal (whole, STAGES - 1);
+    sketch_release (&k);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* The gradients of tied embeddings stay within a node. */
 static void tied_stages_share_a_node (void **state)
 {
@@ -389,6 +418,7 @@ int main (void)
                                        cmocka_unit_test (limits_hold),
                                        cmocka_unit_test (idle_nodes_do_not_matter),
                                        cmocka_unit_test (stages_keep_to_nodes),
+                                       cmocka_unit_test (what_is_over_is_a_stage),
                                        cmocka_unit_test (tied_stages_share_a_node),
                                        cmocka_unit_test (layers_are_poured_singly),
                                        cmocka_unit_test (usual_links),

@@ -327,8 +327,8 @@ static const int *order_of (const struct layouts *l, int walk)
     return l->w->seq + walk * l->x->pool->n_nodes;
 }
 
-/* A line through the nodes in that order: multiples of `quantum` GPUs of each, then what whole groups
- * are left over, then the others.
+/* A line through the nodes in that order: multiples of `quantum` GPUs of each, then whole groups
+ * that are left over, then the others.
  * @return how many are in whole groups */
 static int walk_nodes (struct layouts *l, const int *order, int quantum)
 {

@@ -12,7 +12,7 @@ struct csv_table {
     char **cell;   /* [rows * columns], row-major; "" where empty */
     int *found;    /* [rows] cells that the row had in the file */
     int rows, columns;
-    int cells;      /* that are allocated in cell */
+    int cells; /* that are allocated in cell */
     /* of its cells: a comma; a semicolon or a tab where the header has no comma; a bar where the
      * header begins with one, as in Markdown, whose empty first and last columns are kept */
     char separator;

@@ -160,8 +160,7 @@ static bool is_preset (const struct row *r, const char *name, struct workload_mo
     const struct workload_model *preset = named (r, name);
     bool open = calibrate_cell (r, "vocab")[0] == '\0', same = true;
 
-    if (!preset ||
-        (preset->experts == 0 && stated_experts (r) != 0))
+    if (!preset || (preset->experts == 0 && stated_experts (r) != 0))
         return false;
 
     const struct {
@@ -230,8 +229,9 @@ static void usual_shape (const struct row *r, int vocab, int *layers, int *hidde
 {
     double params = counted_params (r), aspect = params < 5e9 ? 80.0 : 128.0,
            best = INFINITY;
-    int tp = calibrate_degree (r, "tp", 1, NULL), pp = calibrate_degree (r, "pp", 1, NULL),
-        vpp = calibrate_whole (r, "vpp", 1), said_layers = *layers, said_hidden = *hidden;
+    int tp = calibrate_degree (r, "tp", 1, NULL),
+        pp = calibrate_degree (r, "pp", 1, NULL), vpp = calibrate_whole (r, "vpp", 1),
+        said_layers = *layers, said_hidden = *hidden;
     long long chunks = pp > 0 && vpp > 0 ? (long long) pp * vpp : 1,
               heads = tp > 0 ? 128LL * tp * (1 + tp % 2) : 256, l, h;
 
@@ -419,8 +419,9 @@ static const char *refuse (const struct row *r)
 {
     static const char *const words[] = {"multimodal", "grpo",    "mimo", "mamba",
                                         "hybrid",     "release", "retro"},
-                             *const adapters[] = {"ia3", "prefix tuning", "prompt tuning",
-                                                  "ptuning", "dora", "qdora"},
+                             *const adapters[] = {"ia3",           "prefix tuning",
+                                                  "prompt tuning", "ptuning",
+                                                  "dora",          "qdora"},
                              *const preferences[] = {"dpo", "ppo", "grpo", "kto", "orpo"};
     const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
     bool other =

@@ -195,11 +195,13 @@ static void open_degrees (struct calibrate_run *run, const struct workload_profi
     int tp = d.tp, pp = d.pp, node = calibrate_domain (run);
 
     /* Who shards the weights says what else he splits. */
-    if (least <= 1.0 || run->config.zero == 3 || (run->config.zero == 2 && run->zero_said) ||
+    if (least <= 1.0 || run->config.zero == 3 ||
+        (run->config.zero == 2 && run->zero_said) ||
         (experts && try_degrees (run, p, tp, pp, &least)))
         return; /* open_experts weighs these */
     held = false;
-    while (!held && !run->tp_said && has (p, PARALLEL_TP) && 2 * tp <= node && 2 * tp <= TP_MOST)
+    while (!held && !run->tp_said && has (p, PARALLEL_TP) && 2 * tp <= node &&
+           2 * tp <= TP_MOST)
         held = try_degrees (run, p, tp *= 2, pp, &least);
     while (!held && !run->pp_said && has (p, PARALLEL_PP) && pp < run->model.layers)
         held = try_degrees (run, p, tp, ++pp, &least);

@@ -130,7 +130,7 @@ struct calibrate_runs {
     char meant[512];  /* those under other names: "num_gpus as gpus", with commas */
     char unread
         [512]; /* those of which it is not clear what they mean, and what they may */
-    char ignored[512]; /* those that nothing here reads */
+    char ignored[512];      /* those that nothing here reads */
     struct csv_table table; /* the file itself, skipped rows too */
 };
 

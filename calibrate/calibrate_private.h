@@ -81,7 +81,8 @@ struct calibrate_note {
 const struct calibrate_note *calibrate_note_of (const char *title);
 
 /** Put such a column's cell among a row's notes; "true" and "false" in a word each. */
-void calibrate_add_note (struct text *notes, const struct calibrate_note *n, const char *value);
+void calibrate_add_note (struct text *notes, const struct calibrate_note *n,
+                         const char *value);
 
 /** What columns a title may mean of which it is not clear which; NULL: it is no such title. */
 const char *calibrate_unclear (const char *title);
@@ -140,7 +141,8 @@ int calibrate_degree (const struct row *r, const char *name, int absent, bool *s
 
 /** Micro-batches that each replica sums before a step.  @return `absent`: the row does not say;
  *  -1: it is no number */
-int calibrate_accumulation (const struct row *r, const struct calibrate_run *run, int absent);
+int calibrate_accumulation (const struct row *r, const struct calibrate_run *run,
+                            int absent);
 
 /** A batch that the row does not state: of its tokens, of its step's time and tokens a second, or
  *  micro-batches on all replicas.  0: nothing says */

@@ -11,11 +11,11 @@
 /* ---- the table ---- */
 
 static const struct calibrate_unit seconds[] = {
-    {"s", 1},       {"sec", 1},   {"secs", 1},    {"second", 1},
-    {"seconds", 1}, {"ms", 1e-3}, {"msec", 1e-3}, {"milliseconds", 1e-3},
-    {"s/it", 1},    {"s/iter", 1},  {"s/step", 1},    {"sec/it", 1},
-    {"sec/iter", 1}, {"sec/step", 1}, {"seconds/step", 1}, {"seconds/iteration", 1},
-    {"ms/it", 1e-3}, {"ms/iter", 1e-3}, {"ms/step", 1e-3}, {"min", 60},
+    {"s", 1},        {"sec", 1},        {"secs", 1},         {"second", 1},
+    {"seconds", 1},  {"ms", 1e-3},      {"msec", 1e-3},      {"milliseconds", 1e-3},
+    {"s/it", 1},     {"s/iter", 1},     {"s/step", 1},       {"sec/it", 1},
+    {"sec/iter", 1}, {"sec/step", 1},   {"seconds/step", 1}, {"seconds/iteration", 1},
+    {"ms/it", 1e-3}, {"ms/iter", 1e-3}, {"ms/step", 1e-3},   {"min", 60},
     {"minutes", 60}, {NULL, 0}};
 static const struct calibrate_unit gib[] = {
     {"gb", 1},           {"gib", 1},         {"g", 1}, {"mb", 1.0 / 1024},
@@ -26,13 +26,13 @@ static const struct calibrate_unit gbits[] = {
     {"Gb/s", 1}, {"GB/s", 8},      {"GBps", 8},   {"G", 1},       {"GbE", 1},
     {"T", 1000}, {"Tbit/s", 1000}, {NULL, 0}};
 static const struct calibrate_unit rates[] = {
-    {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},  {"tokens/s", 1},
-    {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1}, {"t/s", 1},
+    {"k", 1e3},       {"m", 1e6},          {"tok/s", 1},         {"tokens/s", 1},
+    {"tok/s/gpu", 1}, {"tokens/s/gpu", 1}, {"tokens", 1},        {"t/s", 1},
     {"tok/sec", 1},   {"tokens/sec", 1},   {"tokens/second", 1}, {"tokens/sec/gpu", 1},
     {NULL, 0}};
 static const struct calibrate_unit sequences[] = {
-    {"samples/s", 1}, {"samples/sec", 1}, {"sequences/s", 1}, {"seq/s", 1},
-    {"samples/s/gpu", 1}, {"samples/sec/gpu", 1}, {"seq/s/gpu", 1}, {NULL, 0}};
+    {"samples/s", 1},     {"samples/sec", 1},     {"sequences/s", 1}, {"seq/s", 1},
+    {"samples/s/gpu", 1}, {"samples/sec/gpu", 1}, {"seq/s/gpu", 1},   {NULL, 0}};
 static const struct calibrate_unit iterations[] = {
     {"it/s", 1}, {"iter/s", 1}, {"steps/s", 1}, {NULL, 0}};
 static const struct calibrate_unit tflops[] = {
@@ -357,7 +357,7 @@ static bool is_speed (const struct calibrate_column *c)
 /* A title behind "num" or, of speeds, a word that says how or where they were measured. */
 static const char *without_prefix (const struct calibrate_column *c, const char *joined)
 {
-    static const char *const words[] = {"num",  "train",  "perf", "avg",
+    static const char *const words[] = {"num",  "train",  "perf",   "avg",
                                         "mean", "median", "average"};
 
     for (size_t i = 0; i < (is_speed (c) ? COUNT_OF (words) : 1); i++)

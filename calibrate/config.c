@@ -118,7 +118,8 @@ static int split_said (const char *s, const char *degree)
             continue;
         }
         for (size_t i = 0; i < COUNT_OF (ways); i++)
-            is = is || (strcmp (ways[i].degree, degree) == 0 && strcmp (ways[i].word, word) == 0);
+            is = is || (strcmp (ways[i].degree, degree) == 0 &&
+                        strcmp (ways[i].word, word) == 0);
         if (strcmp (word, "way") == 0) {
             before = number;
             continue;
@@ -135,8 +136,9 @@ static int split_said (const char *s, const char *degree)
 /* Is an item of the notes degrees and nothing else? */
 static bool is_split (const char *item)
 {
-    static const char all[] = "tp pp dp cp ep tensor pipeline data context expert ulysses way x "
-                              "model parallel parallelism size degree";
+    static const char all[] =
+        "tp pp dp cp ep tensor pipeline data context expert ulysses way x "
+        "model parallel parallelism size degree";
     char word[CALIBRATE_ITEM];
 
     while ((item = calibrate_next_word (item, word)))
@@ -215,7 +217,8 @@ static int fsdp_degree (const struct row *r)
 /* Ranks that share a sequence beside no tensor parallelism, as Ulysses counts them; 1: no such. */
 static int sequence_ranks (const struct row *r, int tp)
 {
-    int sp = calibrate_whole (r, "sp", split_said (calibrate_cell (r, "parallelism"), "sp"));
+    int sp =
+        calibrate_whole (r, "sp", split_said (calibrate_cell (r, "parallelism"), "sp"));
 
     return tp == 1 && sp > 1 ? sp : 1;
 }
@@ -242,9 +245,10 @@ static int chunks_in (const char *item)
 {
     static const char *const names[] = {"vpp", "interleav", "virtual pipeline",
                                         "virtual stage", "model chunk"};
-    static const char idle[] = "e ed ing s size stage stages degree factor schedule pipeline "
-                               "model parallel parallelism chunk chunks of with by x per gpu "
-                               "rank device";
+    static const char idle[] =
+        "e ed ing s size stage stages degree factor schedule pipeline "
+        "model parallel parallelism chunk chunks of with by x per gpu "
+        "rank device";
     const char *at = item;
     char word[CALIBRATE_ITEM], *end;
     size_t n = 0;
@@ -258,7 +262,8 @@ static int chunks_in (const char *item)
     for (const char *s = at + n; (s = calibrate_next_word (s, word));) {
         bool digits = isdigit ((unsigned char) word[0]);
 
-        if (digits ? number > 0 || isalpha ((unsigned char) *s) : !text_has_word (idle, word))
+        if (digits ? number > 0 || isalpha ((unsigned char) *s)
+                   : !text_has_word (idle, word))
             return 0; /* "1F1B", "with 8 micro-batches" */
         number = digits ? strtol (word, NULL, 10) : number;
     }
@@ -295,8 +300,8 @@ static bool is_unnamed_split (const char *s)
     bool is = false;
 
     for (const char *x = s; *x && !is; x++)
-        is = x > s && isdigit ((unsigned char) x[-1]) && tolower ((unsigned char) *x) == 'x' &&
-             isdigit ((unsigned char) x[1]);
+        is = x > s && isdigit ((unsigned char) x[-1]) &&
+             tolower ((unsigned char) *x) == 'x' && isdigit ((unsigned char) x[1]);
     return is && !calibrate_contains (s, "sdp");
 }
 
@@ -306,17 +311,19 @@ static bool is_split_open (const struct row *r)
 {
     static const struct {
         const char *degree, *word;
-    } named[] = {{"tp", "tp"},     {"tp", "tensor parallel"},  {"tp", "tensor parallelism"},
-                 {"pp", "pp"},     {"pp", "pipeline parallel"}, {"pp", "pipeline parallelism"},
-                 {"pp", "pipeline"}};
+    } named[] = {
+        {"tp", "tp"},      {"tp", "tensor parallel"},   {"tp", "tensor parallelism"},
+        {"pp", "pp"},      {"pp", "pipeline parallel"}, {"pp", "pipeline parallelism"},
+        {"pp", "pipeline"}};
     bool tp = false, pp = false, left = calibrate_degree (r, "dp", 0, NULL) > 0, tp_said;
 
     for (size_t i = 0; i < COUNT_OF (named); i++) {
         bool *open = named[i].degree[0] == 't' ? &tp : &pp;
 
-        *open = *open || (calibrate_cell (r, named[i].degree)[0] == '\0' &&
-                          calibrate_says_word (calibrate_cell (r, "parallelism"), named[i].word) &&
-                          degree_told (r, named[i].degree) == 0);
+        *open = *open ||
+                (calibrate_cell (r, named[i].degree)[0] == '\0' &&
+                 calibrate_says_word (calibrate_cell (r, "parallelism"), named[i].word) &&
+                 degree_told (r, named[i].degree) == 0);
     }
     calibrate_degree (r, "tp", 1, &tp_said);
     return left ? pp && !tp_said : tp || pp;
@@ -576,8 +583,9 @@ static bool denies_chunks (const char *notes)
 {
     static const char *const names[] = {"vpp", "interleav", "virtual pipeline"};
     const char *cut = strstr (notes, "partition ");
-    bool denied = (strstr (notes, "schedule=") && !calibrate_contains (notes, "interleav")) ||
-                  (cut && isdigit ((unsigned char) cut[10]));
+    bool denied =
+        (strstr (notes, "schedule=") && !calibrate_contains (notes, "interleav")) ||
+        (cut && isdigit ((unsigned char) cut[10]));
 
     for (size_t i = 0; i < COUNT_OF (names); i++)
         denied = denied || calibrate_says (notes, names[i]) == SAID_NO;
@@ -602,7 +610,8 @@ const char *calibrate_read_config (const struct row *r, struct calibrate_run *ru
         c->zero = 1; /* until the profile says which */
     if (!sequence_ranks_clear (r, &c->deg))
         return calibrate_refuse (r, "sp", "0 or 1; a degree is of cp");
-    run->splits_sequences = calibrate_whole (r, "sp", calibrate_says_word (all, "sp")) >= 1;
+    run->splits_sequences =
+        calibrate_whole (r, "sp", calibrate_says_word (all, "sp")) >= 1;
     run->sequence_parallel_said = sp[0] != '\0' || run->splits_sequences;
     c->sequence_parallel = c->deg.tp > 1 && run->splits_sequences;
     run->recompute_said = calibrate_cell (r, "recompute")[0] != '\0';

@@ -307,7 +307,8 @@ static struct workload_profile leanest_facts (const struct workload_profile *p)
 
     if (p->unknown) {
         own.memory.gradient_bytes = fmin (HALF_GRADIENT, p->memory.gradient_bytes);
-        own.memory.optimizer_bytes = fmin (LEAN_OPTIMIZER_BYTES, p->memory.optimizer_bytes);
+        own.memory.optimizer_bytes =
+            fmin (LEAN_OPTIMIZER_BYTES, p->memory.optimizer_bytes);
         own.memory.logit_bytes = fmin (LEAN_LOGIT_BYTES, p->memory.logit_bytes);
         own.fused_norm = own.fused_rotary = own.fused_mlp = true;
     }

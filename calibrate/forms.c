@@ -32,7 +32,8 @@ static bool says_nothing (const char *cell, enum calibrate_kind kind)
 static const char networks[] =
     "ib infiniband ndr hdr edr roce rocev2 efa ethernet slingshot";
 
-#define LINKS_MOST 16 /* of a node: a smaller number before a network counts them, "8 HDR" */
+#define LINKS_MOST \
+    16 /* of a node: a smaller number before a network counts them, "8 HDR" */
 
 /* Cut words for a network off both ends, "EFA 3200", "8x400G NDR", but not behind a bare number
  * that may be of links. */
@@ -77,7 +78,8 @@ static bool is_ditto (const char *cell)
 static const char *ticked (const char *cell)
 {
     static const char *const yes[] = {"\xe2\x9c\x93", "\xe2\x9c\x94", "\xe2\x9c\x85"},
-                             *const no[] = {"\xe2\x9c\x97", "\xe2\x9c\x98", "\xe2\x9d\x8c"};
+                             *const no[] = {"\xe2\x9c\x97", "\xe2\x9c\x98",
+                                            "\xe2\x9d\x8c"};
 
     for (size_t i = 0; i < COUNT_OF (yes); i++)
         if (strcmp (cell, yes[i]) == 0 || strcmp (cell, no[i]) == 0)
@@ -100,7 +102,8 @@ static const char *bare_cell (const char *cell, const struct calibrate_column *c
         return cell;
     if (strcmp (c->name, "inter_node_gbps") == 0)
         cut_networks (cell, out, size);
-    else if (strcmp (c->name, "peak_mem_gb") == 0 && strchr (cell, '/')) /* "61 / 80 GB" */
+    else if (strcmp (c->name, "peak_mem_gb") == 0 &&
+             strchr (cell, '/')) /* "61 / 80 GB" */
         snprintf (out, size, "%.*s", (int) strcspn (cell, "/"), cell);
     else if (c->kind == CELL_WHOLE && strcmp (cell, "-1") == 0) /* what is left */
         out[0] = '\0';
@@ -340,7 +343,7 @@ struct meaning {
     double factor;                         /* of its numbers */
     bool degrees;                          /* it has a number above 1 */
     bool denied;                           /* its yes is the column's no: of "fits" */
-    const struct calibrate_note *note; /* that it is of instead; NULL: of none */
+    const struct calibrate_note *note;     /* that it is of instead; NULL: of none */
 };
 
 /* A cell in its usual form; itself where there is none. */
@@ -434,7 +437,8 @@ static void settle_gpus (const struct csv_table *t, struct meaning *m)
  * one that may be of a host. */
 static int rank (const struct calibrate_column *c, const char *title)
 {
-    static const char hosts[] = "machine machinetype instance instancetype hardware device";
+    static const char hosts[] =
+        "machine machinetype instance instancetype hardware device";
     char own[CALIBRATE_JOINED], joined[CALIBRATE_JOINED];
 
     calibrate_join (c->name, own);
@@ -459,15 +463,16 @@ static bool is_read (const struct csv_table *t, const struct meaning *m, int i)
 }
 
 /* A column that the unit in all of its cells names, "3500 tokens/s/GPU"; NULL: none does */
-static const struct calibrate_column *named_by_cells (const struct csv_table *t, int column,
-                                                      double *factor)
+static const struct calibrate_column *named_by_cells (const struct csv_table *t,
+                                                      int column, double *factor)
 {
     const char *unit = "";
 
     for (int i = column; i < t->cells; i += t->columns) {
         const char *cell = t->cell[i], *own = cell + strspn (cell, "~0123456789., ");
 
-        if (cell[0] == '\0' || says_nothing (cell, CELL_NUMBER) || calibrate_is_oom (cell))
+        if (cell[0] == '\0' || says_nothing (cell, CELL_NUMBER) ||
+            calibrate_is_oom (cell))
             continue;
         if (unit[0] && strcasecmp (unit, own) != 0)
             return NULL;
@@ -488,8 +493,8 @@ static bool says_fits (const struct csv_table *t, int column)
         const char *cell = ticked (t->cell[i]);
 
         if (!text_has_word ("0 1", cell) && !word_meant (cell, CELL_FLAG, NULL, 0) &&
-            !says_nothing (cell, CELL_FLAG) && !is_ditto (cell) && !calibrate_is_oom (cell) &&
-            cell[0] != '\0')
+            !says_nothing (cell, CELL_FLAG) && !is_ditto (cell) &&
+            !calibrate_is_oom (cell) && cell[0] != '\0')
             return false;
     }
     return true;
@@ -513,7 +518,8 @@ static void find_columns (const struct csv_table *t, struct meaning *m, bool *re
         read[i] = m[i].column && is_read (t, m, i);
 }
 
-static void list (struct text *to, const char *title, const char *between, const char *what)
+static void list (struct text *to, const char *title, const char *between,
+                  const char *what)
 {
     text_add (to, "%s%s%s%s", to->len ? ", " : "", title, between, what);
 }
@@ -525,8 +531,8 @@ static void tell (const struct text *told, char *out, size_t size)
 }
 
 /* What is told of the columns. */
-static void tell_columns (const struct csv_table *t, const struct meaning *m, const bool *read,
-                          struct calibrate_runs *runs)
+static void tell_columns (const struct csv_table *t, const struct meaning *m,
+                          const bool *read, struct calibrate_runs *runs)
 {
     struct text meant = {0}, unread = {0}, ignored = {0};
 
@@ -592,7 +598,9 @@ static void join_notes (const struct meaning *m, int columns, char *const *cell,
 
         if (m[i].note && !says_nothing (cell[i], CELL_TEXT))
             calibrate_add_note (notes, m[i].note,
-                                !word ? cell[i] : *word == '1' ? "true" : "false");
+                                !word          ? cell[i]
+                                : *word == '1' ? "true"
+                                               : "false");
     }
 }
 
@@ -636,7 +644,8 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
                 t->separator == ';', number, sizeof number);
         else
             cell = text_str (&own);
-        if (is->denied && is->column && !calibrate_is_oom (t->cell[i]) && !is_ditto (t->cell[i]))
+        if (is->denied && is->column && !calibrate_is_oom (t->cell[i]) &&
+            !is_ditto (t->cell[i]))
             cell = strcmp (cell, "1") == 0 ? "0" : strcmp (cell, "0") == 0 ? "1" : cell;
         out->cell[i] = own.failed ? NULL : strdup (cell);
         text_free (&own);

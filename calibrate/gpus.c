@@ -132,7 +132,8 @@ static int counted_plainly (const char *cell)
     int n = 0, used = 0;
 
     return sscanf (cell, "%5d %n", &n, &used) == 1 && n > 0 && used > 0 &&
-                   isalpha ((unsigned char) cell[used]) && topology_gpu_type_meant (cell + used)
+                   isalpha ((unsigned char) cell[used]) &&
+                   topology_gpu_type_meant (cell + used)
                ? n
                : 0;
 }
@@ -159,7 +160,8 @@ static bool ends_with_bus (const char *part)
 
     while (n > 0 && part[n - 1] == ' ')
         n--;
-    for (from = n; from > 0 && (isalnum ((unsigned char) part[from - 1]) || part[from - 1] == '.');)
+    for (from = n;
+         from > 0 && (isalnum ((unsigned char) part[from - 1]) || part[from - 1] == '.');)
         from--;
     part += from;
     n -= from;
@@ -175,10 +177,11 @@ static int cut_number (char *part)
     for (char *at = part; *at; at++) {
         char mark = *at, *end;
         /* but the X of "MI300X 192" */
-        bool is = strchr (":*", mark) ||
-                  (at > part && tolower ((unsigned char) mark) == 'x' &&
-                   (isdigit ((unsigned char) at[-1]) ? isdigit ((unsigned char) at[1])
-                                                     : !isalpha ((unsigned char) at[-1])));
+        bool is =
+            strchr (":*", mark) ||
+            (at > part && tolower ((unsigned char) mark) == 'x' &&
+             (isdigit ((unsigned char) at[-1]) ? isdigit ((unsigned char) at[1])
+                                               : !isalpha ((unsigned char) at[-1])));
         long n = is ? strtol (at + 1, &end, 10) : 0;
 
         if (n < 1 || n > 1 << 24 || end[strspn (end, " ")] != '\0')
@@ -362,7 +365,8 @@ static int implied_gpus (const struct row *r, const struct calibrate_run *run)
             n *= calibrate_whole (r, degrees[i], 1);
     }
     if (n <= 0.0) {
-        snprintf (name, sizeof name, "%.*s", CALIBRATE_SPELLED_MAX - 1, calibrate_cell (r, "gpu"));
+        snprintf (name, sizeof name, "%.*s", CALIBRATE_SPELLED_MAX - 1,
+                  calibrate_cell (r, "gpu"));
         n = counted_gpus (name);
         n = n > 0.0 ? n : cut_number (name);
         if (calibrate_contains (name, "dgx") || calibrate_contains (name, "xlarge"))

@@ -8,10 +8,16 @@
 #include "base/units.h"
 
 /* Columns that a run which ran out may say so in. */
-static const char *const results[] = {
-    "iter_time_s",           "tokens_per_s_per_gpu", "tokens_per_s",   "samples_per_s",
-    "samples_per_s_per_gpu", "steps_per_s",          "tflops_per_gpu", "mfu",
-    "hfu",                   "peak_mem_gb"};
+static const char *const results[] = {"iter_time_s",
+                                      "tokens_per_s_per_gpu",
+                                      "tokens_per_s",
+                                      "samples_per_s",
+                                      "samples_per_s_per_gpu",
+                                      "steps_per_s",
+                                      "tflops_per_gpu",
+                                      "mfu",
+                                      "hfu",
+                                      "peak_mem_gb"};
 
 /* ---- a step's time, from what is said instead ---- */
 
@@ -46,7 +52,8 @@ static double tokens_of_all (const struct calibrate_run *run, double tokens_per_
 /* What is computed, over the model's FLOPs: full recomputation repeats the forward. */
 static double repeated (const struct calibrate_run *run)
 {
-    return run->recompute_said && run->config.recompute == RECOMPUTE_FULL ? 4.0 / 3.0 : 1.0;
+    return run->recompute_said && run->config.recompute == RECOMPUTE_FULL ? 4.0 / 3.0
+                                                                          : 1.0;
 }
 
 /* FLOPs that a source's TFLOP/s count.  Megatron's logs had the repeated forward of full
@@ -59,8 +66,7 @@ static double counted_flop (const struct calibrate_run *run)
                 calibrate_contains (run->framework, "internevo");
     bool old = logs && costmodel_matrix_rate (run->part[0].type, PREC_FP8) <= 0;
 
-    return costmodel_model_flop (&run->model, &run->job) *
-           (old ? repeated (run) : 1.0);
+    return costmodel_model_flop (&run->model, &run->job) * (old ? repeated (run) : 1.0);
 }
 
 /* @return NAN: the row has no such figure */
@@ -100,12 +106,15 @@ static double sequences_of (double tokens, const struct calibrate_run *run)
     return fabs (whole - batch) <= BATCH_ROUNDED * batch ? whole : batch;
 }
 
-int calibrate_accumulation (const struct row *r, const struct calibrate_run *run, int absent)
+int calibrate_accumulation (const struct row *r, const struct calibrate_run *run,
+                            int absent)
 {
-    int steps = calibrate_whole (r, "gradient_accumulation", absent), dp = run->config.deg.dp;
+    int steps = calibrate_whole (r, "gradient_accumulation", absent),
+        dp = run->config.deg.dp;
 
     /* nanoGPT's are of all ranks together (train.py divides them by the world). */
-    return calibrate_contains_name (run->framework, "nanogpt") && steps > 0 && steps % dp == 0
+    return calibrate_contains_name (run->framework, "nanogpt") && steps > 0 &&
+                   steps % dp == 0
                ? steps / dp
                : steps;
 }

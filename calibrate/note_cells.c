@@ -56,9 +56,10 @@ static const char *recompute_of (const char *item)
 {
     static const char names[] = "checkpointing recompute recomputation remat ac sac",
                       no[] = "no without off disabled none false",
-                      all[] = "checkpointing recompute recomputation remat ac sac no without "
-                              "off disabled none false with using on enabled true full "
-                              "selective activation activations gradient gradients";
+                      all[] =
+                          "checkpointing recompute recomputation remat ac sac no without "
+                          "off disabled none false with using on enabled true full "
+                          "selective activation activations gradient gradients";
     bool selective = words_among (item, "selective sac", false);
 
     if (!words_among (item, all, true) || !words_among (item, names, false))
@@ -109,12 +110,13 @@ static const char *said_of (const char *item, const char *column, char number[16
                    ? item
                    : NULL;
     if (strcmp (column, "precision") == 0)
-        return text_has_word ("fp8 mxfp8 nvfp4 bf16 fp16 fp32 tf32 amp bf16mixed fp16mixed",
-                              joined)
+        return text_has_word (
+                   "fp8 mxfp8 nvfp4 bf16 fp16 fp32 tf32 amp bf16mixed fp16mixed", joined)
                    ? item
                    : NULL;
     if (strcmp (column, "zero") == 0)
-        return strncmp (joined, "zero", 4) == 0 || strncmp (joined, "deepspeedzero", 13) == 0
+        return strncmp (joined, "zero", 4) == 0 ||
+                       strncmp (joined, "deepspeedzero", 13) == 0
                    ? calibrate_word_of (joined, CELL_STAGE)
                    : NULL;
     if (strcmp (column, "oom") == 0)
@@ -171,9 +173,9 @@ static enum status fill (struct csv_table *t, int notes_at, const char *column,
 
 enum status calibrate_fill_cells (struct csv_table *t, struct error *err)
 {
-    static const char *const columns[] = {"recompute", "attention",   "precision",
-                                          "zero",      "oom",         "micro_batch",
-                                          "global_batch", "gradient_accumulation"};
+    static const char *const columns[] = {
+        "recompute", "attention",   "precision",    "zero",
+        "oom",       "micro_batch", "global_batch", "gradient_accumulation"};
     int notes_at = csv_table_column (t, "notes", 0);
 
     for (size_t i = 0; i < COUNT_OF (columns) && notes_at >= 0; i++)

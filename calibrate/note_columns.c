@@ -12,8 +12,10 @@ static const struct calibrate_note notes_of_columns[] = {
     {"load_in_8bit", "", false},
     {"cpu_offload", "offload offloadtocpu usecpuoffload fsdpcpuoffload fsdpoffloadparams",
      false},
-    {"offload_optimizer", "optimizeroffload offloadoptimizerdevice optimizercpuoffload", false},
-    {"offload_param", "offloadparams paramoffload offloadparamdevice parameteroffload", false},
+    {"offload_optimizer", "optimizeroffload offloadoptimizerdevice optimizercpuoffload",
+     false},
+    {"offload_param", "offloadparams paramoffload offloadparamdevice parameteroffload",
+     false},
     {"Liger kernel", "liger useliger ligerkernels useligerkernel useligerkernels", false},
     {"precision=bf16", "bf16", false},
     {"precision=fp16", "fp16", false},
@@ -21,7 +23,8 @@ static const struct calibrate_note notes_of_columns[] = {
     {"schedule", "ppschedule pipelineschedule pipelineparallelschedule", true},
     {"sliding-window", "attentionwindow", true},
     {"num-experts", "experts nexperts numlocalexperts numberofexperts", true},
-    {"moe-router-topk", "topk moetopk numexpertspertok expertspertok activeexperts", true},
+    {"moe-router-topk", "topk moetopk numexpertspertok expertspertok activeexperts",
+     true},
     {"moe-ffn-hidden-size", "moeintermediatesize expertffn", true},
     {"moe-shared-expert-intermediate-size", "sharedexpertintermediatesize", true},
     {"moe-layer-freq", "", true},
@@ -57,7 +60,8 @@ const struct calibrate_note *calibrate_note_of (const char *title)
     return NULL;
 }
 
-void calibrate_add_note (struct text *notes, const struct calibrate_note *n, const char *value)
+void calibrate_add_note (struct text *notes, const struct calibrate_note *n,
+                         const char *value)
 {
     const char *key = n->key;
     bool whole = strchr (key, '=') != NULL;

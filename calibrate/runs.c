@@ -85,7 +85,8 @@ static void read_framework (const struct row *r, struct calibrate_run *run)
                 {"fsdp", "zero2", "fsdp"},
                 {"fsdp", "none", "torch ddp"}};
     bool whole = calibrate_degree (r, "tp", 1, NULL) <= 1 &&
-                 calibrate_degree (r, "pp", 1, NULL) <= 1 && calibrate_whole (r, "zero", 0) == 0;
+                 calibrate_degree (r, "pp", 1, NULL) <= 1 &&
+                 calibrate_whole (r, "zero", 0) == 0;
 
     snprintf (run->framework, sizeof run->framework, "%.63s",
               calibrate_cell (r, "framework"));

@@ -225,8 +225,10 @@ static const char *hint_cluster (const struct option *all, const char *name)
         one = one || strcmp (o->name, "gpu") == 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (has_words (name, counts[i]))
-            return one ? "; how many GPUs is what --dp, --tp and the like make, as in --dp 8"
-                       : "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 h100\"";
+            return one ? "; how many GPUs is what --dp, --tp and the like make, as in "
+                         "--dp 8"
+                       : "; fewer GPUs are fewer nodes, or a smaller cluster, as \"2x8 "
+                         "h100\"";
     return has_words (name, "gpu-type") || has_words (name, "gpu") ? TYPE_PLACE : "";
 }
 

@@ -91,8 +91,8 @@ static bool line_meant (const char *arg, struct text *out)
     while (fields && fields > arg && fields[-1] != ' ')
         fields--;
     text_add_mem (&type, arg, fields ? (size_t) (fields - arg) : strlen (arg));
-    if (nodes == 1 && (strstr (arg, "p4d") || strstr (arg, "48xlarge") ||
-                       strcasestr (arg, "dgx "))) {
+    if (nodes == 1 &&
+        (strstr (arg, "p4d") || strstr (arg, "48xlarge") || strcasestr (arg, "dgx "))) {
         nodes = gpus; /* machines of eight GPUs */
         gpus = 8;
     }

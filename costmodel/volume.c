@@ -143,7 +143,8 @@ static double exchanged_bytes (const struct workload_model *m,
 
 /* Of a tensor of so many bytes, what a tensor-parallel all-reduce carries: under sequence
  * parallelism one half is a reduce-scatter, the other an all-gather of what products read. */
-static double tensor_payload (const struct workload_job *j, const struct workload_config *c,
+static double tensor_payload (const struct workload_job *j,
+                              const struct workload_config *c,
                               const struct workload_profile *p, double bytes)
 {
     return c->sequence_parallel && p->gathers_fp8 && j->precision == PREC_FP8

@@ -183,7 +183,8 @@ static bool ends_with_maker (const char *words)
 static void cut (const char *name, char out[WORDS_MAX])
 {
     size_t n = 0;
-    bool capital = false, after_capital = false; /* of the last letter, and of that before it */
+    bool capital = false,
+         after_capital = false; /* of the last letter, and of that before it */
     char *end;
 
     while (isdigit ((unsigned char) *name)) {
@@ -388,8 +389,9 @@ static bool says_another (const struct named *f, char *words,
 
         s += strspn (s, " ");
         of = is_gb (s, &n) ? nearest (f, words, n) : NULL;
-        another = of && of->type && fabs (log (n / of->gb)) < MEMORY_FAR &&
-                  topology_gpu_type_builtin (of->type)->memory_bytes != type->memory_bytes;
+        another =
+            of && of->type && fabs (log (n / of->gb)) < MEMORY_FAR &&
+            topology_gpu_type_builtin (of->type)->memory_bytes != type->memory_bytes;
     }
     return another;
 }
@@ -400,8 +402,8 @@ static bool is_slice (const char *name)
     bool is = false;
 
     for (const char *s = name; *s && !is; s++)
-        is = s > name && isdigit ((unsigned char) s[-1]) && strncasecmp (s, "g.", 2) == 0 &&
-             isdigit ((unsigned char) s[2]);
+        is = s > name && isdigit ((unsigned char) s[-1]) &&
+             strncasecmp (s, "g.", 2) == 0 && isdigit ((unsigned char) s[2]);
     return is;
 }
 

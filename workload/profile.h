@@ -67,8 +67,8 @@ struct workload_profile {
     bool fitted_experts; /* models with experts were among them */
     char elsewhere[64];  /* the shipped profile that serves on others; "": itself */
     char why[192];       /* it serves, if nobody named it; never in a file */
-    bool unknown;        /* it serves a framework that it does not know; never in a file */
-    char meant[64];      /* the shipped one in whose place it serves; "": itself */
+    bool unknown;   /* it serves a framework that it does not know; never in a file */
+    char meant[64]; /* the shipped one in whose place it serves; "": itself */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank; /* and of which pipeline stage */
     bool splits_sequences;                /* over tp, too, unless a run says otherwise */

@@ -72,7 +72,8 @@ static void counted_gpus (void **state)
              {"2x p4d.24xlarge", "", "a100-sxm4-40g", 16}};
     static const char *const lanes[] = {"H100 PCIe Gen5 x16", "RTX 4090 PCIe 4.0 x16",
                                         "A100 PCIe x8", "MI300X 192"};
-    static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb", "H100-3g.40gb"};
+    static const char *const slices[] = {"A100 MIG 1g.10gb", "A100 1g.10gb",
+                                         "H100-3g.40gb"};
     struct calibrate_runs r;
     struct error err = {""};
     (void) state;
@@ -82,8 +83,10 @@ static void counted_gpus (void **state)
 
         snprintf (cells, sizeof cells, "gpt2-xl,%s,%s", t[i].gpu, t[i].gpus);
         r = row_of ("model,gpu,gpus", cells);
-        if (strcmp (r.run[0].part[0].type->name, t[i].type) != 0 || r.run[0].gpus != t[i].n)
-            fail_msg ("%s: %d of %s", t[i].gpu, r.run[0].gpus, r.run[0].part[0].type->name);
+        if (strcmp (r.run[0].part[0].type->name, t[i].type) != 0 ||
+            r.run[0].gpus != t[i].n)
+            fail_msg ("%s: %d of %s", t[i].gpu, r.run[0].gpus,
+                      r.run[0].part[0].type->name);
         assert_true (r.run[0].gpu_bytes == r.run[0].part[0].type->memory_bytes);
         calibrate_runs_release (&r);
     }
@@ -111,12 +114,12 @@ static void counted_gpus (void **state)
  * that nothing reads are told, too. */
 static void columns_of_notes (void **state)
 {
-    struct calibrate_runs r =
-        read_text ("model,gpu,gpus,seq,global_batch,fp16,bf16,lora_r,load_in_4bit,torch_compile,"
-                   "cpu_offload,use_liger_kernel,notes,learning_rate\n"
-                   "llama-3-8b,A100,8,2048,32,False,True,16,True,True,False,True,mine,1e-4\n"
-                   "llama-3-8b,A100,8,2048,32,True,False,0,False,False,True,False,,1e-4\n"
-                   "llama-3-8b,A100,8,2048,32,,,None,,,,,eager,1e-4\n");
+    struct calibrate_runs r = read_text (
+        "model,gpu,gpus,seq,global_batch,fp16,bf16,lora_r,load_in_4bit,torch_compile,"
+        "cpu_offload,use_liger_kernel,notes,learning_rate\n"
+        "llama-3-8b,A100,8,2048,32,False,True,16,True,True,False,True,mine,1e-4\n"
+        "llama-3-8b,A100,8,2048,32,True,False,0,False,False,True,False,,1e-4\n"
+        "llama-3-8b,A100,8,2048,32,,,None,,,,,eager,1e-4\n");
     const struct calibrate_run *run = r.run;
     (void) state;
 
@@ -128,7 +131,8 @@ static void columns_of_notes (void **state)
     assert_true (!run[1].job.lora && !run[1].compiled && !run[1].fused_loss);
     assert_true (run[1].config.offload != OFFLOAD_NONE);
     assert_int_equal (run[1].job.precision, PREC_FP16);
-    assert_true (!run[2].job.lora && !run[2].precision_said && run[2].job.fused_norm == CHOICE_NO);
+    assert_true (!run[2].job.lora && !run[2].precision_said &&
+                 run[2].job.fused_norm == CHOICE_NO);
     assert_non_null (strstr (r.meant, "lora_r as notes"));
     assert_string_equal (r.ignored, "learning_rate");
     calibrate_runs_release (&r);
@@ -141,10 +145,11 @@ static void columns_of_notes (void **state)
     calibrate_runs_release (&r);
 
     /* Words of a column are those of its note, of what is on, or of nothing. */
-    r = read_text ("model,gpu,gpus,seq,global_batch,offload,compile,bf16,fp16,num_experts\n"
-                   "llama-3-8b,A100,8,2048,32,optimizer,max-autotune,auto,auto,1\n"
-                   "llama-3-8b,A100,8,2048,32,checkpoints,default,True,False,\n"
-                   "llama-3-8b,A100,8,2048,32,none,False,True,False,\n");
+    r = read_text (
+        "model,gpu,gpus,seq,global_batch,offload,compile,bf16,fp16,num_experts\n"
+        "llama-3-8b,A100,8,2048,32,optimizer,max-autotune,auto,auto,1\n"
+        "llama-3-8b,A100,8,2048,32,checkpoints,default,True,False,\n"
+        "llama-3-8b,A100,8,2048,32,none,False,True,False,\n");
     assert_int_equal (r.n, 3);
     assert_int_equal (r.run[0].config.offload, OFFLOAD_OPTIMIZER);
     assert_int_equal (r.run[1].config.offload, OFFLOAD_CHECKPOINTS);
@@ -154,8 +159,9 @@ static void columns_of_notes (void **state)
     assert_true (r.run[1].precision_said && r.run[0].model.experts == 0);
     calibrate_runs_release (&r);
 
-    r = row_of ("model,layers,hidden,heads,ffn,gpu,gpus,num_experts,top_k,moe_intermediate_size",
-                "our moe,24,2048,16,8192,H100,8,16,4,1024");
+    r = row_of (
+        "model,layers,hidden,heads,ffn,gpu,gpus,num_experts,top_k,moe_intermediate_size",
+        "our moe,24,2048,16,8192,H100,8,16,4,1024");
     assert_true (r.run[0].model.experts == 16 && r.run[0].model.top_k == 4 &&
                  r.run[0].model.expert_ffn == 1024);
     calibrate_runs_release (&r);
@@ -200,15 +206,16 @@ static void cells_noted (void **state)
         r = row_of ("model,gpu,gpus,framework,notes", cells);
         run = r.run;
         if (run->recompute_said != (t[i].recompute >= 0) ||
-            run->micro_batch_said != (t[i].micro > 0) || run->zero_said != (t[i].zero >= 0) ||
+            run->micro_batch_said != (t[i].micro > 0) ||
+            run->zero_said != (t[i].zero >= 0) ||
             run->attention_said != (t[i].attention >= 0) ||
             (run->recompute_said && (int) run->config.recompute != t[i].recompute) ||
             (run->micro_batch_said && run->config.micro_batch != t[i].micro) ||
             (run->zero_said && run->config.zero != t[i].zero) ||
             (run->attention_said && (int) run->job.attention != t[i].attention))
-            fail_msg ("%s: recompute %d, micro-batch %d, zero %d, attention %d", t[i].notes,
-                      run->config.recompute, run->config.micro_batch, run->config.zero,
-                      run->job.attention);
+            fail_msg ("%s: recompute %d, micro-batch %d, zero %d, attention %d",
+                      t[i].notes, run->config.recompute, run->config.micro_batch,
+                      run->config.zero, run->job.attention);
         calibrate_runs_release (&r);
     }
     /* what a cell has stays */
@@ -305,11 +312,13 @@ static void splits (void **state)
         r = row_of (columns, cells);
         d = &r.run[0].config.deg;
         if (d->tp != t[i].tp || d->pp != t[i].pp || d->dp != t[i].dp || d->cp != t[i].cp)
-            fail_msg ("%s: tp %d, pp %d, dp %d, cp %d", t[i].cell, d->tp, d->pp, d->dp, d->cp);
+            fail_msg ("%s: tp %d, pp %d, dp %d, cp %d", t[i].cell, d->tp, d->pp, d->dp,
+                      d->cp);
         calibrate_runs_release (&r);
     }
     /* a shape of a count divides among them */
-    struct calibrate_runs r = row_of ("params_b,model,gpu,gpus,notes", "18.4,ours,A100,256,TP 8");
+    struct calibrate_runs r =
+        row_of ("params_b,model,gpu,gpus,notes", "18.4,ours,A100,256,TP 8");
 
     assert_int_equal (r.run[0].model.heads % 8, 0);
     calibrate_runs_release (&r);
@@ -344,9 +353,8 @@ static void sizes_named (void **state)
 
         snprintf (cells, sizeof cells, "%s,H100,64,fsdp", t[i].model);
         read = read_one ("model,gpu,gpus,framework", cells, &r, &err) == ST_OK;
-        if (read != (t[i].layers > 0) ||
-            (read && (r.run[0].model.layers != t[i].layers ||
-                      r.run[0].model.hidden != t[i].hidden)))
+        if (read != (t[i].layers > 0) || (read && (r.run[0].model.layers != t[i].layers ||
+                                                   r.run[0].model.hidden != t[i].hidden)))
             fail_msg ("%s: %s, %d layers", t[i].model, err.text,
                       read ? r.run[0].model.layers : 0);
         calibrate_runs_release (&r);
@@ -378,7 +386,8 @@ static void frameworks (void **state)
              {"gpu,framework", "H100,verl (Megatron)", "megatron-core-composed", 1},
              {"gpu,framework", "H100,ms-swift (Megatron)", "megatron-core-composed", 1},
              {"gpu,framework", "H100,NeMo (Megatron-Core)", "nemo", 1},
-             {"gpu,framework", "A100,Colossal-AI (HybridParallel tp4 pp2)", "megatron-core", 0},
+             {"gpu,framework", "A100,Colossal-AI (HybridParallel tp4 pp2)",
+              "megatron-core", 0},
              {"gpu,framework", "H100,verl", "fsdp", 3},
              {"gpu,framework,batch_size", "A100,nanoGPT,4", "nanogpt", 0}};
     struct calibrate_runs r;
@@ -391,17 +400,19 @@ static void frameworks (void **state)
         snprintf (columns, sizeof columns, "model,gpus,%s", t[i].columns);
         snprintf (cells, sizeof cells, "gpt3-1.3b,8,%s", t[i].cells);
         r = row_of (columns, cells);
-        if (strcmp (profile_name (&r), t[i].profile) != 0 || r.run[0].config.zero != t[i].zero)
-            fail_msg ("%s: %s, zero %d", t[i].cells, profile_name (&r), r.run[0].config.zero);
+        if (strcmp (profile_name (&r), t[i].profile) != 0 ||
+            r.run[0].config.zero != t[i].zero)
+            fail_msg ("%s: %s, zero %d", t[i].cells, profile_name (&r),
+                      r.run[0].config.zero);
         calibrate_runs_release (&r);
     }
     r = row_of ("model,gpu,gpus,fsdp", "gpt3-1.3b,A100,16,8"); /* a degree, too */
     assert_string_equal (r.run[0].framework, "fsdp");
     assert_int_equal (r.run[0].config.shard, 8);
     calibrate_runs_release (&r);
-    assert_int_equal (read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,FSDP-QDoRA", &r,
-                                &err),
-                      ST_INVALID);
+    assert_int_equal (
+        read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,FSDP-QDoRA", &r, &err),
+        ST_INVALID);
     assert_non_null (strstr (err.text, "adapters other than LoRA"));
     assert_int_equal (
         read_one ("model,gpu,gpus,framework", "llama-3-8b,H100,8,TRL DPO", &r, &err),
@@ -494,12 +505,13 @@ static void columns_apart (void **state)
  * model. */
 static void rates (void **state)
 {
-    struct calibrate_runs
-        r = read_text ("model,gpu,gpus,seq,global_batch,throughput\n"
-                       "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
-                       "gpt2-xl,A100,8,1024,64,3500 tokens/s/GPU\n"),
-        mfu = row_of ("model,gpu,gpus,framework,ac,mfu", "llama-2-7b,A100,8,fsdp,full,40%"),
-        hfu = row_of ("model,gpu,gpus,framework,ac,hfu", "llama-2-7b,A100,8,fsdp,full,40%");
+    struct calibrate_runs r = read_text ("model,gpu,gpus,seq,global_batch,throughput\n"
+                                         "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
+                                         "gpt2-xl,A100,8,1024,64,3500 tokens/s/GPU\n"),
+                          mfu = row_of ("model,gpu,gpus,framework,ac,mfu",
+                                        "llama-2-7b,A100,8,fsdp,full,40%"),
+                          hfu = row_of ("model,gpu,gpus,framework,ac,hfu",
+                                        "llama-2-7b,A100,8,fsdp,full,40%");
     (void) state;
 
     assert_true (isnan (r.run[0].iter_time_s) && isnan (r.run[1].iter_time_s));
@@ -557,10 +569,10 @@ static void ran_out (void **state)
     static const struct {
         const char *column, *cell;
         int oom;
-    } t[] = {{"fits", "yes", 0},      {"fits", "no", 1},    {"success", "False", 1},
-             {"fits", "", -1},        {"fits", "OOM", 1},   {"status", "", -1},
-             {"fits", "barely", -1},  {"success", "0.98", -1},
-             {"step_ms", "OOM (79.2 GB)", 1}};
+    } t[] = {
+        {"fits", "yes", 0},     {"fits", "no", 1},       {"success", "False", 1},
+        {"fits", "", -1},       {"fits", "OOM", 1},      {"status", "", -1},
+        {"fits", "barely", -1}, {"success", "0.98", -1}, {"step_ms", "OOM (79.2 GB)", 1}};
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -579,11 +591,12 @@ static void ran_out (void **state)
 /* nanoGPT's own names; its steps of accumulation are of all ranks together. */
 static void nanogpt (void **state)
 {
-    struct calibrate_runs r = read_text (
-        "framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_steps,dtype,"
-        "compile,ms/iter\n"
-        "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
-        "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
+    struct calibrate_runs r =
+        read_text ("framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_"
+                   "steps,dtype,"
+                   "compile,ms/iter\n"
+                   "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
+                   "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
     struct workload_profile p = profile_of ("nanogpt"), own;
     (void) state;
 
@@ -621,7 +634,8 @@ static void windows (void **state)
         char cells[96];
         struct calibrate_runs r;
 
-        snprintf (cells, sizeof cells, "%s,H100,8,%s,%s", t[i].model, t[i].window, t[i].notes);
+        snprintf (cells, sizeof cells, "%s,H100,8,%s,%s", t[i].model, t[i].window,
+                  t[i].notes);
         r = row_of ("model,gpu,gpus,sliding_window,notes", cells);
         assert_int_equal (r.run[0].model.window, t[i].tokens);
         assert_int_equal (r.run[0].model.window_layers, t[i].layers);

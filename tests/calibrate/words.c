@@ -521,8 +521,8 @@ static void adapters (void **state)
              {"framework=trl", "no LoRA", false, false},
              {"framework=alpaca-lora", "full", false, false},
              {"framework=trl (no LoRA)", "", false, false}};
-    static const char *const unread[] = {"True", "Adapter", "LoRA vs full", "VeRA",
-                                         "BitFit", "freeze", "full; LoRA"},
+    static const char *const unread[] = {"True",   "Adapter", "LoRA vs full", "VeRA",
+                                         "BitFit", "freeze",  "full; LoRA"},
                              *const others[] = {"prefix-tuning", "DoRA", "QDoRA"},
                              *const denied[] = {
                                  "notes=no LoRA",     "notes=without LoRA",

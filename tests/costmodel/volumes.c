@@ -523,11 +523,11 @@ static void sends (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (tensors),    cmocka_unit_test (gradients),
-        cmocka_unit_test (operations), cmocka_unit_test (tied_embeddings),
-        cmocka_unit_test (model_flop), cmocka_unit_test (visits),
-        cmocka_unit_test (sends),      cmocka_unit_test (widths),
-        cmocka_unit_test (exchanged),  cmocka_unit_test (deepspeeds_widths),
+        cmocka_unit_test (tensors),      cmocka_unit_test (gradients),
+        cmocka_unit_test (operations),   cmocka_unit_test (tied_embeddings),
+        cmocka_unit_test (model_flop),   cmocka_unit_test (visits),
+        cmocka_unit_test (sends),        cmocka_unit_test (widths),
+        cmocka_unit_test (exchanged),    cmocka_unit_test (deepspeeds_widths),
         cmocka_unit_test (cast_tensors),
     };
 

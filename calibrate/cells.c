@@ -72,8 +72,8 @@ size_t calibrate_spelled (const char *s, const char *name)
     return *name == '\0' ? (size_t) (end - s) : 0;
 }
 
-#define SHORT_NAME \
-    5 /* letters of a name that may stand in other words: "verl" in "overlap" */
+/* Letters of a name that may stand in other words: "verl" in "overlap". */
+#define SHORT_NAME 5
 
 bool calibrate_contains_name (const char *s, const char *name)
 {

@@ -95,13 +95,13 @@ static const struct {
     const char *degree, *word;
 } ways[] = {{"tp", "tensor"},  {"pp", "pipeline"}, {"dp", "data"},
             {"cp", "context"}, {"cp", "ulysses"},  {"ep", "expert"}};
+static const char beside_ways[] = "x model parallel parallelism size degree";
 
 /* A degree of one cell for all: "TP8 PP4", "tp=8, pp=4", "DP2-TP4", "TP8xPP4", "8-way TP", "tensor
  * parallel 8".
  * @return 0: not among them */
 static int split_said (const char *s, const char *degree)
 {
-    static const char idle[] = "x model parallel parallelism size degree";
     char word[CALIBRATE_ITEM];
     bool named = false;
     int before = 0, number = 0; /* the last one, and that of "8-way" */
@@ -126,8 +126,8 @@ static int split_said (const char *s, const char *degree)
         }
         if (is && before > 0)
             return before;
-        named = is || (named && text_has_word (idle, word));
-        before = text_has_word (idle, word) ? before : 0;
+        named = is || (named && text_has_word (beside_ways, word));
+        before = text_has_word (beside_ways, word) ? before : 0;
         number = 0;
     }
     return 0;
@@ -136,14 +136,18 @@ static int split_said (const char *s, const char *degree)
 /* Is an item of the notes degrees and nothing else? */
 static bool is_split (const char *item)
 {
-    static const char all[] =
-        "tp pp dp cp ep tensor pipeline data context expert ulysses way x "
-        "model parallel parallelism size degree";
     char word[CALIBRATE_ITEM];
 
-    while ((item = calibrate_next_word (item, word)))
-        if (!isdigit ((unsigned char) word[0]) && !text_has_word (all, word))
+    while ((item = calibrate_next_word (item, word))) {
+        bool is = isdigit ((unsigned char) word[0]) || strcmp (word, "way") == 0 ||
+                  text_has_word (beside_ways, word);
+
+        for (size_t i = 0; i < COUNT_OF (ways); i++)
+            is = is || strcmp (ways[i].degree, word) == 0 ||
+                 strcmp (ways[i].word, word) == 0;
+        if (!is)
             return false;
+    }
     return true;
 }
 

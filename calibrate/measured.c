@@ -69,6 +69,14 @@ static double counted_flop (const struct calibrate_run *run)
     return costmodel_model_flop (&run->model, &run->job) * (old ? repeated (run) : 1.0);
 }
 
+/* A step that computes `times` the model's FLOPs at a share of the peak, or a percentage of it. */
+static double step_of_share (const struct calibrate_run *run, double times, double share)
+{
+    return times * costmodel_model_flop (&run->model, &run->job) /
+           (peak_flop_per_s (run, run->job.precision) *
+            (share > 1.0 ? share / 100.0 : share));
+}
+
 /* @return NAN: the row has no such figure */
 static double step_of_rates (const struct row *r, const struct calibrate_run *run)
 {
@@ -86,11 +94,9 @@ static double step_of_rates (const struct row *r, const struct calibrate_run *ru
     if (calibrate_stated (r, "steps_per_s", 0, &x) && x > 0)
         return 1.0 / x;
     if (calibrate_stated (r, "mfu", 0, &x) && x > 0)
-        return costmodel_model_flop (&run->model, &run->job) /
-               (peak_flop_per_s (run, run->job.precision) * (x > 1.0 ? x / 100.0 : x));
+        return step_of_share (run, 1.0, x);
     if (calibrate_stated (r, "hfu", 0, &x) && x > 0)
-        return costmodel_model_flop (&run->model, &run->job) * repeated (run) /
-               (peak_flop_per_s (run, run->job.precision) * (x > 1.0 ? x / 100.0 : x));
+        return step_of_share (run, repeated (run), x);
     if (calibrate_stated (r, "tflops_per_gpu", 0, &x) && x > 0 && t)
         return counted_flop (run) / (x * 1e12 * run->gpus);
     return NAN;
@@ -155,9 +161,10 @@ static double peak_unit (double peak)
 
 const char *calibrate_read_measured (const struct row *r, struct calibrate_run *run)
 {
+    static const char *const shares[] = {"mfu", "hfu"};
     const char *oom = calibrate_cell (r, "oom");
     char value[64];
-    double mfu, rate, ran_out = -1.0;
+    double share, rate, ran_out = -1.0;
 
     run->static_bytes = NAN;
     if (oom[0] != '\0' &&
@@ -172,8 +179,11 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
     if (!result (r, "peak_mem_gb", &run->peak_bytes))
         return "peak_mem_gb is not a positive number";
     run->peak_bytes *= peak_unit (run->peak_bytes);
-    if (calibrate_number (calibrate_cell (r, "mfu"), &mfu) && !(mfu > 0 && mfu <= 100))
-        return calibrate_refuse (r, "mfu", "a share, as in 0.45, or a percentage");
+    for (size_t i = 0; i < COUNT_OF (shares); i++)
+        if (calibrate_number (calibrate_cell (r, shares[i]), &share) &&
+            !(share > 0 && share <= 100))
+            return calibrate_refuse (r, shares[i],
+                                     "a share, as in 0.45, or a percentage");
     if (isnan (run->iter_time_s) && run->oom != 1)
         run->iter_time_s = step_of_rates (r, run);
     else if (calibrate_stated (r, "tokens_per_s_per_gpu", NAN, &rate) &&

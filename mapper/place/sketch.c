@@ -336,9 +336,8 @@ static int walk_nodes (struct layouts *l, const int *order, int quantum)
     const struct topology_cluster *c = pool->problem->cluster;
     int group = group_of (l->x), at = 0, whole = 0;
 
-    for (int part = 0; part < 3; part++) {
-        int before = at;
-
+    l->over = 0;
+    for (int part = 0; part < 3; part++)
         for (int i = 0; i < pool->n_nodes; i++) {
             int node = pool->node[order[i]];
             bool may = !pool_nodes_limited (pool) || i < pool->problem->max_nodes;
@@ -350,10 +349,9 @@ static int walk_nodes (struct layouts *l, const int *order, int quantum)
             memcpy (l->line + at, l->g->gpu + c->node[node].first_gpu + ends[part],
                     (size_t) n * sizeof (int));
             at += n;
+            whole += part < 2 ? n : 0;
+            l->over += part == 1 ? n : 0;
         }
-        l->over = part == 1 ? at - before : l->over;
-        whole = part == 1 ? at : whole;
-    }
     return whole;
 }
 

@@ -511,12 +511,18 @@ static void rates (void **state)
                           mfu = row_of ("model,gpu,gpus,framework,ac,mfu",
                                         "llama-2-7b,A100,8,fsdp,full,40%"),
                           hfu = row_of ("model,gpu,gpus,framework,ac,hfu",
-                                        "llama-2-7b,A100,8,fsdp,full,40%");
+                                        "llama-2-7b,A100,8,fsdp,full,40%"),
+                          none;
+    struct error err = {""};
     (void) state;
 
     assert_true (isnan (r.run[0].iter_time_s) && isnan (r.run[1].iter_time_s));
     assert_non_null (strstr (r.unread, "throughput"));
     CLOSE (hfu.run[0].iter_time_s, mfu.run[0].iter_time_s * 4 / 3, 1e-12);
+    assert_int_equal (
+        read_one ("model,gpu,gpus,hfu", "llama-2-7b,A100,8,450", &none, &err),
+        ST_INVALID);
+    assert_non_null (strstr (err.text, "hfu \"450\""));
     calibrate_runs_release (&r);
     calibrate_runs_release (&mfu);
     calibrate_runs_release (&hfu);

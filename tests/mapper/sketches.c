@@ -252,6 +252,15 @@ static void stages_keep_to_nodes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* The setting's problem in chunks that may be uneven. */
+static struct mapper_problem interleaved (struct setting *s, int vpp)
+{
+    s->config.deg.vpp = vpp;
+    s->config.schedule = SCHEDULE_INTERLEAVED;
+    s->profile = profile_of ("megatron-core");
+    return search_config (s);
+}
+
 /* What nodes have left over beside a stage each is a stage together. */
 static void what_is_over_is_a_stage (void **state)
 {
@@ -266,10 +275,7 @@ static void what_is_over_is_a_stage (void **state)
     (void) state;
 
     ok (workload_model_read ("gpt2-xl", &s.model, NULL, &err), &err);
-    s.config.deg.vpp = 2;
-    s.config.schedule = SCHEDULE_INTERLEAVED;
-    s.profile = profile_of ("megatron-core");
-    p = search_config (&s);
+    p = interleaved (&s, 2);
     sketch (&p, &s.config, SKETCH_ALL, &k);
     for (int i = 0; i < STAGES; i++) {
         const int *gpu = k.gpu + REPLICAS * i, *node = s.cluster->node_of_gpu;
@@ -313,10 +319,7 @@ static void layers_are_poured_singly (void **state)
     int most = 0, least = CHUNKED;
     (void) state;
 
-    s.config.deg.vpp = 4;
-    s.config.schedule = SCHEDULE_INTERLEAVED;
-    s.profile = profile_of ("megatron-core");
-    p = search_config (&s);
+    p = interleaved (&s, 4);
     sketch (&p, &s.config, SKETCH_WALKS, &k);
     for (int i = 0; i < STAGES; i++) {
         most = k.layers[i] > most ? k.layers[i] : most;

@@ -67,6 +67,8 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
         run->config.sequence_parallel = run->config.deg.tp > 1;
     if (!run->precision_said && able)
         run->job.precision = p->precision;
+    if (p->without_dropout && !run->dropout_said)
+        run->model.dropout = false;
     take_recompute (run, p);
     if (!run->attention_said)
         run->job.attention = flash || !workload_attention_is_flash (p->attention)

@@ -70,7 +70,7 @@ struct calibrate_run {
     } states; /* what its precision's words say
                                                                 of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
-        sequence_parallel_said, tp_said, pp_said, ep_said, vpp_said;
+        sequence_parallel_said, tp_said, pp_said, ep_said, vpp_said, dropout_said;
     bool offload_open; /* it says that it offloads, and not what: as its stage has it */
     bool splits_sequences;             /* with tensor parallelism, as it states */
     struct calibrate_facts facts;      /* of its framework, as the row has them */

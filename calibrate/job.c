@@ -641,7 +641,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     static const char *const optimizer_words[] = {"adam", "optim", "lion", NULL};
     struct workload_job *j = &run->job;
-    char precision[64] = "";
+    char precision[64] = "", dropout[32];
 
     read_release (r, run);
     j->seq = calibrate_whole (r, "seq", 0);
@@ -652,6 +652,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     if (!precision[0])
         calibrate_note (r, "precision", precision, sizeof precision);
     run->precision_said = precision[0] != '\0';
+    run->dropout_said = calibrate_note (r, "hidden-dropout", dropout, sizeof dropout);
     if (!read_precision (precision, run) ||
         has_word (precision, optimizer_words)) /* their bits */
         return calibrate_refuse (r, "precision",

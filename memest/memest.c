@@ -235,157 +235,6 @@ static double logit_bytes (const struct memest_shape *w)
             (w->t > 1 ? f->memory.gather_copy_bytes + 2.0 / w->t : 0.0));
 }
 
-/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and
- * the gradients of the largest unit before they are reduced, or summed with those that are whole:
- * that is another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat
- * parameter autograd's own sum).  Units are layers, of which the next one is fetched ahead, and
- * what is in none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a
- * pipeline all stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's
- * are the gathered ones, and their shard is beyond it.  DeepSpeed gathers matrix by matrix while no
- * more than so many parameters are live, and reduces when a bucket is full. */
-static double layer_weights (const void *about, unsigned parts)
-{
-    const struct memest_problem *p = about;
-    const struct workload_model *m = p->model;
-    const struct workload_degrees *d = &p->config->deg;
-
-    return workload_parts_params (m, parts, d->tp) +
-           (parts & PART_EXPERTS
-                ? (double) m->experts / d->ep * workload_expert_params (m) / d->etp
-                : 0.0);
-}
-
-/* Are the layers' frozen weights in fewer than 16 bits (A25)? */
-static bool is_packed (const struct memest_problem *p)
-{
-    return p->job->lora && p->job->frozen_bytes > 0.0;
-}
-
-static double largest_matrix (const struct memest_problem *p)
-{
-    const struct workload_model *m = p->model;
-    double attention = m->heads * (double) m->head_dim / p->config->deg.tp,
-           mlp = fmax (m->ffn / (double) p->config->deg.tp,
-                       m->expert_ffn / (double) p->config->deg.etp);
-
-    return m->hidden * fmax (attention, mlp);
-}
-
-/* Of these, the largest matrix of a layer that a product has in 16 bits. */
-static double unpacked_bytes (const struct memest_problem *p)
-{
-    return is_packed (p) ? 2.0 * largest_matrix (p) : 0.0;
-}
-
-/* Do weights that adapters leave frozen have gradients, too? */
-static bool frozen_have_gradients (const struct memest_problem *p)
-{
-    return p->profile->frozen_gradients && p->config->zero >= 2 &&
-           p->job->frozen_bytes <= 0.0;
-}
-
-/* Where there is a limit, one matrix may be beyond it. */
-static double within (double params, double limit, double matrix)
-{
-    return limit > 0.0 ? fmin (params, limit + matrix) : params;
-}
-
-static double gathered_weights (const struct memest_problem *p,
-                                const struct workload_stage *held)
-{
-    struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
-    struct workload_stage_params all = workload_stage_params (p->model, p->config, held);
-    double root = workload_stage_params (p->model, p->config, &ends).dense;
-    double layer, dense, packed = is_packed (p) ? p->job->frozen_bytes / 2.0 : 1.0;
-    double layers = all.dense + all.expert - root, unit;
-    double table = (double) p->model->hidden *
-                   workload_padded_vocab (p->model, p->config->deg.tp) /
-                   p->config->deg.tp;
-    double matrix = fmax (largest_matrix (p), root > 0.0 ? table : 0.0);
-
-    /* Those with experts are the larger ones, unless kinds differ in more. */
-    workload_class_sum (p->model, held, true, layer_weights, p, &layer);
-    workload_class_sum (p->model, held, false, layer_weights, p, &dense);
-    if (held->expert == 0 || workload_kinds_told (held))
-        layer = fmax (layer, dense);
-    unit = p->job->lora && !frozen_have_gradients (p) ? 0.0 : fmax (layer, root);
-    if (p->config->zero == 2)
-        return (packed * (all.dense - root) + root) / workload_dense_shards (p->config) +
-               packed * all.expert / workload_expert_shards (p->config) + unit;
-    if (p->config->deg.pp > 1)
-        return packed * layers + root + unit;
-    return within (2.0 * packed * layer + root, p->profile->memory.live_params, matrix) +
-           within (unit, p->profile->memory.reduced_params, matrix);
-}
-
-/* Autocast's copies of weights that products read (A27): of the embedding where it is the head,
- * too. */
-static double autocast_copies (const struct memest_problem *p,
-                               const struct workload_stage *held)
-{
-    struct workload_stage read = *held;
-    struct workload_stage_params n;
-
-    read.embedding = p->model->tied && held->head;
-    n = workload_stage_params (p->model, p->config, &read);
-    return 2.0 * (n.dense + n.expert);
-}
-
-/* What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
- * with them, or with the optimizer's state where the framework sends them on as they are reduced.
- */
-static bool weights_are_away (const struct memest_problem *p)
-{
-    return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;
-}
-
-static bool gradients_are_away (const struct memest_problem *p)
-{
-    return weights_are_away (p) ||
-           (workload_optimizer_is_away (p->config) && p->profile->offloads_gradients &&
-            p->config->zero >= 2);
-}
-
-/* Of context parallelism (A12): two key/value buffers of the ring, and two for their gradients; or
- * what an all-to-all sends and receives of queries or output. */
-static double context_bytes (const struct memest_shape *w)
-{
-    double elements = w->p->profile->cp_all_to_all ? 2.0 * w->q : 8.0 * w->kv;
-
-    return 2.0 * w->element * w->tokens * elements;
-}
-
-static double buffer_bytes (const struct memest_shape *w,
-                            const struct workload_stage *held, double weight_bytes)
-{
-    const struct workload_config *c = w->p->config;
-    double tensor = 2.0 * w->element * w->tokens * w->h, bytes = unpacked_bytes (w->p);
-
-    if (c->sequence_parallel)
-        bytes += tensor; /* the gathered input of a column-parallel layer */
-    if (c->deg.pp > 1)
-        bytes += 2.0 * tensor / w->r; /* received activation and gradient */
-    if (c->deg.cp > 1)
-        bytes += context_bytes (w);
-    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle),
-     * unless the host has it. */
-    if (workload_gathers_by_layer (c, w->p->profile) &&
-        (workload_dense_shards (c) * workload_expert_shards (c) > 1 ||
-         weights_are_away (w->p)))
-        bytes += weight_bytes * gathered_weights (w->p, held);
-    if (memest_autocasts (w->p))
-        bytes += autocast_copies (w->p, held);
-    if (c->zero == 1 || c->zero == 2) {
-        struct workload_stage_params n = workload_stage_params (w->p->model, c, held);
-
-        /* Two for reduction, one for gathering, none longer than what it carries; of so many
-         * elements, which are twice as wide in fp32. */
-        bytes += w->element * fmin (w->p->profile->memory.bucket_bytes,
-                                    3.0 * 2.0 * (n.dense + n.expert));
-    }
-    return bytes;
-}
-
 /* Communicators in use: each holds its channels' buffers. */
 static int groups_in_use (const struct workload_config *c)
 {
@@ -412,17 +261,18 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
 
     if (p->job->lora && p->profile->compute_of_type && quantised > 0)
         per.weight = quantised; /* frozen: no transpose is kept */
-    if (is_packed (p)) {        /* embedding, head and norms are not */
+    if (memest_is_packed (p)) { /* embedding, head and norms are not */
         struct workload_stage ends = {.embedding = held->embedding, .head = held->head};
         double root = workload_stage_params (p->model, c, &ends).dense;
 
         per.weight = (per.weight * root + p->job->frozen_bytes * (all - root)) / all;
     }
-    if (weights_are_away (p))
+    if (memest_weights_are_away (p))
         s->host_bytes = per.weight * shards;
     else
         s->weights_bytes = per.weight * (c->zero >= 3 ? shards : all);
-    if ((!p->job->lora || frozen_have_gradients (p)) && !gradients_are_away (p))
+    if ((!p->job->lora || memest_frozen_have_gradients (p)) &&
+        !memest_gradients_are_away (p))
         s->gradients_bytes = per.gradient * (c->zero >= 2 ? shards : all);
     if (p->job->lora)
         s->weights_bytes +=
@@ -435,22 +285,26 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
 }
 
 /* Gradients that are summed whole until the last micro-batch has them reduced, over what the
- * shards take (A21). */
+ * shards take (A21): those of FSDP's no_sync are as wide as the gathered weights. */
 static double whole_gradients (const struct memest_problem *p,
                                const struct workload_stage *held)
 {
     const struct workload_config *c = p->config;
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
-    double gradient = state_bytes (p->job, c, p->profile).gradient;
+    struct state_bytes per = state_bytes (p->job, c, p->profile);
+    double summed =
+        c->deg.pp > 1 ? per.gradient : fmin (per.gradient, per.weight < 4.0 ? 2.0 : 4.0);
 
     /* Of shards in the host's memory nothing is here that could take a part. */
-    double dense = gradients_are_away (p) ? 0.0 : 1.0 / workload_dense_shards (c),
-           expert = gradients_are_away (p) ? 0.0 : 1.0 / workload_expert_shards (c);
+    double here =
+        memest_gradients_are_away (p)
+            ? 0.0
+            : n.dense / workload_dense_shards (c) + n.expert / workload_expert_shards (c);
 
     if (!workload_reduces_once (p->profile, c, workload_microbatches (p->job, c)) ||
-        (p->job->lora && !frozen_have_gradients (p)))
+        (p->job->lora && !memest_frozen_have_gradients (p)))
         return 0.0;
-    return gradient * (n.dense * (1.0 - dense) + n.expert * (1.0 - expert));
+    return fmax (0.0, summed * (n.dense + n.expert) - per.gradient * here);
 }
 
 /* Bytes of the optimizer's step, so many for each parameter that it updates. */
@@ -474,6 +328,15 @@ static double step_bytes (const struct memest_problem *p,
     return of_step (p, held, state_bytes (p->job, p->config, p->profile).step);
 }
 
+/* DDP's buckets hold the gradients once more, from step to step (PyTorch's
+ * gradient_as_bucket_view is false unless asked for). */
+static double bucket_copies (const struct memest_problem *p, double gradients_bytes)
+{
+    bool replicated = p->config->zero == 0 && p->config->deg.dp * p->config->deg.cp > 1;
+
+    return replicated && p->profile->bucket_copies ? gradients_bytes : 0.0;
+}
+
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
  * buffers are gone (A18).  Of gradients on one side, activations and logits on the other, only the
  * larger is there at once where gradients begin with the only backward pass.  What is more at the
@@ -486,6 +349,10 @@ static void meet (const struct memest_problem *p, double step_bytes,
     bool freed = p->profile->gradients_freed && c->deg.pp == 1 &&
                  workload_microbatches (p->job, c) == 1;
     double more = s->activations_bytes + s->logits_bytes;
+
+    /* Under ZeRO 2 a layer's gradients come when its gathered weights go. */
+    if (freed && c->zero == 2 && workload_gathers_by_layer (c, p->profile))
+        s->gradients_bytes = fmax (0.0, s->gradients_bytes - s->weights_bytes);
 
     s->cached_bytes =
         p->profile->flat_step ? fmin (more + s->buffers_bytes, step_bytes) : 0.0;
@@ -515,6 +382,19 @@ double memest_states_least (const struct memest_problem *p,
            fixed_bytes (p);
 }
 
+/* What is more than at the logits' peak, in their backward pass: when the forward pass ends, with
+ * all but the 16-bit gradient of every logit, or when the first layer is rebuilt and they are gone.
+ */
+#define LOGITS_BACK 2.0
+static double beside_logits (const struct memest_problem *p, double logits_bytes,
+                             double rebuilt, const struct memest_buffers *b)
+{
+    double each = p->profile->memory.logit_bytes;
+    double back = each > LOGITS_BACK ? LOGITS_BACK / each * logits_bytes : logits_bytes;
+
+    return fmax (0.0, fmax (rebuilt + b->gradients - logits_bytes, b->forward - back));
+}
+
 /* @param step  bytes of the optimizer's step, which may be the peak */
 static void stage_bytes (const struct memest_problem *p, int stage,
                          const struct workload_stage *held, double step,
@@ -522,7 +402,8 @@ static void stage_bytes (const struct memest_problem *p, int stage,
 {
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
-    double workspace, rebuilt;
+    struct memest_buffers buffers;
+    double workspace, rebuilt, copies;
 
     if (p->by != MEMEST_LINKWISE) {
         memest_stage_published (p, stage, held, out);
@@ -531,16 +412,19 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     state_of (p, held, &s);
     s.gradients_bytes += whole_gradients (p, held);
     s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes, &workspace);
-    s.buffers_bytes = buffer_bytes (&w, held, 2.0 * w.element);
+    buffers = memest_buffers (&w, held);
+    s.buffers_bytes = buffers.bytes;
     if (held->head)
         s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
-    /* Logits are gone when the first layer is rebuilt. */
     rebuilt = rebuilt_bytes (&w, held);
-    s.activations_bytes += p->profile->logits_freed
-                               ? fmax (0.0, rebuilt + workspace - s.logits_bytes)
-                               : fmax (0.0, rebuilt - s.logits_bytes) + workspace;
+    s.activations_bytes +=
+        p->profile->logits_freed
+            ? beside_logits (p, s.logits_bytes, rebuilt + workspace, &buffers)
+            : fmax (0.0, rebuilt - s.logits_bytes) + workspace + buffers.forward;
 
+    copies = bucket_copies (p, s.gradients_bytes);
     meet (p, step, &s);
+    s.gradients_bytes += copies;
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +
                      s.activations_bytes + s.buffers_bytes + s.logits_bytes;

@@ -33,4 +33,26 @@ double memest_layer_bytes (const void *shape, unsigned parts);
 /** What is made again for the backward pass of such a layer, in bytes. */
 double memest_layer_rebuilt (const void *shape, unsigned parts);
 
+/* ---- buffers, and what is on the host ---- */
+
+/** What a stage holds beside states and activations, in bytes: what is there at the logits' peak,
+ *  what goes when the forward pass ends, and gradients that come when the logits are gone. */
+struct memest_buffers {
+    double bytes, forward, gradients;
+};
+struct memest_buffers memest_buffers (const struct memest_shape *w,
+                                      const struct workload_stage *held);
+
+/** Are the layers' frozen weights in fewer than 16 bits (A25)? */
+bool memest_is_packed (const struct memest_problem *p);
+
+/** Do weights that adapters leave frozen have gradients, too? */
+bool memest_frozen_have_gradients (const struct memest_problem *p);
+
+/** What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
+ *  with them, or with the optimizer's state where the framework sends them on as they are reduced.
+ */
+bool memest_weights_are_away (const struct memest_problem *p);
+bool memest_gradients_are_away (const struct memest_problem *p);
+
 #endif

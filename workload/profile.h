@@ -105,6 +105,9 @@ struct workload_profile {
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
+    bool
+        bucket_copies; /* without ZeRO, buckets hold replicas' gradients once more (DDP) */
+    bool without_dropout; /* a runs file's row has dropout only where it says so */
     /* With states in fp32 its mixed precision is PyTorch's autocast, unless weights are sharded. */
     bool autocast_copies;
     bool unsharded_in_fp32; /* without ZeRO bf16 gradients are summed in fp32 */

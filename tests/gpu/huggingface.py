@@ -80,12 +80,12 @@ def model_of(config, kept, recompute, lora):
     return model, [p for p in model.parameters() if p.requires_grad]
 
 
-def train(run, steps):
+def train(run, steps, fused):
     """Peak bytes of the allocator, and the median second of a step."""
     name, config, seq, micro_batch, micro_batches, kept, recompute = run
     torch.manual_seed(1)
     model, parameters = model_of(config, kept, recompute, "LoRA" in name)
-    optimizer = torch.optim.AdamW(parameters, lr=1e-5)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-5, fused=fused or None)
     mixed = torch.autocast("cuda", torch.bfloat16) if kept == "bf16-mixed" else contextlib.nullcontext()
     seconds = []
     for step in range(steps):
@@ -106,7 +106,7 @@ def train(run, steps):
     return torch.cuda.max_memory_allocated(), statistics.median(seconds[1:])
 
 
-def csv_row(run, gpu, peak, seconds):
+def csv_row(run, gpu, peak, seconds, fused=False):
     name, config, seq, micro_batch, micro_batches, kept, recompute = run
     gpt = config["model_type"] == "gpt2"
     tied = gpt or config.get("tie_word_embeddings", False)
@@ -117,6 +117,8 @@ def csv_row(run, gpu, peak, seconds):
         notes.append(f"kv-channels={config['head_dim']}")
     if "LoRA" in name:
         notes.append("LoRA")
+    if fused:
+        notes.append("adamw_torch_fused")
     cells = {"source": "gpu-check-transformers", "framework": "transformers", "model": name,
              "layers": config["n_layer"] if gpt else config["num_hidden_layers"], "hidden": hidden, "heads": heads,
              "kv_heads": config.get("num_key_value_heads", heads), "ffn": config.get("intermediate_size", 4 * hidden),
@@ -133,6 +135,7 @@ def main():
     parser.add_argument("--linkwise", default="build/linkwise")
     parser.add_argument("--only", default="", help="runs whose model has this in its name")
     parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--fused", action="store_true", help="the fused AdamW, the Trainer's since PyTorch 2.8")
     options = parser.parse_args()
     gpu = gpu_type(options.linkwise)
     rows = [",".join(COLUMNS + ["framework"])]
@@ -140,13 +143,13 @@ def main():
         if options.only not in run[0]:
             continue
         try:
-            peak, seconds = train(run, options.steps)
+            peak, seconds = train(run, options.steps, options.fused)
         except (RuntimeError, TypeError, ValueError) as why:
             print(f"{run[0]} of {run[2]} x {run[3]}: {str(why).splitlines()[0]}", file=sys.stderr, flush=True)
             continue
         finally:
             torch.cuda.empty_cache()
-        rows.append(csv_row(run, gpu, peak, seconds))
+        rows.append(csv_row(run, gpu, peak, seconds, options.fused))
         print(json.dumps({"model": run[0], "peak_gib": peak / 2**30, "seconds": seconds}), file=sys.stderr, flush=True)
         with open(options.csv, "w", encoding="utf-8") as out:
             out.write("\n".join(rows) + "\n")

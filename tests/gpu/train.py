@@ -12,6 +12,8 @@ smallest shapes on the CPU: it shows that this program works, and measures nothi
 """
 
 import argparse
+import contextlib
+import gc
 import json
 import os
 import statistics
@@ -48,6 +50,29 @@ TINY = [
     ("llama", 2, 64, 4, 2, 128, 128, 32, 2, "bf16", "unfused", "none"),
     ("gpt", 2, 64, 4, 4, 256, 128, 32, 2, "fp32", "unfused", "full"),
 ]
+
+
+class Phases:
+    """The most bytes that the allocator had in each part of a step; a timed step does not look."""
+
+    def __init__(self, looks):
+        self.looks, self.most = looks, {}
+
+    @contextlib.contextmanager
+    def part(self, name):
+        if not self.looks:
+            yield
+            return
+        torch.cuda.reset_peak_memory_stats()
+        yield
+        torch.cuda.synchronize()
+        self.most[name] = max(self.most.get(name, 0), torch.cuda.max_memory_allocated())
+
+
+def forget():
+    """Free what the last run left on the GPU: FSDP's modules refer to one another."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 class RMSNorm(nn.Module):

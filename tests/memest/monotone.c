@@ -211,9 +211,12 @@ static void check_zero (const struct trial *t, int stage)
         low.config.zero = zero;
         high.config.zero = zero + 1;
         if (workload_gathers_by_layer (&high.config, t->profile)) {
-            struct memest_stage s = stage_of (&high, stage, layers);
+            struct memest_stage s = stage_of (&high, stage, layers),
+                                l = stage_of (&low, stage, layers);
 
-            slack = s.buffers_bytes; /* gathered weights are in it */
+            /* Gathered weights are in it, and the largest unit's gradients, in the logits' or the
+             * optimizer's place. */
+            slack = s.buffers_bytes + fmax (0, s.activations_bytes - l.activations_bytes);
         }
         at_most ("a ZeRO stage more", &high, stage_of (&high, stage, layers).peak_bytes,
                  stage_of (&low, stage, layers).peak_bytes, slack * fragmentation);

@@ -525,7 +525,7 @@ static void whole_gradients (void **state)
         bool many = i & 1, lora = i & 2, frozen = i & 4, whole = i & 8;
         struct stage s = stage_with ("llama-3-8b", 1, false);
         int zero = 1 + i / 16;
-        double n = 3 * workload_layer_params (&s.m, 1), shards;
+        double n = 3 * workload_layer_params (&s.m, 1), each;
         struct memest_stage out;
 
         s.c.deg.dp = 4;
@@ -535,9 +535,9 @@ static void whole_gradients (void **state)
         s.p.frozen_gradients = frozen;
         s.p.whole_gradients = whole;
         out = memory_of (&s);
-        shards = zero == 1 || (many && whole) ? 1 : 4;
-        CLOSE (out.gradients_bytes, lora && !(frozen && zero > 1) ? 0 : 4 * n / shards,
-               1e-9);
+        /* Whole ones are as wide as gathered weights, shards' in fp32. */
+        each = zero == 1 ? 4 : many && whole ? 2 : 4.0 / 4;
+        CLOSE (out.gradients_bytes, lora && !(frozen && zero > 1) ? 0 : each * n, 1e-9);
         if (zero == 3)
             CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
     }
@@ -557,8 +557,60 @@ static void whole_gradients (void **state)
         n = workload_stage_params (&s.m, &s.c, &s.held);
         out = memory_of (&s);
         CLOSE (out.gradients_bytes,
-               4 * (whole ? n.dense + n.expert : n.dense / 6 + n.expert / 3), 1e-12);
+               whole ? 2 * (n.dense + n.expert) : 4 * (n.dense / 6 + n.expert / 3),
+               1e-12);
         CLOSE (out.buffers_bytes, 2 * (2 + 1) * (n.dense + n.expert) / 2, 1e-9);
+    }
+}
+
+/* Replicas' buckets hold DDP's gradients once more; one rank has none. */
+static void buckets (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        double n = 3 * workload_layer_params (&s.m, 1);
+
+        s.c.deg.dp = i & 1 ? 4 : 1;
+        s.c.zero = i & 2 ? 1 : 0;
+        s.j.global_batch = 8;
+        s.p.bucket_copies = i & 4;
+        CLOSE (memory_of (&s).gradients_bytes, 4 * n * (i == 5 ? 2 : 1), 1e-12);
+    }
+}
+
+/* FSDP's largest unit has gradients when the logits are gone, in whose place they are; ZeRO 2's
+ * gradients come when gathered weights go. */
+static void after_logits (void **state)
+{
+    (void) state;
+
+    for (int zero = 2; zero <= 3; zero++) {
+        struct stage s = stage_with ("llama-3-8b", 1, false);
+        struct memest_stage before, out;
+        double unit = 2 * workload_layer_params (&s.m, 1);
+
+        s.p.gathers_by_layer = true;
+        s.p.memory.bucket_bytes = 0;
+        s.p.memory.fragmentation = 1;
+        s.c.deg.dp = 4;
+        s.c.zero = zero;
+        s.j.global_batch = 8;
+        before = memory_of (&s);
+        s.p.logits_freed = true;
+        out = memory_of (&s);
+        CLOSE (before.buffers_bytes - out.buffers_bytes, unit, 1e-9);
+        CLOSE (out.activations_bytes - before.activations_bytes, unit,
+               1e-9); /* no head */
+        CLOSE (out.peak_bytes, before.peak_bytes, 1e-12);
+        before = out;
+        s.p.gradients_freed = true;
+        out = memory_of (&s);
+        CLOSE (before.peak_bytes - out.peak_bytes,
+               zero == 2 ? before.gradients_bytes
+                         : fmin (before.gradients_bytes, before.activations_bytes),
+               1e-9);
     }
 }
 
@@ -686,6 +738,8 @@ int main (void)
         cmocka_unit_test (flat_step),
         cmocka_unit_test (alone),
         cmocka_unit_test (whole_gradients),
+        cmocka_unit_test (buckets),
+        cmocka_unit_test (after_logits),
         cmocka_unit_test (stays_beside_pipeline),
         cmocka_unit_test (offload),
         cmocka_unit_test (checkpoints_away),

@@ -123,6 +123,8 @@ struct calibrate_runs {
     int n;
     struct calibrate_reason skipped[CALIBRATE_REASONS_MAX];
     int n_skipped;
+    unsigned char
+        *why; /* [table.rows] of a skipped row, its reason's place in `skipped` */
     /* measurements that cannot be: no fit takes them */
     struct calibrate_reason doubted[CALIBRATE_REASONS_MAX];
     int n_doubted;

@@ -200,9 +200,10 @@ void calibrate_shelf_close (struct calibrate_shelf *shelf);
 void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out);
 
-/** Count a row under a reason; the last of CALIBRATE_REASONS_MAX takes all that is new. */
-void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
-                             int row);
+/** Count a row under a reason; the last of CALIBRATE_REASONS_MAX takes all that is new.
+ *  @return the place of the reason in the list */
+int calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                            int row);
 
 /** Has the run figures that the part's fit looks at? */
 bool calibrate_has_figures (const struct calibrate_run *run, enum calibrate_part part);

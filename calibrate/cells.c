@@ -271,8 +271,8 @@ const char *calibrate_refuse (const struct row *r, const char *column,
     return r->why;
 }
 
-void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
-                             int row)
+int calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
+                            int row)
 {
     char reason[sizeof list->reason];
     int i = 0;
@@ -288,4 +288,5 @@ void calibrate_count_reason (struct calibrate_reason *list, int *n, const char *
         ++*n;
     }
     list[i].count++;
+    return i;
 }

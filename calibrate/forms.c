@@ -550,7 +550,8 @@ static void tell_columns (const struct csv_table *t, const struct meaning *m,
             list (&unread, title, "", " (global_batch and micro_batch say it)");
         else if (!m[i].column && unclear)
             list (&unread, title, "", why);
-        else if (!read[i] && title[0])
+        else if (!read[i] && title[0] &&
+                 strncmp (title, "est_", 4) != 0) /* of an earlier call */
             list (&ignored, title, "", "");
     }
     tell (&meant, runs->meant, sizeof runs->meant);

@@ -166,9 +166,11 @@ static enum status read_table (const char *path, struct csv_table *table,
 
     THEN (st, calibrate_fill_cells (&usual, err));
     THEN (st, calibrate_check_columns (path, &usual, &runs, err));
-    if (st == ST_OK &&
-        !(runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run)))
-        st = err_nomem (err);
+    if (st == ST_OK) {
+        runs.run = calloc ((size_t) runs.table.rows + 1, sizeof *runs.run);
+        runs.why = calloc ((size_t) runs.table.rows + 1, 1);
+        st = runs.run && runs.why ? ST_OK : err_nomem (err);
+    }
     for (r.index = 0; r.index < runs.table.rows && st == ST_OK; r.index++) {
         struct calibrate_run *run = &runs.run[runs.n];
         const char *why;
@@ -183,7 +185,8 @@ static enum status read_table (const char *path, struct csv_table *table,
             continue;
         }
         free (run->layers);
-        calibrate_count_reason (runs.skipped, &runs.n_skipped, why, r.index);
+        runs.why[r.index] = (unsigned char) calibrate_count_reason (
+            runs.skipped, &runs.n_skipped, why, r.index);
     }
     csv_table_release (&usual);
     THEN (st, assume_framework (&runs, err));
@@ -227,6 +230,7 @@ void calibrate_runs_release (struct calibrate_runs *r)
     for (int i = 0; i < r->n; i++)
         free (r->run[i].layers);
     free (r->run);
+    free (r->why);
     csv_table_release (&r->table);
     *r = (struct calibrate_runs){0};
 }

@@ -49,7 +49,8 @@ static void on_run (void *context, int done, int of)
 static const char *const added[] = {"est_iter_time_s",      "est_iter_time_low_s",
                                     "est_iter_time_high_s", "est_peak_mem_gb",
                                     "est_peak_mem_low_gb",  "est_peak_mem_high_gb",
-                                    "est_oom_probability",  "est_fits"};
+                                    "est_oom_probability",  "est_fits",
+                                    "est_read_as"};
 
 static bool is_added (const char *column)
 {
@@ -67,6 +68,31 @@ static void write_cells (FILE *out, const struct csv_table *t, char **cell)
             csv_write_cell (out, cell[i]);
             fputc (',', out);
         }
+}
+
+/* What a row was read as, where its cells leave it open too. */
+static void write_reading (FILE *out, const struct calibrate_run *run,
+                           const struct workload_profile *profile)
+{
+    char config[CLI_CONFIG_TEXT], text[2 * CLI_CONFIG_TEXT];
+
+    snprintf (text, sizeof text, "profile %s%s, %s%s, attention %s, %s", profile->name,
+              profile->unknown ? " for an unknown framework" : "",
+              workload_precision_name (run->job.precision), run->job.lora ? ", LoRA" : "",
+              workload_attention_name (run->job.attention),
+              cli_config_text (&run->config, config));
+    csv_write_cell (out, text);
+    fputc ('\n', out);
+}
+
+static void write_skipped (FILE *out, const struct calibrate_runs *runs, int row)
+{
+    char text[CALIBRATE_REASON + 16];
+
+    snprintf (text, sizeof text, "skipped: %s", runs->skipped[runs->why[row]].reason);
+    fputs (",,,,,,,,", out);
+    csv_write_cell (out, text);
+    fputc ('\n', out);
 }
 
 static void write_estimates (FILE *out, const struct validation *v, int i)
@@ -87,11 +113,12 @@ static void write_estimates (FILE *out, const struct validation *v, int i)
     if (isfinite (peak)) {
         double factor = calibrate_peak_interval (run, profile);
 
-        fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d\n", peak, peak / factor, peak * factor, p,
+        fprintf (out, ",%.6g,%.6g,%.6g,%.6g,%d,", peak, peak / factor, peak * factor, p,
                  p < 0.5);
     } else {
-        fputs (",,,,,\n", out);
+        fputs (",,,,,,", out);
     }
+    write_reading (out, run, profile);
 }
 
 static enum status write_per_row (const struct validation *v, const char *path,
@@ -114,7 +141,7 @@ static enum status write_per_row (const struct validation *v, const char *path,
         if (run < v->runs.n && v->runs.run[run].row == row)
             write_estimates (out, v, run++);
         else
-            fputs (",,,,,,,\n", out);
+            write_skipped (out, &v->runs, row);
     }
     st = fclose (out) == 0 ? file_write (path, data, len, err) : err_nomem (err);
     free (data);

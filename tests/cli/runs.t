@@ -29,16 +29,17 @@ expect 0 "validate -v" "^profile  megatron-core, fitted: .*; network: .*" $L val
 prints "^compute  a100-sxm4-80g \([0-9]+\): products fitted on A100"
 expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$L validate - <'$T/runs.csv'"
 expect 0 "validate --per-row" "10 rows" $L validate "$T/runs.csv" --per-row "$T/rows.csv"
-[ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_iter_time_low_s,est_iter_time_high_s,est_peak_mem_gb,est_peak_mem_low_gb,est_peak_mem_high_gb,est_oom_probability,est_fits" ] &&
+[ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_iter_time_low_s,est_iter_time_high_s,est_peak_mem_gb,est_peak_mem_low_gb,est_peak_mem_high_gb,est_oom_probability,est_fits,est_read_as" ] &&
     [ "$(cut -d, -f1-34 "$T/rows.csv")" = "$(cut -d, -f1-34 "$T/runs.csv")" ] &&
     grep -q '"a, quoted note"' "$T/rows.csv"
-result $? "the same rows in the same order, eight columns more" "$T/rows.csv"
+result $? "the same rows in the same order, nine columns more" "$T/rows.csv"
 sed -n '2p;6p;10p' "$T/rows.csv" | sed 's/.*note",//' >"$T/est"
 awk -F, 'NR < 3 && !($2 < $1 && $1 < $3 && $5 < $4 && $4 < $6 && $7 < 1 && $8 == (NR == 1)) { exit 1 }' "$T/est" &&
-    [ "$(sed -n 3p "$T/est")" = ",,,,,,," ]
+    [ "$(sed -n 3p "$T/est")" = ',,,,,,,,"skipped: layers unknown: no preset has the model'"'s name, nor is params_b stated"'"' ] &&
+    grep -q ',1,"profile megatron-core for an unknown framework, bf16, attention flash, tp 1, pp 1, dp 8, ' "$T/est"
 result $? "one that fits, one that does not, one that was skipped" "$T/est"
-$L validate "$T/rows.csv" --per-row - >"$T/again.csv"
-cmp -s "$T/rows.csv" "$T/again.csv"
+$L validate "$T/rows.csv" --per-row - >"$T/again.csv" 2>"$T/said"
+cmp -s "$T/rows.csv" "$T/again.csv" && ! grep -q est_ "$T/said"
 result $? "a file with estimates is a runs file; they are replaced"
 
 expect 0 "calibrate" "profile written to .*mine.json" $L calibrate "$T/runs.csv" --profile llm-foundry -o "$T/mine.json"
@@ -109,7 +110,7 @@ for c in validate calibrate; do
     grep -Eq "^ +1 +14 +the nodes of its GPU mix do not make up gpus" "$T/out" && ! grep -Eiw "nan|inf" "$T/out"
     result $? "... with every reason, and no NaN" "$T/out"
 done
-$L validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,,,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.e-]*,[01]$' >"$T/empty"
+$L validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,,,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.e-]*,[01],"profile megatron-core, .*"$' >"$T/empty"
 [ "$(cat "$T/empty")" = 2 ]
 result $? "no time, but a peak" "$T/empty"
 { echo "$header"; sed -n '12p;14p' "$T/some.csv"; } | cut -d, -f1-35 >"$T/none.csv"

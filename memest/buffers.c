@@ -12,7 +12,8 @@
  * what is in none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a
  * pipeline all stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's
  * are the gathered ones, and their shard is beyond it.  DeepSpeed gathers matrix by matrix while no
- * more than so many parameters are live, and reduces when a bucket is full, which is always there. */
+ * more than so many parameters are live, and reduces when a bucket is full, which is always there.
+ */
 static double layer_weights (const void *about, unsigned parts)
 {
     const struct memest_problem *p = about;

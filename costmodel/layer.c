@@ -14,6 +14,14 @@
 #define NORM_TRAFFIC 4.0          /* of it, per norm */
 #define UNFUSED_NORM_TRAFFIC 30.0 /* more, per norm */
 #define DROPOUT_TRAFFIC 6.0
+/* More under autocast (docs/formulas.md, T29): a copy for each product that reads a norm's fp32
+ * result; two residual additions of 16-bit to fp32 bits; a norm that casts nothing, or in one kernel
+ * reads and writes fp32; rotary embeddings in fp32, cast for attention. */
+#define AUTOCAST_COPY_TRAFFIC 6.0
+#define AUTOCAST_SUM_TRAFFIC 4.0
+#define AUTOCAST_UNFUSED_NORM_TRAFFIC (-6.0)
+#define AUTOCAST_NORM_TRAFFIC 4.0
+#define AUTOCAST_ROTARY_TRAFFIC 16.0
 /* ... and per token and column of the MLP's inside: the activation reads and writes. */
 #define GATED_TRAFFIC 6.0
 #define PLAIN_TRAFFIC 4.0
@@ -128,16 +136,41 @@ static void add_product (struct sums *s, const struct machine *g, double count,
     }
 }
 
+static bool autocasts (const struct setting *x)
+{
+    return workload_autocasts (x->j, x->c, x->p);
+}
+
 static double rotary_traffic (const struct setting *x)
 {
-    return x->p->fused_rotary ? ROTARY_TRAFFIC : UNFUSED_ROTARY_TRAFFIC;
+    if (x->p->fused_rotary)
+        return ROTARY_TRAFFIC;
+    return UNFUSED_ROTARY_TRAFFIC + (autocasts (x) ? AUTOCAST_ROTARY_TRAFFIC : 0.0);
 }
 
 /* Of a norm, per element of its input. */
 static double norm_traffic (const struct setting *x)
 {
-    return NORM_TRAFFIC +
-           (workload_norms_are_fused (x->m, x->j, x->p) ? 0.0 : UNFUSED_NORM_TRAFFIC);
+    bool fused = workload_norms_are_fused (x->m, x->j, x->p);
+    double more = fused ? AUTOCAST_NORM_TRAFFIC : AUTOCAST_UNFUSED_NORM_TRAFFIC;
+
+    return NORM_TRAFFIC + (fused ? 0.0 : UNFUSED_NORM_TRAFFIC) +
+           (autocasts (x) ? more : 0.0);
+}
+
+/* Beside norms and rotary embeddings, per token and hidden unit. */
+static double autocast_traffic (const struct setting *x, unsigned parts)
+{
+    double copies = 0.0;
+
+    if (!autocasts (x))
+        return 0.0;
+    if (parts & PART_ATTENTION)
+        copies += workload_qkv_products (x->m);
+    if (parts & PART_MLP)
+        copies += x->m->gated_mlp ? 2.0 : 1.0;
+    return AUTOCAST_COPY_TRAFFIC * copies +
+           AUTOCAST_SUM_TRAFFIC * workload_sublayers (parts);
 }
 
 static void add_projections (const struct setting *x, struct sums *s)
@@ -227,6 +260,7 @@ static void add_elementwise (const struct setting *x, struct sums *s, unsigned p
     if (workload_recomputes (x->c, MODULE_LAYERNORM))
         s->again_s += traffic_s (x, workload_own_norms (x->m, fused, parts) *
                                         norm_traffic (x) * x->h / x->r);
+    per += autocast_traffic (x, parts);
     s->traffic += per * x->h / x->r + (x->j->lora ? adapter_traffic (x) : 0.0);
 }
 

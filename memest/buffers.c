@@ -158,7 +158,7 @@ struct memest_buffers memest_buffers (const struct memest_shape *w,
         b.gradients = 2.0 * w->element * gathered.gradients;
     else
         b.bytes += 2.0 * w->element * gathered.gradients;
-    if (memest_autocasts (w->p))
+    if (workload_autocasts (w->p->job, c, f))
         add_autocast_copies (w->p, held, &b);
     if (c->zero == 1 || c->zero == 2) {
         struct workload_stage_params n = workload_stage_params (w->p->model, c, held);

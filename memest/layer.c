@@ -37,7 +37,9 @@ static double gelu_bytes (const struct memest_shape *w)
 {
     if (!workload_gelu_is_separate (w->p->model, w->p->job, w->p->profile))
         return 0.0;
-    return memest_autocasts (w->p) ? AUTOCAST_GELU_BYTES : SEPARATE_GELU_BYTES;
+    return workload_autocasts (w->p->job, w->p->config, w->p->profile)
+               ? AUTOCAST_GELU_BYTES
+               : SEPARATE_GELU_BYTES;
 }
 
 static double mlp_bytes (const struct memest_shape *w, double ffn)
@@ -187,22 +189,13 @@ static double adapter_inputs (const struct memest_shape *w)
                : 3.0 * w->h + 3.0 * w->q;
 }
 
-bool memest_autocasts (const struct memest_problem *p)
-{
-    bool whole = !workload_gathers_by_layer (p->config, p->profile) ||
-                 workload_dense_shards (p->config) <= 1.0;
-
-    return p->profile->autocast_copies && p->profile->memory.gradient_bytes >= 4.0 &&
-           p->job->precision == PREC_BF16 && !p->job->lora && whole;
-}
-
 /* Under autocast (A27) a norm's result is in fp32, and each product that reads it has a 16-bit
  * copy: one or three in attention, one for each of an MLP's first matrices. */
 static double autocast_bytes (const struct memest_shape *w, unsigned parts)
 {
     double copies = 0.0;
 
-    if (!memest_autocasts (w->p))
+    if (!workload_autocasts (w->p->job, w->p->config, w->p->profile))
         return 0.0;
     if (parts & PART_ATTENTION)
         copies += workload_qkv_products (w->p->model) - 1.0;

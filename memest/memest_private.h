@@ -23,9 +23,6 @@ struct memest_shape {
 };
 struct memest_shape memest_shape_of (const struct memest_problem *p);
 
-/** Do products read 16-bit copies that autocast makes of fp32 weights? */
-bool memest_autocasts (const struct memest_problem *p);
-
 /** One micro-batch's activations of a layer of these parts.
  *  @param[in]  shape  a struct memest_shape, as workload_class_sum hands it on */
 double memest_layer_bytes (const void *shape, unsigned parts);

@@ -404,6 +404,10 @@ static inline int workload_zero_most (const struct workload_profile *p,
     return d->ep > 1 && p->zero_with_experts < most ? p->zero_with_experts : most;
 }
 
+/** Do products read 16-bit copies that autocast makes of fp32 weights and inputs (A27, T29)? */
+bool workload_autocasts (const struct workload_job *j, const struct workload_config *c,
+                         const struct workload_profile *p);
+
 /** Are weights gathered layer by layer? */
 static inline bool workload_gathers_by_layer (const struct workload_config *c,
                                               const struct workload_profile *p)

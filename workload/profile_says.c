@@ -26,6 +26,15 @@ bool workload_reduces_once (const struct workload_profile *p,
     return c->zero >= 2 && ((p->whole_gradients && microbatches > 1) || c->deg.pp > 1);
 }
 
+bool workload_autocasts (const struct workload_job *j, const struct workload_config *c,
+                         const struct workload_profile *p)
+{
+    bool whole = !workload_gathers_by_layer (c, p) || workload_dense_shards (c) <= 1.0;
+
+    return p->autocast_copies && p->memory.gradient_bytes >= 4.0 &&
+           j->precision == PREC_BF16 && !j->lora && whole;
+}
+
 bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
                            const struct workload_config *c, bool blocks)

@@ -95,8 +95,9 @@ static void dense_layers (void **state)
     static const char *const models[] = {"llama-3-8b", "gpt2-xl"};
     (void) state;
 
-    for (int i = 0; i < 32; i++) {
-        bool gated = i % 2 == 0, fused = i & 2, sp = i & 8, qk_norm = i & 16;
+    for (int i = 0; i < 64; i++) {
+        bool gated = i % 2 == 0, fused = i & 2, sp = i & 8, qk_norm = i & 16,
+             cast = i & 32;
         int tp = i & 4 || sp ? gated ? 4 : 5 : 1;
         struct setting s = layer_job (models[i % 2], tp, sp, fused);
         const struct workload_model *m = &s.model;
@@ -112,6 +113,7 @@ static void dense_layers (void **state)
         assert_true (m->gated_mlp == gated && (m->positions == 0) == gated);
         s.config.deg.cp = 2;
         s.model.qk_norm = s.model.separate_gelu = qk_norm;
+        s.profile.autocast_copies = cast;
         product (&x, 1, tokens, h, q + 2 * kv);
         product (&x, 1, tokens, q, h);
         product (&x, 1, tokens, h, gated ? 2 * f : f);
@@ -121,6 +123,13 @@ static void dense_layers (void **state)
             (qk_norm ? (fused || !gated ? 4 : 34) * (q + kv) : 0) +
             ((gated ? 6 : 4) + (fused ? 0 : 4) + (qk_norm && !gated && !fused ? 28 : 0)) *
                 f;
+        if (cast) { /* queries, keys and values, gate and up; GPT-2's two; sums; norms */
+            double norm = fused || !gated ? 4 : -6;
+
+            x.traffic += (6 * (gated ? 5 : 2) + 2 * 4 + 2 * norm) * h / (sp ? tp : 1) +
+                         (gated && !fused ? 16 : 0) * (q + kv) +
+                         (qk_norm ? norm : 0) * (q + kv);
+        }
         k = compute_of (&s);
         check_layer (&s, &x, tokens, 2 * d, &k.dense);
         topology_cluster_destroy (s.cluster);

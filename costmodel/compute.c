@@ -3,6 +3,7 @@
 #include "costmodel/compute_private.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Per parameter, where a framework's optimizer reduces whole gradients itself: flattened,
  * divided, cast to fp32, copied back twice, scaled, and read for their norm; or, reduced as they
@@ -96,43 +97,108 @@ static double step_s (const struct setting *x, double shards)
     return away ? host_step_s (x) / shards + whole / hbm : (each / shards + whole) / hbm;
 }
 
+static struct setting setting_of (const struct workload_model *m,
+                                  const struct workload_job *j,
+                                  const struct workload_config *c,
+                                  const struct workload_profile *p,
+                                  const struct topology_gpu_type *t)
+{
+    enum workload_precision plain =
+        workload_quantised_bytes (j->precision) > 0 ? PREC_BF16 : j->precision;
+
+    return (struct setting){.t = t,
+                            .m = m,
+                            .j = j,
+                            .c = c,
+                            .p = p,
+                            .g = machine_of (t, p, j->precision),
+                            .plain = machine_of (t, p, plain),
+                            .tokens = (double) j->seq * c->micro_batch / c->deg.cp,
+                            .h = m->hidden,
+                            .r = c->sequence_parallel ? c->deg.tp : 1.0};
+}
+
+struct costmodel_compute_key costmodel_compute_key (const struct workload_job *j,
+                                                    const struct workload_config *c)
+{
+    bool away = c->offload != OFFLOAD_NONE;
+
+    return (struct costmodel_compute_key){
+        .tp = c->deg.tp,
+        .cp = c->deg.cp,
+        .ep = c->deg.ep,
+        .etp = c->deg.etp,
+        .micro_batch = c->micro_batch,
+        .sequence_parallel = c->sequence_parallel,
+        .recompute = (int) c->recompute,
+        .recompute_layers = c->recompute_layers,
+        .recompute_modules = (int) c->recompute_modules,
+        .pipeline = c->deg.pp > 1,
+        .zero = away ? c->zero : c->zero > 0,
+        .offload = (int) c->offload,
+        .dense_shards = away ? workload_dense_shards (c) : 0,
+        .expert_shards = away ? workload_expert_shards (c) : 0,
+        .several = away && workload_microbatches (j, c) > 1};
+}
+
+size_t costmodel_compute_hash (const struct costmodel_compute_key *key)
+{
+    int part[sizeof *key / sizeof (int)];
+    uint64_t h = 0;
+
+    memcpy (part, key, sizeof part);
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
+        h = (h ^ (uint64_t) part[i]) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+void costmodel_compute_alike (const struct workload_model *m,
+                              const struct workload_job *j,
+                              const struct workload_config *c,
+                              const struct workload_profile *p,
+                              const struct topology_gpu_type *t,
+                              struct costmodel_compute *k)
+{
+    struct setting x = setting_of (m, j, c, p, t);
+    double element = x.plain.element_bytes / 2.0, hbm = x.plain.memory_rate;
+
+    *k = (struct costmodel_compute){0};
+    for (int i = 0; i < WORKLOAD_KINDS && m->kinds[i]; i++)
+        layer_of (&x, workload_kind_parts (m, i), &k->kind[i]);
+    if (m->pattern[0]) {
+        k->dense = untold (m, k, false, true);
+        k->expert = untold (m, k, true, true);
+    } else {
+        layer_of (&x, WORKLOAD_DENSE_PARTS, &k->dense);
+        if (m->experts > 0)
+            layer_of (&x, WORKLOAD_EXPERT_PARTS, &k->expert);
+    }
+    head_time (&x, k);
+    k->embed_fwd_s = 4.0 * element * x.tokens * x.h / hbm;
+    k->embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
+    if (c->offload != OFFLOAD_NONE)
+        host_ends (&x, k);
+}
+
+void costmodel_compute_rest (const struct workload_model *m, const struct workload_job *j,
+                             const struct workload_config *c,
+                             const struct workload_profile *p,
+                             const struct topology_gpu_type *t,
+                             struct costmodel_compute *k)
+{
+    struct setting x = setting_of (m, j, c, p, t);
+
+    k->optimizer_s = step_s (&x, workload_dense_shards (c));
+    k->expert_optimizer_s = step_s (&x, workload_expert_shards (c));
+    costmodel_compute_least (k, 1.0 / costmodel_slowest (p, &c->deg), true, k);
+}
+
 void costmodel_compute (const struct workload_model *m, const struct workload_job *j,
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out)
 {
-    enum workload_precision plain =
-        workload_quantised_bytes (j->precision) > 0 ? PREC_BF16 : j->precision;
-    struct setting x = {.t = t,
-                        .m = m,
-                        .j = j,
-                        .c = c,
-                        .p = p,
-                        .g = machine_of (t, p, j->precision),
-                        .plain = machine_of (t, p, plain),
-                        .tokens = (double) j->seq * c->micro_batch / c->deg.cp,
-                        .h = m->hidden,
-                        .r = c->sequence_parallel ? c->deg.tp : 1.0};
-    double element = x.plain.element_bytes / 2.0, hbm = x.plain.memory_rate;
-    struct costmodel_compute k = {0};
-
-    for (int i = 0; i < WORKLOAD_KINDS && m->kinds[i]; i++)
-        layer_of (&x, workload_kind_parts (m, i), &k.kind[i]);
-    if (m->pattern[0]) {
-        k.dense = untold (m, &k, false, true);
-        k.expert = untold (m, &k, true, true);
-    } else {
-        layer_of (&x, WORKLOAD_DENSE_PARTS, &k.dense);
-        if (m->experts > 0)
-            layer_of (&x, WORKLOAD_EXPERT_PARTS, &k.expert);
-    }
-    head_time (&x, &k);
-    k.embed_fwd_s = 4.0 * element * x.tokens * x.h / hbm;
-    k.embed_back_s = 6.0 * element * x.tokens * x.h / hbm;
-    if (c->offload != OFFLOAD_NONE)
-        host_ends (&x, &k);
-    k.optimizer_s = step_s (&x, workload_dense_shards (c));
-    k.expert_optimizer_s = step_s (&x, workload_expert_shards (c));
-    costmodel_compute_least (&k, 1.0 / costmodel_slowest (p, &c->deg), true, out);
+    costmodel_compute_alike (m, j, c, p, t, out);
+    costmodel_compute_rest (m, j, c, p, t, out);
 }
 
 /* Layers of a stage whose forward is repeated in backward. */

@@ -145,6 +145,34 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
                         const struct workload_config *c, const struct workload_profile *p,
                         const struct topology_gpu_type *t, struct costmodel_compute *out);
 
+/** All of a configuration that decides what its layers, embedding and head take. */
+struct costmodel_compute_key {
+    int tp, cp, ep, etp, micro_batch, sequence_parallel, recompute, recompute_layers,
+        recompute_modules;
+    int pipeline; /* of several stages? */
+    int zero;     /* over 0? */
+    /* What is offloaded; then the ZeRO stage itself, and of what crosses the host's link. */
+    int offload, dense_shards, expert_shards, several; /* several micro-batches? */
+};
+struct costmodel_compute_key costmodel_compute_key (const struct workload_job *j,
+                                                    const struct workload_config *c);
+size_t costmodel_compute_hash (const struct costmodel_compute_key *key);
+
+/** costmodel_compute in two steps: what configurations of one key have in common, and the rest, the
+ *  optimizer's steps and the slowest GPU's factor.
+ *  @param[in,out] k  as the first step leaves it */
+void costmodel_compute_alike (const struct workload_model *m,
+                              const struct workload_job *j,
+                              const struct workload_config *c,
+                              const struct workload_profile *p,
+                              const struct topology_gpu_type *t,
+                              struct costmodel_compute *k);
+void costmodel_compute_rest (const struct workload_model *m, const struct workload_job *j,
+                             const struct workload_config *c,
+                             const struct workload_profile *p,
+                             const struct topology_gpu_type *t,
+                             struct costmodel_compute *k);
+
 /** How much longer the slowest of a configuration's GPUs takes than the slowest of eight, where
  *  compute is the GPU type's: GPUs of one type differ, and a step waits for the slowest.  The mean
  *  of the largest of n normal numbers is about sqrt (2 ln n) of their spread above theirs

@@ -11,4 +11,7 @@ struct deadline {
 };
 bool deadline_passed (const struct deadline *d);
 
+/** The same when that part of the time that is left has passed. */
+struct deadline deadline_part (const struct deadline *d, double part);
+
 #endif

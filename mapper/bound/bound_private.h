@@ -255,9 +255,6 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
 struct layer_times slow_slots_more (const struct least_terms *x,
                                     const struct slow_slots *s, int kind);
 
-/** How many layers of the model are of a kind (workload_kind_of)? */
-int count_layers (const struct workload_model *m, int kind);
-
 /** Parameters of stage 0 on a rank, at least: of each layer (of one with experts what it
  *  holds beside the routed ones), and fixed. */
 struct line least_first_params (const struct bounded *b);

@@ -38,27 +38,17 @@ static struct layer_times layer_times_of (const struct bounded *b,
     return x;
 }
 
-int count_layers (const struct workload_model *m, int kind)
-{
-    int n = 0;
-
-    for (int i = 0; i < m->layers; i++)
-        n += workload_kind_of (m, i) == kind;
-    return n;
-}
-
 static void put_layers (const struct bounded *b, const struct costmodel_compute *k,
                         double speed, bool first, double tp_s, double exchange_s,
                         struct least_compute *out)
 {
-    const struct workload_model *m = b->pool->problem->model;
     struct costmodel_compute here = *k;
 
     costmodel_compute_least (k, speed, true, &here);
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         struct layer_times *least = &out->layer[kind], l;
 
-        if (count_layers (m, kind) == 0)
+        if (b->pool->layers_of[kind] == 0)
             continue;
         l = layer_times_of (b, &here, kind, tp_s, exchange_s);
         if (first)
@@ -79,7 +69,7 @@ static double longest_operation (const struct bounded *b, const struct least_com
         const struct layer_times *l = &all->layer[kind];
         struct layer_times bare;
 
-        if (count_layers (b->pool->problem->model, kind) == 0)
+        if (b->pool->layers_of[kind] == 0)
             continue;
         bare = layer_times_of (b, &all->k, kind, 0.0, exchange_s);
         if (l->fwd_ops > 0)
@@ -98,7 +88,6 @@ static struct least_compute least_compute (const struct bounded *b, int from, in
                                            double exchange_s)
 {
     const struct pool *pool = b->pool;
-    const struct mapper_problem *p = pool->problem;
     struct least_compute out = {0};
 
     for (int q = from; q < end; q++) {
@@ -106,7 +95,7 @@ static struct least_compute least_compute (const struct bounded *b, int from, in
         struct link_rates rates = link_rates_of_class (pool, q);
         double tp_s = exchange_s < 0.0 ? 0.0 : bound_tp (b, &rates).least;
 
-        costmodel_compute (p->model, p->job, b->c, p->profile, pool->class[q].type, &k);
+        pool_compute (pool, b->c, q, &k);
         /* The least of the rest is not the rest of the least. */
         k.dense.weight_s = k.dense.back_s - k.dense.weight_s;
         k.expert.weight_s = k.expert.back_s - k.expert.weight_s;
@@ -140,8 +129,7 @@ double bound_disorder_s (const struct pool *pool, const struct workload_config *
         struct layer_times l;
         double s;
 
-        costmodel_compute (pool->problem->model, pool->problem->job, c,
-                           pool->problem->profile, pool->class[q].type, &k);
+        pool_compute (pool, c, q, &k);
         here = k;
         costmodel_compute_least (&k, pool->best_speed[q], true, &here);
         l = layer_times_of (&b, &here, kind, bound_tp (&b, &rates).least, 0.0);
@@ -165,8 +153,7 @@ double least_work_s (const struct pool *pool, const struct workload_config *c)
     double sum = 0.0;
 
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++)
-        sum += count_layers (pool->problem->model, kind) *
-               (all.layer[kind].fwd_s + all.layer[kind].back_s);
+        sum += pool->layers_of[kind] * (all.layer[kind].fwd_s + all.layer[kind].back_s);
     return sum;
 }
 
@@ -191,7 +178,7 @@ static void fast_slot (struct least_terms *x)
     s->fwd_s = s->back_s = times->fwd_ops = times->back_ops = INFINITY;
     times->tp_s[0] = times->tp_s[1] = x->all.tp_s;
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
-        int n = count_layers (p->model, kind);
+        int n = x->b.pool->layers_of[kind];
         struct layer_times l;
 
         if (n == 0)
@@ -492,7 +479,7 @@ void slow_slots_put (const struct least_terms *x, const struct slow_slots *s,
     for (int kind = 0; kind < WORKLOAD_KINDS; kind++) {
         struct layer_times more;
 
-        if (count_layers (p->model, kind) == 0)
+        if (x->b.pool->layers_of[kind] == 0)
             continue;
         more = slow_slots_more (x, s, kind);
         fwd = fmin (fwd, more.fwd_s);

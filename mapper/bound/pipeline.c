@@ -98,7 +98,7 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
     s.last = with_head (s.other, times, kind);
 
     for (int i = 0; i < WORKLOAD_KINDS; i++) {
-        int layer = count_layers (m, i) > 0 ? i : any;
+        int layer = x->b.pool->layers_of[i] > 0 ? i : any;
         struct layer_times l = x->all.layer[layer], more = {0};
 
         if (slow)

@@ -37,8 +37,7 @@ static void find_least (struct ask *x)
         double best = x->pool->best_speed[q];
         struct costmodel_compute k;
 
-        costmodel_compute (p->model, p->job, x->c, p->profile, x->pool->class[q].type,
-                           &k);
+        pool_compute (x->pool, x->c, q, &k);
         for (int kind = 0; kind < 2; kind++) {
             const struct costmodel_layer *l = kind == 0 ? &k.dense : &k.expert;
             double layer =

@@ -26,16 +26,9 @@
 
 #define KEPT (1 << 16)
 
-/* All that compute depends on, but for how many GPUs wait for the slowest. */
-struct work_key {
-    int tp, cp, ep, etp, micro_batch, sequence_parallel, recompute, recompute_layers,
-        modules;
-    int zero, dense_shards, expert_shards; /* of what crosses the host's link; else 0 */
-};
-
 struct bound_works {
     struct {
-        struct work_key key;
+        struct costmodel_compute_key key;
         double s; /* of one GPU; 0: nothing is kept here */
     } at[KEPT];
 };
@@ -50,41 +43,12 @@ void bound_works_destroy (struct bound_works *w)
     free (w);
 }
 
-static struct work_key key_of (const struct workload_config *c)
-{
-    bool away = c->offload != OFFLOAD_NONE;
-
-    return (struct work_key){c->deg.tp,
-                             c->deg.cp,
-                             c->deg.ep,
-                             c->deg.etp,
-                             c->micro_batch,
-                             c->sequence_parallel,
-                             (int) c->recompute,
-                             c->recompute_layers,
-                             (int) c->recompute_modules,
-                             away ? c->zero : 0,
-                             away ? workload_dense_shards (c) : 0,
-                             away ? workload_expert_shards (c) : 0};
-}
-
-static size_t place_of (const struct work_key *k)
-{
-    int part[sizeof *k / sizeof (int)];
-    uint64_t h = 0;
-
-    memcpy (part, k, sizeof part);
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        h = (h ^ (uint64_t) part[i]) * 0x9e3779b97f4a7c15u;
-    return (h ^ h >> 29) % KEPT;
-}
-
 static double work_of (struct bound_works *w, const struct pool *pool,
                        const struct workload_config *c)
 {
     double slowest = costmodel_slowest (pool->problem->profile, &c->deg);
-    struct work_key key = key_of (c);
-    size_t i = place_of (&key);
+    struct costmodel_compute_key key = costmodel_compute_key (pool->problem->job, c);
+    size_t i = costmodel_compute_hash (&key) % KEPT;
 
     if (!w)
         return least_work_s (pool, c);

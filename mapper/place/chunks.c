@@ -40,7 +40,7 @@ bool chunks_spread (const struct pool *pool, const struct workload_config *c,
     int first = workload_layers_least (p->model, c), left = p->model->layers - pp * first;
     struct costmodel_compute k;
 
-    costmodel_compute (p->model, p->job, c, p->profile, pool->class[0].type, &k);
+    pool_compute (pool, c, 0, &k);
     costmodel_untold_mean (p->model, &k);
     if (left < 0 || left % unit != 0)
         return false;

@@ -248,8 +248,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
     if (st == ST_OK && !find_caps (&s))
         st = err_nomem (err);
     for (int q = 0; q < x->pool->n_classes && st == ST_OK; q++)
-        costmodel_compute (p->model, p->job, x->c, p->profile, x->pool->class[q].type,
-                           &s.compute[q]);
+        pool_compute (x->pool, x->c, q, &s.compute[q]);
     if (st == ST_OK) {
         price_all (&s);
         s.fewest = all_allowed (x);

@@ -123,7 +123,7 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
     const struct grid_ring each = *ring, each_expert = *expert;
     struct costmodel_compute k;
 
-    costmodel_compute (p->model, p->job, c, p->profile, o->x->pool->class[0].type, &k);
+    pool_compute (o->x->pool, c, 0, &k);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
         struct workload_stage_params params = workload_stage_params (p->model, c, &held);

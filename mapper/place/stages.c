@@ -46,7 +46,7 @@ static struct class_time time_of (const struct pool *pool,
     struct costmodel_stage_time layer, empty;
     struct class_time t;
 
-    costmodel_compute (p->model, p->job, c, p->profile, pool->class[q].type, &k);
+    pool_compute (pool, c, q, &k);
     costmodel_untold_mean (p->model, &k);
     /* Of a model with experts, every layer counts as one with them. */
     if (p->model->experts > 0)

@@ -481,6 +481,10 @@ static enum status find_nodes (struct pool *pool, struct error *err)
 /* @param[in] value  what the classes are to be sorted by; NULL: speed */
 static enum status describe (struct pool *pool, const double *value, struct error *err)
 {
+    const struct workload_model *m = pool->problem->model;
+
+    for (int i = 0; i < m->layers; i++)
+        pool->layers_of[workload_kind_of (m, i)]++;
     TRY (find_nodes (pool, err));
     if (value)
         pool_classes_sort (pool, value);
@@ -500,11 +504,12 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
     enum status st;
 
     *pool = (struct pool){.problem = p};
-    st = describe (pool, NULL, err);
+    pool->computes = pool_computes_create ();
+    st = pool->computes ? describe (pool, NULL, err) : err_nomem (err);
     if (st == ST_OK && pool_classes_by_links (pool, links)) {
         pool->by_links = calloc (1, sizeof *pool->by_links);
         if (pool->by_links)
-            pool->by_links->problem = p;
+            *pool->by_links = (struct pool){.problem = p, .computes = pool->computes};
         st = pool->by_links ? describe (pool->by_links, links, err) : err_nomem (err);
     }
     if (st != ST_OK)
@@ -514,8 +519,11 @@ enum status pool_init (struct pool *pool, const struct mapper_problem *p,
 
 void pool_release (struct pool *pool)
 {
-    if (pool->by_links)
+    if (pool->by_links) {
+        pool->by_links->computes = NULL; /* the pool's own */
         pool_release (pool->by_links);
+    }
+    pool_computes_destroy (pool->computes);
     FREE_ALL (pool->by_links, pool->node, pool->class_of_gpu, pool->groups,
               pool->island_gpus, pool->reach, pool->rings, pool->inside_from,
               pool->badness, pool->poorness);

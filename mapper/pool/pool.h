@@ -64,6 +64,8 @@ struct pool {
     /* The same with the classes that have the best links inside nodes first; NULL where these are
      * in this order, too. */
     struct pool *by_links;
+    int layers_of[WORKLOAD_KINDS]; /* of the model, by workload_kind_of */
+    struct pool_computes *computes; /* computes.c; by_links has the same */
 };
 
 /** @return ST_OK; ST_NOMEM; ST_NOFIT when no node is left; ST_INVALID when no GPU runs the
@@ -161,6 +163,15 @@ void pool_gpus_of (const struct pool *pool, const int *seq, int *gpu);
 /** Megatron's order: the GPUs of the sequence in file order. @param[out] gpu [n] all of the pool's
  *  GPUs @return ST_OK or ST_NOMEM */
 enum status pool_default_order (const struct pool *pool, int *gpu, struct error *err);
+
+/* ---- computes.c ---- */
+
+/** costmodel_compute on the GPUs of a class.  What configurations have in common is kept, for all
+ *  threads: matrix products are most of what loose bounds take. */
+void pool_compute (const struct pool *pool, const struct workload_config *c, int class,
+                   struct costmodel_compute *out);
+struct pool_computes *pool_computes_create (void); /* NULL: out of memory */
+void pool_computes_destroy (struct pool_computes *k);
 
 /** A listing that may end before it is whole. */
 struct pool_limit {

@@ -126,7 +126,7 @@ static void bound_batch (struct search *x, struct entry *batch, int n)
     search_show_progress (x);
 }
 
-void search_fill (struct search *x, double below, bool all)
+void search_fill (struct search *x, double below, long least)
 {
     while (x->listed_n > 0) {
         struct entry batch[BATCH];
@@ -137,7 +137,8 @@ void search_fill (struct search *x, double below, bool all)
         if ((enough && deadline_passed (&x->deadline)) || search_is_over (x))
             return;
         while (n < BATCH && x->listed_n > 0 && x->listed[0].bound_s < below &&
-               (all || x->heap_n == 0 || !(x->heap[0].bound_s < x->listed[0].bound_s)))
+               (x->heap_n < least || x->heap_n == 0 ||
+                !(x->heap[0].bound_s < x->listed[0].bound_s)))
             batch[n++] = heap_pop (x->listed, &x->listed_n);
         if (n == 0)
             return;

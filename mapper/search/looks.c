@@ -236,9 +236,8 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
         if (!sketch[i].gpu)
             st[i] = deadline_passed (&x->deadline)
                         ? ST_NOFIT
-                        : sketch_build (&x->pool, &l->walks,
-                                        search_groups (x, c->deg.tp), c, ways, far_s,
-                                        &sketch[i], &why);
+                        : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp),
+                                        c, ways, far_s, &sketch[i], &why);
     }
     for (int i = 0; i < n; i++) {
         if (st[i] == ST_NOMEM ||
@@ -291,8 +290,9 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
     return failed ? err_nomem (err) : ST_OK;
 }
 
-enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
-                        struct error *err)
+/* As looks_take, without a second look. */
+static enum status take (struct search *x, bool joint, long most, struct looks *l,
+                         struct error *err)
 {
     struct shapes shapes = {0};
     struct turn *turn;
@@ -325,12 +325,29 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
     }
     if (st == ST_OK)
         st = looks_sort (x, l, err);
-    if (st == ST_OK && joint)
-        st = look_closer (x, l, err);
-    if (st == ST_OK && joint)
-        st = looks_sort (x, l, err);
     free (shapes.first);
     free (turn);
+    return st;
+}
+
+enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
+                        struct error *err)
+{
+    TRY (take (x, joint, most, l, err));
+    if (!joint)
+        return ST_OK;
+    TRY (look_closer (x, l, err));
+    return looks_sort (x, l, err);
+}
+
+enum status looks_first (struct search *x, struct error *err)
+{
+    struct looks l;
+    enum status st = take (x, true, PROBED, &l, err);
+
+    for (long i = 0; i < l.n && x->best < 0 && st == ST_OK; i++)
+        st = look_keep (x, &l.look[i], err);
+    looks_release (&l);
     return st;
 }
 

@@ -291,19 +291,26 @@ static enum status anneal_rounds (struct search *x, struct looks *l, int generat
                                   struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
+    struct deadline all = x->deadline;
+    enum status st = ST_OK;
     double hot = FIRST_HOT;
 
-    for (int r = 0; r < ROUNDS; r++, hot /= 2) {
+    for (int r = 0; r < ROUNDS && st == ST_OK; r++, hot /= 2) {
         int n = looks_pick (x, l, look_value (x, &l->look[0]), rounds[r].of_degrees,
                             rounds[r].most, pick);
 
-        TRY (anneal_picked (x, l, pick, n, rounds[r].moves, hot,
-                            generation * GENERATION + r, err));
-        TRY (looks_sort (x, l, err));
-        TRY (siblings (x, l, err));
+        /* When time is short, later rounds are worth as much of it as this one. */
+        x->deadline = deadline_part (&all, 1.0 / (ROUNDS + 1 - r));
+        st = anneal_picked (x, l, pick, n, rounds[r].moves, hot,
+                            generation * GENERATION + r, err);
+        if (st == ST_OK)
+            st = looks_sort (x, l, err);
+        if (st == ST_OK)
+            st = siblings (x, l, err);
+        x->deadline = all;
         search_show_progress (x);
     }
-    return ST_OK;
+    return st;
 }
 
 /* @param[in]  like  those of its degrees alone; NULL: all

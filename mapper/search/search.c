@@ -30,7 +30,11 @@
 #define FAR_BOUND 0.025  /* the same of GPUs that are alike */
 #define LOST \
     0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
-#define FIRST_PART 0.1 /* of a time limit: an odd pool's, before the rest is sketched */
+/* Of a time limit of an odd pool, what is left then: before the rest is sketched; to bound it. */
+#define FIRST_PART 0.1
+#define FILL_PART 0.25
+#define FIRST 64      /* configurations in the heap, of which a first plan is sketched */
+#define AWAITED_S 1.0 /* that it may be late */
 #define PROBED 8 /* batches bounded before a first plan tells whether they are LOST */
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
@@ -56,7 +60,7 @@ static int needs (const struct search *x, const struct entry *e)
 /* The whole heap waits. */
 static enum status put_off (struct search *x, struct error *err)
 {
-    search_fill (x, INFINITY, true);
+    search_fill (x, INFINITY, SEARCH_FILL_ALL);
     x->waiting = x->heap;
     x->n_waiting = x->heap_n;
     x->heap_n = 0;
@@ -115,7 +119,7 @@ static double reach (const struct search *x)
 /* Is something left that may matter?  It is on top of the heap then. */
 static bool is_left (struct search *x)
 {
-    search_fill (x, reach (x), false);
+    search_fill (x, reach (x), 0);
     return x->heap_n > 0 && x->heap[0].bound_s < reach (x);
 }
 
@@ -265,7 +269,7 @@ static bool is_uneven (const struct search *x)
 /* Is a bound below the best plan left? */
 static bool is_open (struct search *x)
 {
-    search_fill (x, search_cut (x), false);
+    search_fill (x, search_cut (x), 0);
     return search_lowest_left (x) < search_cut (x);
 }
 
@@ -281,6 +285,25 @@ static bool is_settled (struct search *x, bool joint)
                search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
 }
 
+/* A first plan of few configurations, however many there are: sketches, since bounds of an odd pool
+ * say little.  More are looked at only where none of these can be placed. */
+static enum status sketch_first (struct search *x, struct error *err)
+{
+    struct deadline all = x->deadline;
+    enum status st = ST_OK;
+    long n = 0;
+
+    x->deadline.until_s = fmax (all.until_s, clock_s () + AWAITED_S);
+    while (st == ST_OK && x->best < 0 && x->heap_n >= n &&
+           !deadline_passed (&x->deadline)) {
+        n = x->heap_n + FIRST;
+        search_fill (x, INFINITY, n);
+        st = looks_first (x, err);
+    }
+    x->deadline = all;
+    return st;
+}
+
 /* What bounds alone settle soon.  With a time limit that is a small part of it where the plan is
  * the annealed sketches'. */
 static enum status run_first (struct search *x, struct limit most, struct error *err)
@@ -291,15 +314,25 @@ static enum status run_first (struct search *x, struct limit most, struct error 
     x->sketches_next =
         x->odd && x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && isfinite (all.until_s);
     if (x->sketches_next) {
-        double now = clock_s ();
-
-        x->deadline.until_s = now + FIRST_PART * fmax (0.0, all.until_s - now);
+        TRY (sketch_first (x, err));
+        x->deadline = deadline_part (&all, FIRST_PART);
     }
     st = run (x, most, err);
     x->deadline = all;
     x->sketches_next = false;
     x->info->stopped = x->info->stopped && deadline_passed (&all);
     return st;
+}
+
+/* Bound all that may be sketched, with a time limit as much as leaves time for that. */
+static void fill_rest (struct search *x)
+{
+    struct deadline all = x->deadline;
+
+    if (x->best >= 0)
+        x->deadline = deadline_part (&all, FILL_PART);
+    search_fill (x, reach (x), SEARCH_FILL_ALL);
+    x->deadline = all;
 }
 
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;
@@ -332,7 +365,7 @@ static enum status search_heap (struct search *x, struct error *err)
     for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
         search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
                                        by_kinds ? BOUND_KINDS : BOUND_PLAYED});
-    search_fill (x, reach (x), true);
+    fill_rest (x);
     TRY (search_sketches (x, joint, err));
     TRY (search_part (x, err));
     if (x->part > 0 && x->best >= 0) /* its bounds serve nobody */

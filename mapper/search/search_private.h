@@ -3,6 +3,7 @@
 #ifndef MAPPER_SEARCH_SEARCH_PRIVATE_H
 #define MAPPER_SEARCH_SEARCH_PRIVATE_H
 
+#include <limits.h>
 #include <math.h>
 
 #include "mapper/bound/bound.h"
@@ -103,8 +104,9 @@ enum status search_list (struct search *x, struct error *err);
 /** Of the listed ones, those below a bound that come before all of the heap: refuse what does not
  *  fit in memory, bound the rest and put them there, so that its top is the lowest of all.  When it
  *  is late only so many as a first plan needs.
- *  @param[in] all  of those below the bound */
-void search_fill (struct search *x, double below, bool all);
+ *  @param[in] least  to be in the heap, as far as there are so many below the bound */
+void search_fill (struct search *x, double below, long least);
+#define SEARCH_FILL_ALL LONG_MAX
 
 /** The lowest bound of those that are neither placed nor given up; INFINITY: none is left. */
 static inline double search_lowest_left (const struct search *x)
@@ -191,6 +193,10 @@ bool looks_apply (const struct search *x);
  *  @return ST_OK or ST_NOMEM */
 enum status looks_probe (struct search *x, struct entry *e, struct error *err);
 void looks_forget_probe (struct search *x);
+
+/** Sketch the lowest of the heap, and keep the best: a first plan, while there is time.
+ *  @return ST_OK or ST_NOMEM */
+enum status looks_first (struct search *x, struct error *err);
 
 /** Sketch what the heap holds, and keep the best.
  *  @param[in] joint  the pool is odd or small: sketches are annealed, and good as they are;

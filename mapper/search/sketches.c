@@ -6,6 +6,7 @@
 
 #define NEAR_BOUND 0.005 /* of the step: more than annealing is worth, with one effort */
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
+#define SKETCH_PART 0.35 /* of the time that is left: the rest is to anneal them */
 #define KEPT 12          /* of an odd pool's sketches */
 #define OF_DEGREES_PLACED 2    /* of those that are placed */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
@@ -119,9 +120,13 @@ static bool is_near (const struct search *x, const struct looks *l)
 
 enum status search_sketches (struct search *x, bool joint, struct error *err)
 {
+    struct deadline all = x->deadline;
     struct looks l;
-    enum status st = looks_take (x, joint, SKETCHED_GPUS / x->pool.n_gpus, &l, err);
+    enum status st;
 
+    x->deadline = deadline_part (&all, SKETCH_PART);
+    st = looks_take (x, joint, SKETCHED_GPUS / x->pool.n_gpus, &l, err);
+    x->deadline = all;
     x->annealed = st == ST_OK && l.n > 0 && joint &&
                   x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && !is_near (x, &l);
     if (x->annealed)

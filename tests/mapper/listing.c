@@ -226,11 +226,40 @@ static void late (void **state)
     }
 }
 
+/* An odd pool's first plan comes from sketches of a few: it is a plan, late or not, and not far
+ * from the one that there is time for. */
+static void late_in_odd_pool (void **state)
+{
+    struct setting s =
+        small_job (cluster_of ("1x4 a100-sxm4-80g intra:230 inter:2 + 1x3 l40s intra:20 "
+                               "inter:2 + 1x4 h100-sxm5-80g intra:370 inter:2"),
+                   16, 2048, 48);
+    struct mapper_problem p = search_problem (&s);
+    struct mapper_settings how = mapper_settings_default ();
+    struct found whole, some;
+    struct error err;
+    (void) state;
+
+    s.model.hidden = 4096;
+    s.model.head_dim = 256;
+    s.model.ffn = 14336;
+    p.axes.tp = 1;
+    ok (try_search (&p, &how, &whole, &err), &err);
+    how.time_limit_s = 1e-9;
+    ok (try_search (&p, &how, &some, &err), &err);
+    assert_true (some.info.stopped && some.info.placed <= 2);
+    assert_true (some.r.estimate.step_s <= whole.r.estimate.step_s * 1.1);
+    found_release (&whole);
+    found_release (&some);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (listed), cmocka_unit_test (zero_stages),
-        cmocka_unit_test (shards), cmocka_unit_test (late)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
+                                       cmocka_unit_test (zero_stages),
+                                       cmocka_unit_test (shards), cmocka_unit_test (late),
+                                       cmocka_unit_test (late_in_odd_pool)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -95,6 +95,38 @@ static void the_least_of_all (void **state)
     }
 }
 
+/* Frameworks that sum gradients in fp32 where ZeRO does not shard them take longer there, and those
+ * that capture what has no pipeline less: what is kept of one is not the other's. */
+static void kept_apart (void **state)
+{
+    struct setting s =
+        small_job (cluster_of ("1x8 a100-sxm4-80g intra:230"), LAYERS, SEQ, BATCH);
+    struct mapper_problem p = search_problem (&s);
+    struct bound_works *w = bound_works_create ();
+    struct error err = {""};
+    struct pool pool;
+    double afresh[2][3];
+    (void) state;
+
+    s.profile = profile_of ("deepspeed");
+    s.profile.graphs = GRAPHS_DENSE;
+    s.profile.sums_in_products = false;
+    ok (pool_init (&pool, &p, &err), &err);
+    for (int zero = 0; zero < 2; zero++)
+        for (int pp = 1; pp <= 2; pp++) {
+            struct workload_config c = {
+                .deg = {1, pp, 1, 1, 1, 1, 1}, .micro_batch = 1, .zero = zero};
+
+            afresh[zero][pp] = bound_work (NULL, &pool, &c);
+            CLOSE (bound_work (w, &pool, &c), afresh[zero][pp], 1e-12);
+        }
+    assert_true (afresh[0][1] > afresh[1][1] * 1.01);
+    assert_true (afresh[0][2] > afresh[0][1] * 2);
+    bound_works_destroy (w);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* What is kept is of configurations that compute alike: what crosses a slow link to the host
  * depends on the shards. */
 static void kept (void **state)
@@ -134,7 +166,8 @@ static void kept (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (the_least_of_all),
-                                       cmocka_unit_test (kept)};
+                                       cmocka_unit_test (kept),
+                                       cmocka_unit_test (kept_apart)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* Layers and places of a sketch, annealed together.
  *
- * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, whole stages, runs of stages
- * or the tails of two replicas, or takes layers from one stage to another.  An exchange between two
+ * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
+ * with what another has, or is idle, on another, whole stages, runs of stages or the tails of two
+ * replicas, or takes layers from one stage to another.  An exchange between two
  * stages that does not serve, or that memory forbids, is sometimes tried once more with the two
  * stages' layers divided anew: neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
@@ -87,6 +88,35 @@ static void draw_nodes (struct motion *m)
             add (m, m->node_at[0][k], m->node_at[1][k]);
 }
 
+/* Whose position is it: a stage's, or of the idle ones (pp)? */
+static int owner_of (const struct drawn *x, int position)
+{
+    return position < x->world ? position / x->per_stage : x->c->deg.pp;
+}
+
+/* All that a stage has on one node with what another one has, or with idle GPUs, on another. */
+static void draw_blocks (struct motion *m)
+{
+    const struct drawn *x = m->x;
+    const int at[] = {rng_below (&m->rng, x->world), rng_below (&m->rng, x->n)};
+    int have[2] = {0, 0};
+
+    if (node_at (x, at[0]) == node_at (x, at[1]) ||
+        owner_of (x, at[0]) == owner_of (x, at[1]))
+        return;
+    for (int k = 0; k < 2; k++) {
+        int owner = owner_of (x, at[k]), node = node_at (x, at[k]);
+        int first = owner * x->per_stage,
+            end = owner < x->c->deg.pp ? first + x->per_stage : x->n;
+
+        for (int r = first; r < end; r++)
+            if (node_at (x, r) == node)
+                m->node_at[k][have[k]++] = r;
+    }
+    for (int k = 0; k < have[0] && k < have[1]; k++)
+        add (m, m->node_at[0][k], m->node_at[1][k]);
+}
+
 static void exchange_stages (struct motion *m, int i, int k, bool layers)
 {
     int each = m->x->per_stage;
@@ -170,6 +200,11 @@ static bool any_nodes (const struct drawn *x)
     return x->pool->n_nodes > 1;
 }
 
+static bool any_blocks (const struct drawn *x)
+{
+    return x->pool->n_nodes > 1 && x->per_stage > x->slot;
+}
+
 static bool any_groups (const struct drawn *x)
 {
     return x->slot > 1;
@@ -187,7 +222,8 @@ static const struct kind {
 } kinds[] = {{6, no_groups, draw_gpus},        {3, any_groups, draw_gpus},
              {6, any_groups, draw_groups},     {4, any_pipeline, draw_layers},
              {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
-             {1, any_reversal, draw_reversal}, {1, any_tails, draw_tails}};
+             {1, any_reversal, draw_reversal}, {1, any_tails, draw_tails},
+             {2, any_blocks, draw_blocks}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 
 static void draw (struct motion *m)

@@ -252,6 +252,37 @@ static void stages_keep_to_nodes (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A stage moves to idle GPUs of another node as a whole, though single ones of it would have their
+ * gradients cross. */
+static void stages_move_whole (void **state)
+{
+    struct setting s =
+        small_job_as (cluster_of ("1x6 l40s intra:100 inter:0.5 + 1x3 l40s intra:100"),
+                      LAYERS, 512, 24, config_of (1, 2, 3, 1));
+    struct mapper_problem p = search_config (&s);
+    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
+    int layers[] = {LAYERS / 2, LAYERS / 2}, gpu[] = {0, 1, 2, 6, 7, 8, 3, 4, 5};
+    const struct sketch from = {layers, gpu, none};
+    struct sketch k;
+    struct pool pool;
+    struct walks walks;
+    struct error err = {""};
+    (void) state;
+
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    ok (sketch_copy (&from, 2, 9, &k, &err), &err);
+    ok (sketch_anneal (&pool, &walks, &s.config, 500, 1e-3, 1,
+                       &(struct deadline){.until_s = INFINITY}, &k, &err),
+        &err);
+    assert_int_equal (node_of_stage (s.cluster, &k, 3, 0),
+                      node_of_stage (s.cluster, &k, 3, 1));
+    sketch_release (&k);
+    walks_release (&walks);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* The setting's problem in chunks that may be uneven. */
 static struct mapper_problem interleaved (struct setting *s, int vpp)
 {
@@ -421,6 +452,7 @@ int main (void)
                                        cmocka_unit_test (limits_hold),
                                        cmocka_unit_test (idle_nodes_do_not_matter),
                                        cmocka_unit_test (stages_keep_to_nodes),
+                                       cmocka_unit_test (stages_move_whole),
                                        cmocka_unit_test (what_is_over_is_a_stage),
                                        cmocka_unit_test (tied_stages_share_a_node),
                                        cmocka_unit_test (layers_are_poured_singly),

@@ -59,9 +59,10 @@ if rank == 0:
     print("\n".join(places))
 P
 # torchrun is one Python that has loaded torch: for each agent it makes a process of its own, which goes
-# where the agent was started, with what it was given, and becomes it.
+# where the agent was started, with what it was given, and becomes it.  Neither collects nor takes down
+# what torch made: that would copy all of it for each agent.
 cat >"$T/agents.py" <<'P'
-import ctypes, os, sys, threading
+import ctypes, gc, os, sys, threading
 from torch.distributed import run
 setns = ctypes.CDLL(None).setns
 asked, here = open(os.open("ask", os.O_RDWR)), os.getcwd()
@@ -74,11 +75,13 @@ def agent(of):
     os.environ.update(v.split("=", 1) for v in open(of + "environ").read().split("\0") if "=" in v)
     os.chdir(os.readlink(of + "cwd"))
     run.main(open(of + "cmdline").read().split("\0")[2:-1])
+gc.freeze()
 for pid in asked:
     child = os.fork()
     if child == 0:
         agent("/proc/%s/" % pid.strip())
-        sys.exit()
+        sys.stdout.flush()
+        os._exit(0)
     threading.Thread(target=lambda name=here + "/told." + pid.strip(), child=child:
                      open(name, "w").write("%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))).start()
 P
@@ -112,7 +115,7 @@ export T
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up $(seq -f h%.0f "$3")
-export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="$1/torchrun -r 9:1 -t 9:1" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
+export LINKWISE_RSH=$HOSTS_RSH LINKWISE_TORCHRUN="$1/torchrun -r 9:1 -t 9:1 --monitor_interval=0.5" GLOO_SOCKET_IFNAME=eth0 OMP_NUM_THREADS=1
 (cd "$1" && exec "$2" agents.py) &
 for order in interleaved nodes unlike; do
     cd "$1/$order/launch"

@@ -4,7 +4,7 @@
 # they are alike on any machine.
 . tests/lib/tap.sh
 . tests/lib/ranks.sh
-OPTIONS="--transport socket --measure 0.05 --passes 1 --pause 0 --timeout 1 --max-size 1"
+OPTIONS="--transport socket --measure 0.02 --passes 1 --pause 0 --timeout 1 --max-size 1"
 python3 - "$T/links.json.part" <<'P'
 import json, random, socket, sys
 n, rng = 12, random.Random (1)

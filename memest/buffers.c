@@ -117,6 +117,15 @@ bool memest_weights_are_away (const struct memest_problem *p)
     return p->config->offload == OFFLOAD_ALL && p->config->zero == 3;
 }
 
+bool memest_gathers (const struct memest_problem *p)
+{
+    const struct workload_config *c = p->config;
+
+    return workload_gathers_by_layer (c, p->profile) &&
+           (workload_dense_shards (c) * workload_expert_shards (c) > 1 ||
+            memest_weights_are_away (p));
+}
+
 bool memest_gradients_are_away (const struct memest_problem *p)
 {
     return memest_weights_are_away (p) ||
@@ -147,11 +156,7 @@ struct memest_buffers memest_buffers (const struct memest_shape *w,
         b.bytes += 2.0 * tensor / w->r; /* received activation and gradient */
     if (c->deg.cp > 1)
         b.bytes += context_bytes (w);
-    /* One rank has all of it, and gathers nothing (PyTorch, NO_SHARD; DeepSpeed, NoGatherHandle),
-     * unless the host has it. */
-    if (workload_gathers_by_layer (c, f) &&
-        (workload_dense_shards (c) * workload_expert_shards (c) > 1 ||
-         memest_weights_are_away (w->p)))
+    if (memest_gathers (w->p))
         gathered = gathered_weights (w->p, held);
     b.bytes += 2.0 * w->element * gathered.bytes;
     if (f->logits_freed && f->memory.reduced_params <= 0.0)

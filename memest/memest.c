@@ -293,7 +293,10 @@ static double whole_gradients (const struct memest_problem *p,
     struct workload_stage_params n = workload_stage_params (p->model, c, held);
     struct state_bytes per = state_bytes (p->job, c, p->profile);
     double summed =
-        c->deg.pp > 1 ? per.gradient : fmin (per.gradient, per.weight < 4.0 ? 2.0 : 4.0);
+        c->deg.pp > 1
+            ? per.gradient
+            : fmin (per.gradient, workload_element_bytes (
+                                      workload_kept_precision (p->job, p->profile)));
 
     /* Of shards in the host's memory nothing is here that could take a part. */
     double here =
@@ -337,6 +340,16 @@ static double bucket_copies (const struct memest_problem *p, double gradients_by
     return replicated && p->profile->bucket_copies ? gradients_bytes : 0.0;
 }
 
+/* Gradients that the only backward pass makes: under ZeRO 2 a layer's come when its gathered
+ * weights go. */
+static double late_gradients (const struct memest_problem *p,
+                              const struct memest_stage *s)
+{
+    return p->profile->gradients_freed && p->config->zero == 2 && memest_gathers (p)
+               ? fmax (0.0, s->gradients_bytes - s->weights_bytes)
+               : s->gradients_bytes;
+}
+
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
  * buffers are gone (A18).  Of gradients on one side, activations and logits on the other, only the
  * larger is there at once where gradients begin with the only backward pass.  What is more at the
@@ -350,10 +363,8 @@ static void meet (const struct memest_problem *p, double step_bytes,
                  workload_microbatches (p->job, c) == 1;
     double more = s->activations_bytes + s->logits_bytes;
 
-    /* Under ZeRO 2 a layer's gradients come when its gathered weights go. */
-    if (freed && c->zero == 2 && workload_gathers_by_layer (c, p->profile))
-        s->gradients_bytes = fmax (0.0, s->gradients_bytes - s->weights_bytes);
-
+    if (freed)
+        s->gradients_bytes = late_gradients (p, s);
     s->cached_bytes =
         p->profile->flat_step ? fmin (more + s->buffers_bytes, step_bytes) : 0.0;
     more =
@@ -377,6 +388,8 @@ double memest_states_least (const struct memest_problem *p,
     if (p->by != MEMEST_LINKWISE)
         return 0.0;
     state_of (p, all, &s);
+    if (p->config->deg.pp == 1)
+        s.gradients_bytes = late_gradients (p, &s);
     return (p->profile->memory.fragmentation - p->states_less) *
                memest_load_of (&s).states_bytes / p->config->deg.pp +
            fixed_bytes (p);

@@ -46,6 +46,10 @@ bool memest_is_packed (const struct memest_problem *p);
 /** Do weights that adapters leave frozen have gradients, too? */
 bool memest_frozen_have_gradients (const struct memest_problem *p);
 
+/** Are weights gathered layer by layer?  One rank has all of it, and gathers nothing (PyTorch,
+ *  NO_SHARD; DeepSpeed, NoGatherHandle), unless the host has it. */
+bool memest_gathers (const struct memest_problem *p);
+
 /** What is in the host's memory (A23): weights where they are sharded, and the gradients of a shard
  *  with them, or with the optimizer's state where the framework sends them on as they are reduced.
  */

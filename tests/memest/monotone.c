@@ -337,7 +337,8 @@ static struct memest_stage least_of (const struct trial *t, int stage, int layer
 }
 
 /* Whole chunks of any split, of models whose layers differ in any way: no stage needs less
- * than memest_stage_least says. */
+ * than memest_stage_least says, and the fullest no less than memest_states_least, also where
+ * gradients do not outlive a step. */
 static void least_of_all (void **state)
 {
     struct rng r = {8};
@@ -346,11 +347,19 @@ static void least_of_all (void **state)
 
     while (tried < 5000) {
         struct trial t = random_trial (&r);
-        struct memest_problem p = {&t.model,        &t.job, &t.config, t.profile,
+        struct workload_profile profile = *t.profile;
+        struct memest_problem p = {&t.model,        &t.job, &t.config, &profile,
                                    MEMEST_LINKWISE, 0,      0};
         int pp = t.config.deg.pp, v = t.config.deg.vpp, layers[16];
         int left = t.model.layers / v;
+        struct workload_stage all;
+        double fullest = 0;
 
+        t.profile = &profile;
+        profile.gradients_freed = rng_below (&r, 2);
+        if (rng_below (&r, 2)) /* the only micro-batch, of few tokens */
+            t.job = (struct workload_job){
+                .seq = 64, .global_batch = t.config.deg.dp * t.config.micro_batch};
         t.model.layers = left * v;
         if (t.model.experts == 0 || left < pp || !valid (&t))
             continue;
@@ -370,7 +379,10 @@ static void least_of_all (void **state)
             memest_stage (&p, k, &held, &s);
             at_most ("the least of a stage", &t, least_of (&t, k, layers[k]).peak_bytes,
                      s.peak_bytes, 0);
+            fullest = fmax (fullest, s.peak_bytes);
         }
+        all = workload_all_layers (&t.model);
+        at_most ("the least of states", &t, memest_states_least (&p, &all), fullest, 0);
         tried++;
     }
 }

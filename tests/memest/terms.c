@@ -580,6 +580,20 @@ static void buckets (void **state)
     }
 }
 
+/* One rank has gathered nothing that could make room for ZeRO 2's gradients. */
+static void alone_under_zero_2 (void **state)
+{
+    struct stage s = stage_with ("llama-3-8b", 1, false);
+    double before;
+    (void) state;
+
+    s.p.gathers_by_layer = s.p.gradients_freed = true;
+    s.p.memory.bucket_bytes = 0;
+    before = memory_of (&s).peak_bytes;
+    s.c.zero = 2;
+    CLOSE (memory_of (&s).peak_bytes, before, 1e-12);
+}
+
 /* FSDP's largest unit has gradients when the logits are gone, in whose place they are; ZeRO 2's
  * gradients come when gathered weights go. */
 static void after_logits (void **state)
@@ -740,6 +754,7 @@ int main (void)
         cmocka_unit_test (whole_gradients),
         cmocka_unit_test (buckets),
         cmocka_unit_test (after_logits),
+        cmocka_unit_test (alone_under_zero_2),
         cmocka_unit_test (stays_beside_pipeline),
         cmocka_unit_test (offload),
         cmocka_unit_test (checkpoints_away),

@@ -119,7 +119,8 @@ static struct setting setting_of (const struct workload_model *m,
 }
 
 struct costmodel_compute_key costmodel_compute_key (const struct workload_job *j,
-                                                    const struct workload_config *c)
+                                                    const struct workload_config *c,
+                                                    const struct workload_profile *p)
 {
     bool away = c->offload != OFFLOAD_NONE;
 
@@ -135,6 +136,7 @@ struct costmodel_compute_key costmodel_compute_key (const struct workload_job *j
         .recompute_modules = (int) c->recompute_modules,
         .pipeline = c->deg.pp > 1,
         .zero = away ? c->zero : c->zero > 0,
+        .autocast = workload_autocasts (j, c, p),
         .offload = (int) c->offload,
         .dense_shards = away ? workload_dense_shards (c) : 0,
         .expert_shards = away ? workload_expert_shards (c) : 0,

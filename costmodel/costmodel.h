@@ -151,11 +151,13 @@ struct costmodel_compute_key {
         recompute_modules;
     int pipeline; /* of several stages? */
     int zero;     /* over 0? */
+    int autocast; /* of whole weights? */
     /* What is offloaded; then the ZeRO stage itself, and of what crosses the host's link. */
     int offload, dense_shards, expert_shards, several; /* several micro-batches? */
 };
 struct costmodel_compute_key costmodel_compute_key (const struct workload_job *j,
-                                                    const struct workload_config *c);
+                                                    const struct workload_config *c,
+                                                    const struct workload_profile *p);
 size_t costmodel_compute_hash (const struct costmodel_compute_key *key);
 
 /** costmodel_compute in two steps: what configurations of one key have in common, and the rest, the

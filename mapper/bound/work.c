@@ -47,7 +47,8 @@ static double work_of (struct bound_works *w, const struct pool *pool,
                        const struct workload_config *c)
 {
     double slowest = costmodel_slowest (pool->problem->profile, &c->deg);
-    struct costmodel_compute_key key = costmodel_compute_key (pool->problem->job, c);
+    struct costmodel_compute_key key =
+        costmodel_compute_key (pool->problem->job, c, pool->problem->profile);
     size_t i = costmodel_compute_hash (&key) % KEPT;
 
     if (!w)

@@ -71,7 +71,7 @@ void pool_compute (const struct pool *pool, const struct workload_config *c, int
                    struct costmodel_compute *out)
 {
     const struct mapper_problem *p = pool->problem;
-    struct kept own = {.key = costmodel_compute_key (p->job, c),
+    struct kept own = {.key = costmodel_compute_key (p->job, c, p->profile),
                        .type = pool->class[class].type};
     _Atomic (struct kept *) *place;
     const struct kept *known = find (pool->computes, &own.key, own.type, &place);

@@ -46,11 +46,12 @@ static void alike (void **state)
         struct costmodel_compute_key key[DRAWN];
         static struct costmodel_compute k[DRAWN];
 
+        p.autocast_copies = trial % 2;
         p.graphs = (enum workload_graphs) (trial % 3);
         for (int i = 0; i < DRAWN; i++) {
             struct workload_config c = drawn_config (&r);
 
-            key[i] = costmodel_compute_key (&j, &c);
+            key[i] = costmodel_compute_key (&j, &c, &p);
             costmodel_compute_alike (&m, &j, &c, &p, type, &k[i]);
             for (int before = 0; before < i; before++)
                 if (memcmp (&key[before], &key[i], sizeof key[i]) == 0) {

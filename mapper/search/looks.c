@@ -261,8 +261,7 @@ static double least_value (const struct search *x, const struct looks *l, double
     return least;
 }
 
-/* The best ones in all ways. */
-static enum status look_closer (struct search *x, struct looks *l, struct error *err)
+enum status looks_closer (struct search *x, struct looks *l, struct error *err)
 {
     long most = search_fewer (x, IN_ALL_WAYS), n = l->n < most ? l->n : most;
     bool failed = false;
@@ -287,12 +286,11 @@ static enum status look_closer (struct search *x, struct looks *l, struct error 
         sketch_release (&k->sketch);
         k->sketch = other;
     }
-    return failed ? err_nomem (err) : ST_OK;
+    return failed ? err_nomem (err) : looks_sort (x, l, err);
 }
 
-/* As looks_take, without a second look. */
-static enum status take (struct search *x, bool joint, long most, struct looks *l,
-                         struct error *err)
+enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
+                        struct error *err)
 {
     struct shapes shapes = {0};
     struct turn *turn;
@@ -327,27 +325,6 @@ static enum status take (struct search *x, bool joint, long most, struct looks *
         st = looks_sort (x, l, err);
     free (shapes.first);
     free (turn);
-    return st;
-}
-
-enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
-                        struct error *err)
-{
-    TRY (take (x, joint, most, l, err));
-    if (!joint)
-        return ST_OK;
-    TRY (look_closer (x, l, err));
-    return looks_sort (x, l, err);
-}
-
-enum status looks_first (struct search *x, struct error *err)
-{
-    struct looks l;
-    enum status st = take (x, true, PROBED, &l, err);
-
-    for (long i = 0; i < l.n && x->best < 0 && st == ST_OK; i++)
-        st = look_keep (x, &l.look[i], err);
-    looks_release (&l);
     return st;
 }
 

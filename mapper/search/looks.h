@@ -44,6 +44,8 @@ int looks_pick (const struct search *x, const struct looks *l, double below,
  *  @return ST_OK or ST_NOMEM */
 enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
                         struct error *err);
+/** The best ones in all ways.  @return ST_OK or ST_NOMEM */
+enum status looks_closer (struct search *x, struct looks *l, struct error *err);
 void looks_release (struct looks *l);
 
 /* ---- rounds.c ---- */

@@ -298,7 +298,7 @@ static enum status sketch_first (struct search *x, struct error *err)
            !deadline_passed (&x->deadline)) {
         n = x->heap_n + FIRST;
         search_fill (x, INFINITY, n);
-        st = looks_first (x, err);
+        st = search_sketch_some (x, FIRST, err);
     }
     x->deadline = all;
     return st;

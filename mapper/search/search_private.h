@@ -194,9 +194,9 @@ bool looks_apply (const struct search *x);
 enum status looks_probe (struct search *x, struct entry *e, struct error *err);
 void looks_forget_probe (struct search *x);
 
-/** Sketch the lowest of the heap, and keep the best: a first plan, while there is time.
+/** Sketch so many of the heap, and keep the best: a first plan, while there is time.
  *  @return ST_OK or ST_NOMEM */
-enum status looks_first (struct search *x, struct error *err);
+enum status search_sketch_some (struct search *x, long most, struct error *err);
 
 /** Sketch what the heap holds, and keep the best.
  *  @param[in] joint  the pool is odd or small: sketches are annealed, and good as they are;

@@ -118,6 +118,17 @@ static bool is_near (const struct search *x, const struct looks *l)
     return best * (1.0 - NEAR_BOUND / x->s->effort) <= search_least_bound (x);
 }
 
+enum status search_sketch_some (struct search *x, long most, struct error *err)
+{
+    struct looks l;
+    enum status st = looks_take (x, true, most, &l, err);
+
+    for (long i = 0; i < l.n && x->best < 0 && st == ST_OK; i++)
+        st = look_keep (x, &l.look[i], err);
+    looks_release (&l);
+    return st;
+}
+
 enum status search_sketches (struct search *x, bool joint, struct error *err)
 {
     struct deadline all = x->deadline;
@@ -126,6 +137,8 @@ enum status search_sketches (struct search *x, bool joint, struct error *err)
 
     x->deadline = deadline_part (&all, SKETCH_PART);
     st = looks_take (x, joint, SKETCHED_GPUS / x->pool.n_gpus, &l, err);
+    if (st == ST_OK && joint)
+        st = looks_closer (x, &l, err);
     x->deadline = all;
     x->annealed = st == ST_OK && l.n > 0 && joint &&
                   x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && !is_near (x, &l);

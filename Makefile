@@ -114,7 +114,7 @@ SCHEMAS := $(wildcard docs/schema/*.json)
 PROFILES := $(sort $(wildcard workload/profiles/*.json))
 SCRIPTS := $(sort $(wildcard launch/scripts/*))
 REPORT := $(sort $(wildcard report/page/*))
-BENCH := $(patsubst %.c,$B/%,$(wildcard bench/*.c))
+BENCH := $(patsubst %.c,$B/%,$(filter-out bench/joint.c,$(wildcard bench/*.c)))
 # The tests that T names, files or folders; without it all that need no GPU.
 T =
 named = $(filter-out tests/lib/% tests/install/%.c,$(filter %.c %.t,$(wildcard $(foreach n,$(patsubst tests/%,%,$(patsubst $B/%,%,$(1:%/=%))),$(addprefix tests/$n,.c .t /*.c /*.t) tests/$n))))
@@ -470,6 +470,7 @@ $B/tests/%: tests/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(LIBS) $(said)
 
+$B/bench/fit $B/bench/accuracy_sources $B/tests/bench/joint: $B/obj/bench/joint.o
 $B/bench/probe: $B/obj/bwprobe/schedule.o $B/obj/bwprobe/models.o
 
 $B/bench/%: bench/%.c $B/liblinkwise.a
@@ -477,4 +478,4 @@ $B/bench/%: bench/%.c $B/liblinkwise.a
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) \
 	    $B/liblinkwise.a $(OUR_LDFLAGS) $(LDFLAGS) $(LIBS) $(said)
 
--include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ)) $(addsuffix .d,$(TESTS) $(BENCH))
+-include $(patsubst %.o,%.d,$(LIB_OBJ) $(CLI_OBJ) $(PROBE_OBJ) $B/obj/bench/joint.o) $(addsuffix .d,$(TESTS) $(BENCH))

@@ -11,6 +11,7 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "bench/die.h"
+#include "bench/joint.h"
 #include "bench/runs_dir.h"
 #include "mapper/search/search.h"
 
@@ -367,8 +368,7 @@ static void measure (struct source *s)
 }
 
 /* Percent of a left out source's rows within the interval that one which nobody fitted gets. */
-static double left_out_inside (const struct source *s, const struct calibrate_joint *j,
-                               int k)
+static double left_out_inside (const struct source *s, const struct joint_fit *j, int k)
 {
     int n = 0, inside = 0;
 
@@ -420,17 +420,17 @@ static void draw_left_out (struct source *s, const double *left_s)
 /* Every source by constants fitted to the others together, as if no profile named it. */
 static void leave_out (void)
 {
-    struct calibrate_joint_source *in = calloc ((size_t) n_sources + 1, sizeof *in);
+    struct joint_source *in = calloc ((size_t) n_sources + 1, sizeof *in);
     int *of = calloc ((size_t) n_sources + 1, sizeof *of), n = 0;
-    struct calibrate_joint joint;
+    struct joint_fit joint;
     struct error err;
 
     for (int i = 0; i < n_sources; i++)
         if (source[i].figure[TIMES] > 0) {
-            in[n] = (struct calibrate_joint_source){&source[i].runs, source[i].use};
+            in[n] = (struct joint_source){&source[i].runs, source[i].use};
             of[n++] = i;
         }
-    if (n > 0 && calibrate_joint (in, n, NULL, NULL, &joint, &err) != ST_OK)
+    if (n > 0 && joint_fit (in, n, &joint, &err) != ST_OK)
         die (&err);
     for (int k = 0; k < n; k++) {
         struct source *s = &source[of[k]];
@@ -442,7 +442,7 @@ static void leave_out (void)
         draw_left_out (s, joint.left_out_s[k]);
     }
     if (n > 0)
-        calibrate_joint_release (&joint);
+        joint_release (&joint);
     FREE_ALL (in, of);
 }
 

@@ -1,5 +1,5 @@
 /* make fit RUNS=DIR: the constants that sources share, fitted to every runs file of a folder
- * together (calibrate/joint.c).  Shipped values are what it printed, times its factors, written
+ * together (bench/joint.c).  Shipped values are what it printed, times its factors, written
  * down by hand where they make no source worse (docs/accuracy.md). */
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "bench/die.h"
+#include "bench/joint.h"
 #include "bench/runs_dir.h"
 
 /* The rows with a step time, without those whose notes say SLOW. */
@@ -24,14 +25,14 @@ static bool *timed (const struct calibrate_runs *r, int *n)
     return use;
 }
 
-static void print (const struct calibrate_joint *j, int sources)
+static void print (const struct joint_fit *j, int sources)
 {
     const char *header[] = {"<constant", "shipped x", "prior spread",
                             "spread",    "<told",     NULL};
     struct table *t = table_create (header);
 
     for (int i = 0; i < j->n; i++) {
-        const struct calibrate_joint_constant *c = &j->constant[i];
+        const struct joint_constant *c = &j->constant[i];
 
         table_cell (t, "%s", c->name);
         table_cell (t, "%.3f", c->factor);
@@ -48,9 +49,9 @@ static void print (const struct calibrate_joint *j, int sources)
 
 int main (int argc, char **argv)
 {
-    struct calibrate_runs runs[CALIBRATE_JOINT_SOURCES];
-    struct calibrate_joint_source source[CALIBRATE_JOINT_SOURCES];
-    struct calibrate_joint fit;
+    struct calibrate_runs runs[JOINT_SOURCES];
+    struct joint_source source[JOINT_SOURCES];
+    struct joint_fit fit;
     struct dirent **file;
     struct error err;
     int n_files, n = 0;
@@ -69,16 +70,15 @@ int main (int argc, char **argv)
 
         snprintf (path, sizeof path, "%s/%s", argv[1], file[i]->d_name);
         free (file[i]);
-        if (n == CALIBRATE_JOINT_SOURCES ||
-            runs_dir_read (path, &runs[n], &err) != ST_OK)
+        if (n == JOINT_SOURCES || runs_dir_read (path, &runs[n], &err) != ST_OK)
             continue;
-        source[n] = (struct calibrate_joint_source){&runs[n], timed (&runs[n], &rows)};
+        source[n] = (struct joint_source){&runs[n], timed (&runs[n], &rows)};
         n += rows > 0;
     }
     free (file);
-    if (calibrate_joint (source, n, NULL, NULL, &fit, &err) != ST_OK)
+    if (joint_fit (source, n, &fit, &err) != ST_OK)
         die (&err);
     print (&fit, n);
-    calibrate_joint_release (&fit);
+    joint_release (&fit);
     return 0;
 }

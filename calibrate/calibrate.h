@@ -453,45 +453,6 @@ enum status calibrate_next_run (const struct calibrate_runs *runs,
                                 const struct workload_profile *p,
                                 struct calibrate_next *out, struct error *err);
 
-#define CALIBRATE_JOINT_NAME 96
-#define CALIBRATE_JOINT_MAX 64     /* constants */
-#define CALIBRATE_JOINT_SOURCES 64 /* sources */
-
-/** A source of a joint fit. */
-struct calibrate_joint_source {
-    const struct calibrate_runs *runs;
-    const bool *use; /* [runs->n] has a step time that counts */
-};
-
-struct calibrate_joint_constant {
-    char name[CALIBRATE_JOINT_NAME];
-    double factor;               /* fitted over shipped */
-    double prior_spread, spread; /* standard deviations of its logarithm */
-    bool told;                   /* the runs narrow it */
-};
-
-/** Constants shared by sources: of GPU generations, of all frameworks, of one. */
-struct calibrate_joint {
-    struct calibrate_joint_constant constant[CALIBRATE_JOINT_MAX];
-    int n;
-    /** [runs->n] each: step times by the constants that the other sources tell, no profile naming
-     *  the source; NAN: not estimated, or not among the rows taken */
-    double *left_out_s[CALIBRATE_JOINT_SOURCES];
-    /** [runs->n] each: calibrate_time_spread of a source that no profile names */
-    double *left_out_spread[CALIBRATE_JOINT_SOURCES];
-    int n_sources;
-};
-
-/** Fit them to all sources together; see joint.c.
- *  @param[in]  progress  NULL: never called
- *  @param[out] out       release with calibrate_joint_release
- *  @return ST_OK; ST_INVALID for a number of sources out of range; ST_NOMEM */
-enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
-                             void (*progress) (void *context, int done, int of),
-                             void *context, struct calibrate_joint *out,
-                             struct error *err);
-void calibrate_joint_release (struct calibrate_joint *j);
-
 /* ---- estimates scored ---- */
 
 /** Memory peaks (or, with `states`, weights, gradients and optimizer state) beside what

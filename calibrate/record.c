@@ -71,7 +71,7 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu)
 }
 
 /* How far a GPU's share of its peak may be off before anybody ran on it: the joint fit's prior of a
- * generation with few runs (joint.c). */
+ * generation with few runs (bench/joint.c). */
 #define SPREAD_TYPE 0.12
 
 /* Letters of a type's name of n letters before its memory ("a100-sxm4" of a100-sxm4-80g). */

@@ -1,14 +1,16 @@
 /* One fit of shared constants to several sources. */
-#include "tests/lib/runs.h"
+#include "bench/joint.h"
 
 #include <math.h>
+
+#include "tests/lib/runs.h"
 
 #define SOURCES 4
 #define ROWS 6
 
 struct lab {
     struct calibrate_runs runs[SOURCES];
-    struct calibrate_joint_source source[SOURCES];
+    struct joint_source source[SOURCES];
     bool use[ROWS];
 };
 
@@ -46,7 +48,7 @@ static void lab_open (struct lab *l, double slower)
             run->iter_time_s = runs_step (run, &p) * (s < 3 ? slower : 1.0);
             l->use[i] = true;
         }
-        l->source[s] = (struct calibrate_joint_source){&l->runs[s], l->use};
+        l->source[s] = (struct joint_source){&l->runs[s], l->use};
     }
 }
 
@@ -56,8 +58,7 @@ static void lab_close (struct lab *l)
         calibrate_runs_release (&l->runs[s]);
 }
 
-static struct calibrate_joint_constant of_name (const struct calibrate_joint *j,
-                                                const char *name)
+static struct joint_constant of_name (const struct joint_fit *j, const char *name)
 {
     for (int i = 0; i < j->n; i++)
         if (strcmp (j->constant[i].name, name) == 0)
@@ -70,12 +71,12 @@ static struct calibrate_joint_constant of_name (const struct calibrate_joint *j,
 static void met (void **state)
 {
     struct lab l;
-    struct calibrate_joint j;
+    struct joint_fit j;
     struct error err = {""};
     (void) state;
 
     lab_open (&l, 1.0);
-    ok (calibrate_joint (l.source, SOURCES, NULL, NULL, &j, &err), &err);
+    ok (joint_fit (l.source, SOURCES, &j, &err), &err);
     for (int i = 0; i < j.n; i++)
         assert_true (fabs (log (j.constant[i].factor)) < 1e-6);
     for (int s = 0; s < SOURCES; s++)
@@ -83,7 +84,7 @@ static void met (void **state)
             CLOSE (j.left_out_s[s][i], l.runs[s].run[i].iter_time_s, 1e-6);
     assert_false (of_name (&j, "V100 gemm_efficiency").told);
     CLOSE (of_name (&j, "V100 gemm_efficiency").spread, 0.12, 1e-9);
-    calibrate_joint_release (&j);
+    joint_release (&j);
     lab_close (&l);
 }
 
@@ -91,12 +92,12 @@ static void met (void **state)
 static void slower (void **state)
 {
     struct lab l;
-    struct calibrate_joint j;
+    struct joint_fit j;
     struct error err = {""};
     (void) state;
 
     lab_open (&l, 1.15);
-    ok (calibrate_joint (l.source, SOURCES, NULL, NULL, &j, &err), &err);
+    ok (joint_fit (l.source, SOURCES, &j, &err), &err);
     assert_true (of_name (&j, "Hopper gemm_efficiency").factor < 0.97);
     assert_true (of_name (&j, "Hopper gemm_efficiency").told);
     CLOSE (of_name (&j, "A100 gemm_efficiency").factor, 1.0, 0.03);
@@ -105,17 +106,17 @@ static void slower (void **state)
 
         assert_true (over > 1.0 && over < 1.12);
     }
-    calibrate_joint_release (&j);
+    joint_release (&j);
     lab_close (&l);
 }
 
 static void refused (void **state)
 {
-    struct calibrate_joint j;
+    struct joint_fit j;
     struct error err = {""};
     (void) state;
 
-    assert_int_equal (calibrate_joint (NULL, 0, NULL, NULL, &j, &err), ST_INVALID);
+    assert_int_equal (joint_fit (NULL, 0, &j, &err), ST_INVALID);
     assert_non_null (strstr (err.text, "not 0"));
 }
 

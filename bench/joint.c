@@ -6,7 +6,7 @@
  * so that neither a wild row nor a long table rules.  Every source is estimated as if no profile
  * named it.  Gauss-Newton steps, with central differences over the estimator itself: its maxima
  * make kinks, which smaller differences fall into. */
-#include "calibrate/calibrate_private.h"
+#include "bench/joint.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/stats.h"
+#include "calibrate/calibrate_private.h"
 
 #define ROUNDS 4        /* of differences */
 #define REWEIGHS 8      /* within one */
@@ -28,7 +29,7 @@
 
 /* What a constant moves: fields of GPU types, or keys of profiles. */
 struct constant {
-    char name[CALIBRATE_JOINT_NAME];
+    char name[JOINT_NAME];
     /* prefixes of types' names, each with a comma behind; NULL: profiles */
     const char *types;
     size_t field, other_field;   /* of struct topology_gpu_type */
@@ -218,7 +219,7 @@ static bool read_run (struct joint *j, const struct calibrate_shelf *shelf,
 }
 
 static enum status read_source (struct joint *j, const struct calibrate_shelf *shelf,
-                                const struct calibrate_joint_source *s, int source,
+                                const struct joint_source *s, int source,
                                 struct error *err)
 {
     int n = 0, first = j->n_rows, seen = 0;
@@ -236,7 +237,7 @@ static enum status read_source (struct joint *j, const struct calibrate_shelf *s
         }
         r->source = source;
         r->index = i;
-        r->slope = calloc (CALIBRATE_JOINT_MAX, sizeof *r->slope);
+        r->slope = calloc (JOINT_MAX, sizeof *r->slope);
         j->n_rows++;
         if (!r->slope)
             return err_nomem (err);
@@ -284,7 +285,7 @@ static void solve (double *a, double *b, int n, double *inverse)
     }
     for (int c = 0; c < n && inverse;
          c++) { /* columns of the factor's inverse, squared */
-        double column[CALIBRATE_JOINT_MAX + CALIBRATE_JOINT_SOURCES] = {0};
+        double column[JOINT_MAX + JOINT_SOURCES] = {0};
 
         inverse[c] = 0.0;
         for (int i = c; i < n; i++) {
@@ -351,7 +352,7 @@ static enum status reweigh (const struct joint *j, int without, double *y, doubl
 {
     int n = j->n + j->n_sources;
     double *a = calloc ((size_t) n * (size_t) n, sizeof *a),
-           *b = calloc ((size_t) n, sizeof *b), of[CALIBRATE_JOINT_SOURCES];
+           *b = calloc ((size_t) n, sizeof *b), of[JOINT_SOURCES];
     enum status st = a && b ? ST_OK : err_nomem (err);
 
     for (int s = 0; s < j->n_sources; s++)
@@ -387,10 +388,10 @@ static enum status fit_linear (const struct joint *j, int without, double *y,
 /* ---- the fit ---- */
 
 /* What each source's rows would be, fitted on the others. */
-static enum status leave_out (const struct joint *j, struct calibrate_joint *out,
+static enum status leave_out (const struct joint *j, struct joint_fit *out,
                               struct error *err)
 {
-    double y[CALIBRATE_JOINT_MAX + CALIBRATE_JOINT_SOURCES];
+    double y[JOINT_MAX + JOINT_SOURCES];
 
     for (int i = 0, fitted = -1; i < j->n_rows; i++) {
         const struct joint_row *r = &j->row[i];
@@ -407,18 +408,13 @@ static enum status leave_out (const struct joint *j, struct calibrate_joint *out
     return ST_OK;
 }
 
-static enum status iterate (struct joint *j, double *spread,
-                            void (*progress) (void *context, int done, int of),
-                            void *context, struct error *err)
+static enum status iterate (struct joint *j, double *spread, struct error *err)
 {
-    double y[CALIBRATE_JOINT_MAX + CALIBRATE_JOINT_SOURCES];
+    double y[JOINT_MAX + JOINT_SOURCES];
 
     for (int round = 0; round <= ROUNDS; round++) {
-        for (int i = 0; i < j->n_rows; i++) {
-            if (progress)
-                progress (context, round * j->n_rows + i, (ROUNDS + 1) * j->n_rows);
+        for (int i = 0; i < j->n_rows; i++)
             differentiate (j, &j->row[i]);
-        }
         TRY (fit_linear (j, -1, y, spread, err));
         for (int k = 0; k < j->n && round < ROUNDS; k++) {
             double most = STEP_MOST * j->constant[k].spread;
@@ -429,12 +425,11 @@ static enum status iterate (struct joint *j, double *spread,
     return ST_OK;
 }
 
-static void report (const struct joint *j, const double *spread,
-                    struct calibrate_joint *out)
+static void report (const struct joint *j, const double *spread, struct joint_fit *out)
 {
     out->n = j->n;
     for (int k = 0; k < j->n; k++) {
-        struct calibrate_joint_constant *c = &out->constant[k];
+        struct joint_constant *c = &out->constant[k];
 
         memcpy (c->name, j->constant[k].name, sizeof c->name);
         c->factor = exp (j->x[k]);
@@ -444,9 +439,8 @@ static void report (const struct joint *j, const double *spread,
     }
 }
 
-static enum status read_sources (struct joint *j,
-                                 const struct calibrate_joint_source *source, int n,
-                                 struct calibrate_joint *out, struct error *err)
+static enum status read_sources (struct joint *j, const struct joint_source *source,
+                                 int n, struct joint_fit *out, struct error *err)
 {
     struct calibrate_shelf shelf;
     enum status st = ST_OK;
@@ -469,26 +463,22 @@ static enum status read_sources (struct joint *j,
     return st;
 }
 
-enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
-                             void (*progress) (void *context, int done, int of),
-                             void *context, struct calibrate_joint *out,
-                             struct error *err)
+enum status joint_fit (const struct joint_source *source, int n, struct joint_fit *out,
+                       struct error *err)
 {
-    static const struct calibrate_joint none;
-    double spread[CALIBRATE_JOINT_MAX + CALIBRATE_JOINT_SOURCES],
-        x[CALIBRATE_JOINT_MAX] = {0};
-    struct constant constant[CALIBRATE_JOINT_MAX];
+    static const struct joint_fit none;
+    double spread[JOINT_MAX + JOINT_SOURCES], x[JOINT_MAX] = {0};
+    struct constant constant[JOINT_MAX];
     struct joint j = {.constant = constant, .x = x, .n_sources = n};
     enum status st;
 
     *out = none;
-    if (n < 1 || n > CALIBRATE_JOINT_SOURCES)
-        return err_set (err, ST_INVALID, "1 to %d sources, not %d",
-                        CALIBRATE_JOINT_SOURCES, n);
+    if (n < 1 || n > JOINT_SOURCES)
+        return err_set (err, ST_INVALID, "1 to %d sources, not %d", JOINT_SOURCES, n);
     out->n_sources = n;
     j.row = calloc ((size_t) n * ROWS_TAKEN + 1, sizeof *j.row);
     st = j.row ? read_sources (&j, source, n, out, err) : err_nomem (err);
-    THEN (st, iterate (&j, spread, progress, context, err));
+    THEN (st, iterate (&j, spread, err));
     THEN (st, leave_out (&j, out, err));
     if (st == ST_OK)
         report (&j, spread, out);
@@ -498,11 +488,11 @@ enum status calibrate_joint (const struct calibrate_joint_source *source, int n,
     }
     free (j.row);
     if (st != ST_OK)
-        calibrate_joint_release (out);
+        joint_release (out);
     return st;
 }
 
-void calibrate_joint_release (struct calibrate_joint *j)
+void joint_release (struct joint_fit *j)
 {
     for (int i = 0; i < j->n_sources; i++)
         FREE_ALL (j->left_out_s[i], j->left_out_spread[i]);

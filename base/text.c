@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,6 +293,11 @@ void table_cell (struct table *t, const char *fmt, ...)
     vsnprintf (s, sizeof s, fmt, ap);
     va_end (ap);
     table_put (t, s);
+}
+
+void table_number (struct table *t, const char *format, double x)
+{
+    table_cell (t, isfinite (x) ? format : "-", x);
 }
 
 void table_print (const struct table *t, FILE *out)

@@ -101,6 +101,8 @@ struct table *table_create (const char *const *header);
 /** Set the next cell of the current row; a full row starts the next by itself. */
 void table_cell (struct table *t, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
+/** The same of one number: "-" where it is not finite.  @param[in] format  of a double */
+void table_number (struct table *t, const char *format, double x);
 void table_print (const struct table *t, FILE *out);
 void table_destroy (struct table *t);
 

@@ -38,21 +38,13 @@ static bool open_runs (const char *dir, const char *file, struct calibrate_runs 
     return true;
 }
 
-static void cell (double value, const char *format)
-{
-    if (isnan (value))
-        table_cell (table, "-");
-    else
-        table_cell (table, format, value);
-}
-
 static void row (const char *data, const char *figure, const char *target, double prior,
                  double held, const char *format)
 {
     table_cell (table, "%s", data);
     table_cell (table, "%s", figure);
-    cell (prior, format);
-    cell (held, format);
+    table_number (table, format, prior);
+    table_number (table, format, held);
     table_cell (table, "%s", target);
 }
 

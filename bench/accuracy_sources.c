@@ -490,10 +490,7 @@ static double summary (int column, const bool *of_kind, bool worst)
 static void cells (struct table *t, int first, int end, const double *figure)
 {
     for (int c = first; c < end; c++)
-        if (isnan (figure[c]))
-            table_cell (t, "-");
-        else
-            table_cell (t, look[c].format, figure[c]);
+        table_number (t, look[c].format, figure[c]);
 }
 
 /* Has the source none of these figures? */

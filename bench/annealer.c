@@ -427,10 +427,9 @@ static void bench (struct table *t, const char *name, struct instance *x, int ru
     table_cell (t, "%.3f", seconds);
     table_cell (t, "%.2f", 1e3 * theirs);
     table_cell (t, "%+.2f", 100 * (ours / theirs - 1));
-    if (x->n <= EXACT_NODES)
-        table_cell (t, "%+.2f", 100 * (ours / optimum (x, fmin (ours, theirs)) - 1));
-    else
-        table_cell (t, "-");
+    table_number (
+        t, "%+.2f",
+        x->n <= EXACT_NODES ? 100 * (ours / optimum (x, fmin (ours, theirs)) - 1) : NAN);
     topology_cluster_destroy (x->cluster);
     free (x);
 }

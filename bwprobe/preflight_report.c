@@ -124,10 +124,7 @@ static void print_worst (const struct coordinator *c, FILE *out)
         table_cell (t, "%.4g", h->got / UNITS_GB);
         table_cell (t, "%.4g", h->expected / UNITS_GB);
         table_cell (t, "%.0f", 100 * part_of (h));
-        if (h->looked && isfinite (h->alone))
-            table_cell (t, "%.4g", h->alone / UNITS_GB);
-        else
-            table_cell (t, "-");
+        table_number (t, "%.4g", h->looked ? h->alone / UNITS_GB : NAN);
         table_cell (t, "%s", verdict ? verdict : "");
         text_free (&name);
     }

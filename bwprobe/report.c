@@ -140,14 +140,6 @@ static double lowest (const struct coordinator *c, int tier, double *amid_part)
     return low;
 }
 
-static void cell_number (struct table *t, double x, double unit, const char *fmt)
-{
-    if (isfinite (x))
-        table_cell (t, fmt, x / unit);
-    else
-        table_cell (t, "-");
-}
-
 /* Nine of ten held-out links came so near to what the model that is used says of them. */
 static double error_of (const struct estimate_tier *tier)
 {
@@ -178,11 +170,12 @@ static void print_tiers (const struct coordinator *c, const struct estimate_tier
             continue;
         table_cell (t, "%s", tier[k].name);
         table_cell (t, "%ld", tier[k].measured);
-        cell_number (t, tier[k].median_bytes_per_s, UNITS_GB, "%.4g");
-        cell_number (t, low, UNITS_GB, "%.4g");
-        cell_number (t, amid, 0.01, "%.0f");
+        table_number (t, "%.4g", tier[k].median_bytes_per_s / UNITS_GB);
+        table_number (t, "%.4g", low / UNITS_GB);
+        table_number (t, "%.0f", amid / 0.01);
         table_cell (t, "%ld", tier[k].estimated);
-        cell_number (t, tier[k].estimated > 0 ? error_of (&tier[k]) : NAN, 0.01, "%.2g");
+        table_number (t, "%.2g",
+                      tier[k].estimated > 0 ? error_of (&tier[k]) / 0.01 : NAN);
         table_cell (t, "%ld", tier[k].unmeasured - tier[k].estimated);
     }
     table_print (t, out_file (c));
@@ -218,10 +211,10 @@ static void print_bad (const struct coordinator *c, const struct bad *bad, int n
         bool failed = bad[i].part < 0;
 
         table_cell (t, "%s -> %s", c->end[p->src].name, c->end[p->dst].name);
-        cell_number (t, results_median (p, RESULTS_ALONE), UNITS_GB, "%.4g");
-        cell_number (t, failed ? NAN : bad[i].part, 0.01, "%.0f");
-        cell_number (t, results_median (p, RESULTS_TOGETHER), UNITS_GB, "%.4g");
-        cell_number (t, results_median (p, RESULTS_LATENCY), UNITS_US, "%.1f");
+        table_number (t, "%.4g", results_median (p, RESULTS_ALONE) / UNITS_GB);
+        table_number (t, "%.0f", failed ? NAN : bad[i].part / 0.01);
+        table_number (t, "%.4g", results_median (p, RESULTS_TOGETHER) / UNITS_GB);
+        table_number (t, "%.1f", results_median (p, RESULTS_LATENCY) / UNITS_US);
         table_cell (t, "%d", p->n[RESULTS_ALONE]);
         if (failed)
             table_cell (t, "failed: %s%s%s", p->reason ? p->reason : "",
@@ -291,12 +284,12 @@ static void print_compute (const struct coordinator *c)
             for (uint32_t p = 0; p < e->computed.n_products; p++)
                 if (strcmp (e->computed.product[p].precision, precisions[k]) == 0)
                     best = fmax (best, e->computed.product[p].flop_per_s);
-            cell_number (t, best, 1e12, "%.1f");
+            table_number (t, "%.1f", best / 1e12);
         }
-        cell_number (t, best_attention (&e->computed), 1e12, "%.1f");
-        cell_number (t, e->computed.copy_bytes_per_s, UNITS_GB, "%.0f");
-        cell_number (t, e->computed.launch_s > 0 ? e->computed.launch_s : NAN, UNITS_US,
-                     "%.2f");
+        table_number (t, "%.1f", best_attention (&e->computed) / 1e12);
+        table_number (t, "%.0f", e->computed.copy_bytes_per_s / UNITS_GB);
+        table_number (t, "%.2f",
+                      e->computed.launch_s > 0 ? e->computed.launch_s / UNITS_US : NAN);
     }
     if (t) {
         fputc ('\n', out_file (c));

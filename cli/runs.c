@@ -136,7 +136,7 @@ void cli_cell (struct table *t, const char *format, double value)
 {
     if (fabs (value) > 1e6)
         format = "%.2g"; /* a typing error must not blow up the table */
-    table_cell (t, isfinite (value) ? format : "-", value);
+    table_number (t, format, value);
 }
 
 void cli_label_cells (struct table *t, const struct calibrate_labels *l)

@@ -104,7 +104,4 @@ void jobs_header_text (struct text *out);
 /** The job's row, with its newline. */
 enum status jobs_row_text (const struct jobs_job *j, struct text *out, struct error *err);
 
-/** The job's cell of that column, "" where unknown. */
-const char *jobs_cell (const struct jobs_job *j, const char *column);
-
 #endif

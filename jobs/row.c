@@ -34,17 +34,6 @@ static const char noted[] =
     "use-transformer-engine-op-fuser moe-token-dispatcher-type "
     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity";
 
-const char *jobs_cell (const struct jobs_job *j, const char *column)
-{
-    const char *list = columns;
-    char name[JOBS_WORD_MAX];
-
-    for (int i = 0; jobs_next_word (&list, name); i++)
-        if (strcmp (name, column) == 0 && j->cell[i])
-            return j->cell[i];
-    return "";
-}
-
 void jobs_header_text (struct text *out)
 {
     for (const char *c = columns; *c; c++)

@@ -81,13 +81,17 @@ static void table (void **state)
     table_cell (t, "%.1f", 1.0);
     table_cell (t, "x");
     table_cell (t, "long name");
-    table_cell (t, "%.1f", 100.25);
+    table_number (t, "%.1f", 100.25);
     table_cell (t, "longer");
+    table_cell (t, "none");
+    table_number (t, "%.1f", NAN);
+    table_cell (t, "no number");
     table_print (t, f);
     fclose (f);
     assert_string_equal (out, "name        GB/s  note\n"
                               "a            1.0  x\n"
-                              "long name  100.2  longer\n");
+                              "long name  100.2  longer\n"
+                              "none           -  no number\n");
     free (out);
     table_destroy (t);
 }

@@ -12,7 +12,6 @@
 #include "base/rng.h"
 
 #define DAYS_NODES 16
-#define DAYS_MAX 64
 
 /** What happens; rates are of GB/s between nodes. */
 struct days_weather {

@@ -589,6 +589,8 @@ static void alone_under_zero_2 (void **state)
 
     s.p.gathers_by_layer = s.p.gradients_freed = true;
     s.p.memory.bucket_bytes = 0;
+    s.j.seq = 64;
+    s.j.global_batch = s.c.micro_batch;
     before = memory_of (&s).peak_bytes;
     s.c.zero = 2;
     CLOSE (memory_of (&s).peak_bytes, before, 1e-12);

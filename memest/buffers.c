@@ -100,16 +100,17 @@ static void add_autocast_copies (const struct memest_problem *p,
 {
     struct workload_stage read = *held, ends = {.head = held->head};
     struct workload_stage_params n;
-    double all, root;
+    double all, root, again = 0.0;
+    int layers = held->dense + held->expert, some = p->config->recompute_layers;
 
     read.embedding = ends.embedding = p->model->tied && held->head;
     n = workload_stage_params (p->model, p->config, &read);
     all = 2.0 * (n.dense + n.expert);
     root = 2.0 * workload_stage_params (p->model, p->config, &ends).dense;
-    if (p->config->recompute != RECOMPUTE_FULL || p->config->recompute_layers > 0)
-        root = all;
-    b->bytes += root;
-    b->forward += all - root;
+    if (p->config->recompute == RECOMPUTE_FULL)
+        again = some > 0 && some < layers ? (double) some / layers : 1.0;
+    b->bytes += all - again * (all - root);
+    b->forward += again * (all - root);
 }
 
 bool memest_weights_are_away (const struct memest_problem *p)

@@ -15,8 +15,8 @@
 #define UNFUSED_NORM_TRAFFIC 30.0 /* more, per norm */
 #define DROPOUT_TRAFFIC 6.0
 /* More under autocast (docs/formulas.md, T29): a copy for each product that reads a norm's fp32
- * result; two residual additions of 16-bit to fp32 bits; a norm that casts nothing, or in one kernel
- * reads and writes fp32; rotary embeddings in fp32, cast for attention. */
+ * result; residual additions of 16 bits to fp32; a norm that casts nothing, or in one kernel reads
+ * and writes fp32; rotary embeddings in fp32, cast for attention. */
 #define AUTOCAST_COPY_TRAFFIC 6.0
 #define AUTOCAST_SUM_TRAFFIC 4.0
 #define AUTOCAST_UNFUSED_NORM_TRAFFIC (-6.0)

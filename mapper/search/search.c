@@ -149,10 +149,15 @@ static bool next_entry (struct search *x, struct entry *e)
 }
 
 /* A configuration that is placed and whose bound is as close as it gets: there is nothing to
- * do with it.  In a small pool it is placed once more, in every way.
+ * do with it.  In a small pool it is placed once more, in every way, and so is the first plan of a
+ * search with a time limit, which was sketched alone.
  * @return was it one? */
 static bool settle (struct search *x, const struct entry *e)
 {
+    if (e->index == x->first_sketch && search_is_bounded (x, e)) {
+        x->first_sketch = -1;
+        return false;
+    }
     if (x->placed_at[e->index] == 0 || !search_is_bounded (x, e) ||
         place_tries_all (&x->pool))
         return false;
@@ -300,6 +305,7 @@ static enum status sketch_first (struct search *x, struct error *err)
         search_fill (x, INFINITY, n);
         st = search_sketch_some (x, FIRST, err);
     }
+    x->first_sketch = x->best >= 0 ? x->placed[x->best].index : -1;
     x->deadline = all;
     return st;
 }
@@ -460,6 +466,7 @@ static enum status search_nodes (const struct mapper_problem *p,
                        .s = s,
                        .threads = s->threads > 0 ? s->threads : threads_max (),
                        .best = -1,
+                       .first_sketch = -1,
                        .info = info,
                        .part = part,
                        .search_nodes = search_nodes,

@@ -48,6 +48,7 @@ struct search {
     int part;      /* 0: the whole cluster; 1: a part of it, 2: a part of that (part.c) */
     search_nodes_fn *search_nodes;
     bool sketches_next; /* a first plan comes from them */
+    long first_sketch;  /* its configuration, not placed yet; -1: none */
     struct entry *heap; /* bounded, and fit in memory for all that is known */
     long heap_n;
     struct entry *listed; /* a heap too, of BOUND_WORK: nothing else is known of them */

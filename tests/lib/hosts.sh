@@ -12,9 +12,6 @@ hosts_up() {
     mount -t tmpfs tmpfs "$hosts_dir"
     # Session folders of launchers are named by host and process: keep them apart.
     export TMPDIR=$hosts_dir HOSTS_RSH=$hosts_dir/rsh
-    # Each process of a launcher describes its machine; hwloc's plugins, of graphics too, would be read
-    # every time.
-    export HWLOC_PLUGINS_PATH=/nonexistent
     ip -batch - <<'I'
 link set lo up
 link add br0 type bridge

@@ -326,6 +326,7 @@ static enum status run_first (struct search *x, struct limit most, struct error 
     st = run (x, most, err);
     x->deadline = all;
     x->sketches_next = false;
+    x->first_sketch = -1;
     x->info->stopped = x->info->stopped && deadline_passed (&all);
     return st;
 }

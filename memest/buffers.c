@@ -5,15 +5,7 @@
 
 #include <math.h>
 
-/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and
- * the gradients of the largest unit before they are reduced, or summed with those that are whole:
- * that is another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat
- * parameter autograd's own sum).  Units are layers, of which the next one is fetched ahead, and
- * what is in none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a
- * pipeline all stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's
- * are the gathered ones, and their shard is beyond it.  DeepSpeed gathers matrix by matrix while no
- * more than so many parameters are live, and reduces when a bucket is full, which is always there.
- */
+/* Parameters of a layer of these parts. */
 static double layer_weights (const void *about, unsigned parts)
 {
     const struct memest_problem *p = about;
@@ -59,6 +51,15 @@ static double within (double params, double limit, double matrix)
     return limit > 0.0 ? fmin (params, limit + matrix) : params;
 }
 
+/* Weights that are there at once where they are gathered layer by layer, beyond the state's, and
+ * the gradients of the largest unit before they are reduced, or summed with those that are whole:
+ * that is another tensor (PyTorch, _fsdp_param.py, to_accumulated_grad_if_needed; of a flat
+ * parameter autograd's own sum).  Units are layers, of which the next one is fetched ahead, and
+ * what is in none: embedding and head, which stay gathered (PyTorch FSDP's root).  Beside a
+ * pipeline all stay gathered from the first forward to the last backward.  Under ZeRO 2 the state's
+ * are the gathered ones, and their shard is beyond it.  DeepSpeed gathers matrix by matrix while no
+ * more than so many parameters are live, and reduces when a bucket is full, which is always there.
+ */
 static struct memest_buffers gathered_weights (const struct memest_problem *p,
                                                const struct workload_stage *held)
 {

@@ -2,44 +2,6 @@
  * that all differ: what is doubled, left out or divided by the wrong degree shows. */
 #include "tests/lib/memory.h"
 
-static struct stage stage_with (const char *model, int tp, bool sp)
-{
-    struct stage s = {.m = model_of (model),
-                      .j = {.seq = 1024, .global_batch = 64},
-                      .c = config_of (tp, 1, 1, 2),
-                      .p = profile_of (WORKLOAD_PROFILE_DEFAULT),
-                      .held = {.dense = 3}};
-
-    s.c.sequence_parallel = sp;
-    s.c.zero = 0;
-    s.p.compute_of_type = s.p.keeps_gathered = s.p.repeats_kv = s.p.gradients_freed =
-        s.p.whole_gradients = s.p.frozen_gradients = s.p.copies_inputs = s.p.flat_step =
-            false;
-    s.p.chunked_loss = s.p.gathered_logits = false;
-    s.p.fused_norm = s.p.fused_mlp = true;
-    s.p.memory.norm_bytes = 9;
-    s.p.memory.attention_bytes = 2.6;
-    s.p.memory.unfused_norm_bytes = 17;
-    s.p.memory.dropout_bytes = 2.2;
-    s.p.memory.gated_mlp_bytes = 6.1;
-    s.p.memory.unfused_mlp_bytes = 3.3;
-    s.p.memory.plain_mlp_bytes = 4.4;
-    s.p.memory.score_bytes = 7.7;
-    s.p.memory.fused_score_bytes = 5.5;
-    s.p.memory.expert_token_bytes = 4.7;
-    s.p.memory.expert_imbalance = 1.3;
-    s.p.memory.logit_bytes = 6.6;
-    s.p.memory.gathered_logit_bytes = 8.8;
-    s.p.memory.gather_copy_bytes = 1.9;
-    s.p.memory.recompute_workspace = .4;
-    s.p.memory.unsharded_bytes = .7;
-    s.p.memory.base_bytes = 1e9;
-    s.p.memory.group_bytes = 3e8;
-    s.p.memory.fragmentation = 1.25;
-    s.p.memory.bucket_bytes = 5e7;
-    return s;
-}
-
 /* Norms, residual, queries, keys, values and output of a layer, a token.  Separate operations of a
  * norm keep as many bytes in fp32. */
 static double outside_mlp (const struct stage *s, bool fused)
@@ -69,7 +31,7 @@ static void dense_layers (void **state)
 
     for (int i = 0; i < 24; i++) {
         bool sp = i & 1, fused = i & 2, wide = i & 4;
-        struct stage s = stage_with (t[i / 8].model, t[i / 8].tp, sp);
+        struct stage s = distinct_stage (t[i / 8].model, t[i / 8].tp, sp);
         double tp = s.c.deg.tp, tokens = 1024 * 2 / 2, e = wide ? 2 : 1, inside;
 
         s.c.deg.cp = 2;
@@ -88,7 +50,7 @@ static void dense_layers (void **state)
  */
 static void scores (void **state)
 {
-    struct stage s = stage_with ("gpt2-xl", 5, false);
+    struct stage s = distinct_stage ("gpt2-xl", 5, false);
     double heads = s.m.heads / 5.0, tokens = 2048,
            flash = memory_of (&s).activations_bytes;
     (void) state;
@@ -122,7 +84,7 @@ static void expert_layers (void **state)
     for (int i = 0; i < 4; i++) {
         bool sp = i & 1, shared = i & 2;
         int tp = 4, etp = sp ? 2 : 4;
-        struct stage s = stage_with (shared ? "deepseek-v3" : "mixtral-8x7b", tp, sp);
+        struct stage s = distinct_stage (shared ? "deepseek-v3" : "mixtral-8x7b", tp, sp);
         double tokens = 2048, pairs = s.m.top_k * 1.3 * (sp ? etp / (double) tp : 1),
                bytes;
 
@@ -143,7 +105,7 @@ static void recomputed_layers (void **state)
     (void) state;
 
     for (int again = 0; again <= 3; again++) {
-        struct stage s = stage_with ("llama-3-8b", 4, again & 1);
+        struct stage s = distinct_stage ("llama-3-8b", 4, again & 1);
         double all = memory_of (&s).activations_bytes, tokens = 2048;
         double input = 2 * tokens * s.m.hidden / (again & 1 ? 4 : 1);
         int n = again ? again : 3;
@@ -163,7 +125,7 @@ static void every_second (void **state)
 
     for (int i = 0; i < 4; i++) {
         bool sp = i & 1, wide = i & 2;
-        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        struct stage s = distinct_stage ("llama-3-8b", 4, sp);
         double h = s.m.hidden, kept = 2 * h / (sp ? 4 : 1) + 2 * h / 4 + 2 * 128;
 
         s.j.precision = wide ? PREC_FP32 : PREC_BF16;
@@ -179,7 +141,7 @@ static void every_second (void **state)
  * adapters their own inputs instead of the frozen ones'. */
 static void kept_inputs (void **state)
 {
-    struct stage s = stage_with ("llama-3-8b", 4, false);
+    struct stage s = distinct_stage ("llama-3-8b", 4, false);
     double tokens = 2048, h = s.m.hidden, q = h / 4, f = s.m.ffn / 4.0, before;
     (void) state;
 
@@ -200,7 +162,7 @@ static void kept_inputs (void **state)
     CLOSE (memory_of (&s).activations_bytes - before,
            3 * tokens * (-4 * h + 3 * h + 3 * q - 4 * f), 1e-9);
 
-    s = stage_with ("gpt2-xl", 1, false); /* whose MLP has no gate */
+    s = distinct_stage ("gpt2-xl", 1, false); /* whose MLP has no gate */
     before = memory_of (&s).activations_bytes;
     s.p.compute_of_type = true;
     s.j.precision = PREC_FP8;
@@ -212,7 +174,7 @@ static void kept_inputs (void **state)
  * a product has in 16; without adapters nothing is frozen. */
 static void packed_weights (void **state)
 {
-    struct stage s = stage_with ("llama-3-8b", 2, false);
+    struct stage s = distinct_stage ("llama-3-8b", 2, false);
     double n = 3 * workload_layer_params (&s.m, 2), before, root;
     struct memest_stage out;
     (void) state;
@@ -245,7 +207,7 @@ static void sampled_inputs (void **state)
     (void) state;
 
     for (int sp = 0; sp < 2; sp++) {
-        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        struct stage s = distinct_stage ("llama-3-8b", 4, sp);
         double whole = memory_of (&s).activations_bytes, h = s.m.hidden, r = sp ? 4 : 1;
         double inputs = 2 * h / r + h / 4 + s.m.ffn / 4.0;
 
@@ -265,7 +227,7 @@ static void ends (void **state)
 
     for (int i = 0; i < 8; i++) {
         bool sp = i & 1, gathered = i & 2, alone = i & 4;
-        struct stage s = stage_with ("gpt2-xl", alone ? 1 : 5, sp && !alone);
+        struct stage s = distinct_stage ("gpt2-xl", alone ? 1 : 5, sp && !alone);
         double tp = s.c.deg.tp, h = s.m.hidden, r = s.c.sequence_parallel ? tp : 1;
         double v = workload_padded_vocab (&s.m, s.c.deg.tp), layers, logits;
         struct memest_stage out;
@@ -292,7 +254,7 @@ static void buffers (void **state)
 
     for (int i = 0; i < 32; i++) {
         bool sp = i & 1, pp = i & 2, cp = i & 4, wide = i & 8, dp = i & 16;
-        struct stage s = stage_with ("llama-3-8b", 4, sp);
+        struct stage s = distinct_stage ("llama-3-8b", 4, sp);
         double tokens = 2048 / (cp ? 2.0 : 1), e = wide ? 2 : 1, bytes = 0;
         double tensor = 2 * e * tokens * s.m.hidden, tensors, params;
         struct memest_stage out;
@@ -327,7 +289,7 @@ static void states (void **state)
     (void) state;
 
     for (int zero = 0; zero <= 3; zero++) {
-        struct stage s = stage_with ("mixtral-8x7b", 2, true);
+        struct stage s = distinct_stage ("mixtral-8x7b", 2, true);
         struct workload_stage_params n;
         struct memest_stage out;
         double all, shards;
@@ -363,7 +325,7 @@ static void two_peaks (void **state)
     for (int i = 0; i < 48; i++) {
         bool zero = i & 2, half = i & 4, freed = i & 8;
         int alone = i / 16; /* one micro-batch and stage, two stages, two micro-batches */
-        struct stage s = stage_with ("llama-3-8b", 4, true);
+        struct stage s = distinct_stage ("llama-3-8b", 4, true);
         struct memest_stage apart, met;
         double step, params, backward;
 
@@ -394,7 +356,7 @@ static void two_peaks (void **state)
     }
     /* Of experts there are as many shards as ranks that hold the same ones. */
     for (int zero = 0; zero < 2; zero++) {
-        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+        struct stage s = distinct_stage ("mixtral-8x7b", 1, false);
         struct workload_stage_params n;
 
         s.held = (struct workload_stage){.dense = 1, .expert = 2};
@@ -417,7 +379,7 @@ static void least_of_stages (void **state)
     (void) state;
 
     for (int i = 0; i < 60; i++) {
-        struct stage s = stage_with ("mixtral-8x7b", 1, false);
+        struct stage s = distinct_stage ("mixtral-8x7b", 1, false);
         struct memest_problem q = {&s.m, &s.j, &s.c, &s.p, MEMEST_LINKWISE, 0, 0};
         int layers[3] = {1 + i % 5, 1 + i / 5 % 4};
         struct memest_stage least, out;
@@ -447,7 +409,7 @@ static void flat_step (void **state)
     (void) state;
 
     for (int i = 0; i < 2; i++) {
-        struct stage s = stage_with ("llama-3-8b", 4, true);
+        struct stage s = distinct_stage ("llama-3-8b", 4, true);
         struct memest_stage apart;
         double step, backward;
 
@@ -466,170 +428,6 @@ static void flat_step (void **state)
     }
 }
 
-/* Beside a pipeline ZeRO 3 keeps a stage's weights once they are gathered, and ZeRO 2 and 3 sum its
- * gradients whole, also of the only micro-batch and on the GPU where its shards are on the host. */
-static void stays_beside_pipeline (void **state)
-{
-    (void) state;
-
-    for (int i = 0; i < 16; i++) {
-        bool many = i & 1, by_layer = i & 8;
-        int zero = i & 2 ? 3 : 2, pp = i & 4 ? 2 : 1;
-        struct stage s = stage_with ("llama-3-8b", 1, false);
-        double n = 3 * workload_layer_params (&s.m, 1), received;
-        struct memest_stage out;
-
-        s.c.deg.dp = 4;
-        s.c.deg.pp = pp;
-        s.c.zero = zero;
-        s.j.global_batch = many ? 16 : 8; /* two sequences at once */
-        s.p.memory.bucket_bytes = 0;
-        s.p.gathers_by_layer = by_layer; /* the shard and a layer's gradients beside it */
-        out = memory_of (&s);
-        CLOSE (out.weights_bytes, 2 * n / (zero == 3 ? 4 : 1), 1e-9);
-        CLOSE (out.gradients_bytes, 4 * n / (pp == 2 ? 1 : 4), 1e-9);
-        received = pp == 2 ? 2 * 2.0 * 2 * s.j.seq * s.m.hidden : 0;
-        CLOSE (out.buffers_bytes,
-               received + 2 * n / 3 *
-                              (zero == 3  ? pp == 2 ? 3 + 1 : 2 + 1
-                               : by_layer ? 3.0 / 4 + 1
-                                          : 0),
-               1e-9);
-        if (zero == 3) {
-            s.c.offload = OFFLOAD_ALL;
-            CLOSE (memory_of (&s).gradients_bytes, pp == 2 ? 4 * n : 0, 1e-9);
-        }
-    }
-}
-
-/* One rank gathers nothing. */
-static void alone (void **state)
-{
-    struct stage s = stage_with ("llama-3-8b", 1, false);
-    (void) state;
-
-    s.p.gathers_by_layer = true;
-    s.p.memory.bucket_bytes = 0;
-    s.j.global_batch = 8;
-    for (s.c.zero = 2; s.c.zero <= 3; s.c.zero++)
-        assert_true (memory_of (&s).buffers_bytes == 0);
-}
-
-/* FSDP that does not reduce before the last micro-batch holds whole gradients; frozen weights have
- * gradients where they share a flat parameter with adapters, and the gathered unit's as well. */
-static void whole_gradients (void **state)
-{
-    (void) state;
-
-    for (int i = 0; i < 48; i++) {
-        bool many = i & 1, lora = i & 2, frozen = i & 4, whole = i & 8;
-        struct stage s = stage_with ("llama-3-8b", 1, false);
-        int zero = 1 + i / 16;
-        double n = 3 * workload_layer_params (&s.m, 1), each;
-        struct memest_stage out;
-
-        s.c.deg.dp = 4;
-        s.c.zero = zero;
-        s.j.global_batch = many ? 16 : 8; /* two sequences at once */
-        s.j.lora = lora;
-        s.p.frozen_gradients = frozen;
-        s.p.whole_gradients = whole;
-        out = memory_of (&s);
-        /* Whole ones are as wide as gathered weights, shards' in fp32. */
-        each = zero == 1 ? 4 : many && whole ? 2 : 4.0 / 4;
-        CLOSE (out.gradients_bytes, lora && !(frozen && zero > 1) ? 0 : each * n, 1e-9);
-        if (zero == 3)
-            CLOSE (out.buffers_bytes, 2 * n / 3 * (lora && !frozen ? 2 : 3), 1e-9);
-    }
-    /* Experts are over as many ranks as hold the same ones; a layer has those that its ranks hold.
-     */
-    for (int i = 0; i < 4; i++) {
-        int whole = i & 1, tp = i & 2 ? 2 : 1;
-        struct stage s = stage_with ("mixtral-8x7b", tp, false);
-        struct workload_stage_params n;
-        struct memest_stage out;
-
-        s.held = (struct workload_stage){.expert = 2};
-        s.c.deg.dp = 6;
-        s.c.deg.ep = 2;
-        s.c.zero = 3;
-        s.p.whole_gradients = whole;
-        n = workload_stage_params (&s.m, &s.c, &s.held);
-        out = memory_of (&s);
-        CLOSE (out.gradients_bytes,
-               whole ? 2 * (n.dense + n.expert) : 4 * (n.dense / 6 + n.expert / 3),
-               1e-12);
-        CLOSE (out.buffers_bytes, 2 * (2 + 1) * (n.dense + n.expert) / 2, 1e-9);
-    }
-}
-
-/* Replicas' buckets hold DDP's gradients once more; one rank has none. */
-static void buckets (void **state)
-{
-    (void) state;
-
-    for (int i = 0; i < 8; i++) {
-        struct stage s = stage_with ("llama-3-8b", 1, false);
-        double n = 3 * workload_layer_params (&s.m, 1);
-
-        s.c.deg.dp = i & 1 ? 4 : 1;
-        s.c.zero = i & 2 ? 1 : 0;
-        s.j.global_batch = 8;
-        s.p.bucket_copies = i & 4;
-        CLOSE (memory_of (&s).gradients_bytes, 4 * n * (i == 5 ? 2 : 1), 1e-12);
-    }
-}
-
-/* One rank has gathered nothing that could make room for ZeRO 2's gradients. */
-static void alone_under_zero_2 (void **state)
-{
-    struct stage s = stage_with ("llama-3-8b", 1, false);
-    double before;
-    (void) state;
-
-    s.p.gathers_by_layer = s.p.gradients_freed = true;
-    s.p.memory.bucket_bytes = 0;
-    s.j.seq = 64;
-    s.j.global_batch = s.c.micro_batch;
-    before = memory_of (&s).peak_bytes;
-    s.c.zero = 2;
-    CLOSE (memory_of (&s).peak_bytes, before, 1e-12);
-}
-
-/* FSDP's largest unit has gradients when the logits are gone, in whose place they are; ZeRO 2's
- * gradients come when gathered weights go. */
-static void after_logits (void **state)
-{
-    (void) state;
-
-    for (int zero = 2; zero <= 3; zero++) {
-        struct stage s = stage_with ("llama-3-8b", 1, false);
-        struct memest_stage before, out;
-        double unit = 2 * workload_layer_params (&s.m, 1);
-
-        s.p.gathers_by_layer = true;
-        s.p.memory.bucket_bytes = 0;
-        s.p.memory.fragmentation = 1;
-        s.c.deg.dp = 4;
-        s.c.zero = zero;
-        s.j.global_batch = 8;
-        before = memory_of (&s);
-        s.p.logits_freed = true;
-        out = memory_of (&s);
-        CLOSE (before.buffers_bytes - out.buffers_bytes, unit, 1e-9);
-        CLOSE (out.activations_bytes - before.activations_bytes, unit,
-               1e-9); /* no head */
-        CLOSE (out.peak_bytes, before.peak_bytes, 1e-12);
-        before = out;
-        s.p.gradients_freed = true;
-        out = memory_of (&s);
-        CLOSE (before.peak_bytes - out.peak_bytes,
-               zero == 2 ? before.gradients_bytes
-                         : fmin (before.gradients_bytes, before.activations_bytes),
-               1e-9);
-    }
-}
-
 /* The host has the optimizer's state and its step; under ZeRO 3 weights, too, and the gradients of
  * a shard with them, or where the framework sends them on under ZeRO 2 and 3. */
 static void offload (void **state)
@@ -639,7 +437,7 @@ static void offload (void **state)
     for (int i = 0; i < 32; i++) {
         int zero = i & 3;
         bool all = i & 4, sends = i & 8, lora = i & 16;
-        struct stage s = stage_with ("llama-3-8b", 1, false);
+        struct stage s = distinct_stage ("llama-3-8b", 1, false);
         struct memest_stage before, out;
         bool weights = all && zero == 3, gradients = weights || (sends && zero >= 2);
         double n;
@@ -672,7 +470,7 @@ static void checkpoints_away (void **state)
     (void) state;
 
     for (int layers = 3; layers <= 9; layers += 3) {
-        struct stage s = stage_with ("llama-3-8b", 1, false);
+        struct stage s = distinct_stage ("llama-3-8b", 1, false);
         double before, away = fmax (0, layers - 5) * 2 * 2048 * s.m.hidden;
 
         s.held.dense = layers;
@@ -694,7 +492,8 @@ static void copied_inputs (void **state)
     for (int i = 0; i < 8; i++) {
         bool sp = i & 1, gated = i & 2, alone = i & 4;
         int t = alone ? 1 : gated ? 4 : 5;
-        struct stage s = stage_with (gated ? "llama-3-8b" : "gpt2-xl", t, sp && !alone);
+        struct stage s =
+            distinct_stage (gated ? "llama-3-8b" : "gpt2-xl", t, sp && !alone);
         double before = memory_of (&s).activations_bytes,
                copies = alone ? 0 : (gated ? 5 : 4) - 2 / (sp ? t : 1.0);
 
@@ -711,7 +510,7 @@ static void prediction (void **state)
     (void) state;
 
     for (int full = 0; full < 2; full++) {
-        struct stage s = stage_with ("llama-3-8b", 4, true);
+        struct stage s = distinct_stage ("llama-3-8b", 4, true);
         struct memest_stage none, one, more;
         double tensor = 2.0 * 2048 * s.m.hidden / 4, layer;
 
@@ -752,12 +551,6 @@ int main (void)
         cmocka_unit_test (two_peaks),
         cmocka_unit_test (least_of_stages),
         cmocka_unit_test (flat_step),
-        cmocka_unit_test (alone),
-        cmocka_unit_test (whole_gradients),
-        cmocka_unit_test (buckets),
-        cmocka_unit_test (after_logits),
-        cmocka_unit_test (alone_under_zero_2),
-        cmocka_unit_test (stays_beside_pipeline),
         cmocka_unit_test (offload),
         cmocka_unit_test (checkpoints_away),
         cmocka_unit_test (copied_inputs),

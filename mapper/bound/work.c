@@ -12,7 +12,8 @@
  *
  *     step >= W / (v (1 - (1 - 1/(m v))^p)).
  *
- * W does not depend on the pipeline, and the space has few different ones: they are kept.
+ * W hardly depends on the pipeline (on whether there is one, where steps are captured), and the space
+ * has few different ones: they are kept.
  *
  * Every configuration has tp cp p replicas GPUs, and its replicas share the micro-batches, so that
  * step x GPUs >= batch / micro-batch x tp cp W.  Over the few different W this bounds a space
@@ -20,7 +21,6 @@
 #include "mapper/bound/bound_private.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -254,12 +254,39 @@ static void late_in_odd_pool (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* With time enough a limit changes nothing that an odd pool's search finds and proves. */
+static void time_enough (void **state)
+{
+    struct setting s = small_job (cluster_of ("4x8 a100-sxm4-80g intra:230 inter:20 + "
+                                              "12x8 h100-sxm5-80g intra:370 inter:40"),
+                                  32, 2048, 256);
+    struct mapper_problem p = search_problem (&s);
+    struct mapper_settings how = mapper_settings_default ();
+    struct found whole, limited;
+    struct error err;
+    (void) state;
+
+    s.model.hidden = 4096;
+    s.model.head_dim = 256;
+    s.model.ffn = 14336;
+    p.axes.tp = 8;
+    ok (try_search (&p, &how, &whole, &err), &err);
+    how.time_limit_s = 1e6;
+    ok (try_search (&p, &how, &limited, &err), &err);
+    assert_true (whole.info.proven && limited.info.proven);
+    assert_true (limited.r.estimate.step_s <= whole.r.estimate.step_s);
+    assert_true (limited.r.lower_bound_s == whole.r.lower_bound_s);
+    found_release (&whole);
+    found_release (&limited);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
-                                       cmocka_unit_test (zero_stages),
-                                       cmocka_unit_test (shards), cmocka_unit_test (late),
-                                       cmocka_unit_test (late_in_odd_pool)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (listed),           cmocka_unit_test (zero_stages),
+        cmocka_unit_test (shards),           cmocka_unit_test (late),
+        cmocka_unit_test (late_in_odd_pool), cmocka_unit_test (time_enough)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -12,8 +12,8 @@
  *
  *     step >= W / (v (1 - (1 - 1/(m v))^p)).
  *
- * W hardly depends on the pipeline (on whether there is one, where steps are captured), and the space
- * has few different ones: they are kept.
+ * W depends on the pipeline only where steps are captured, on whether there is one.  The space has
+ * few different ones: they are kept.
  *
  * Every configuration has tp cp p replicas GPUs, and its replicas share the micro-batches, so that
  * step x GPUs >= batch / micro-batch x tp cp W.  Over the few different W this bounds a space

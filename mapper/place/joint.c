@@ -2,9 +2,9 @@
  *
  * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
  * with what another has, or is idle, on another, whole stages, runs of stages or the tails of two
- * replicas, or takes layers from one stage to another.  An exchange between two
- * stages that does not serve, or that memory forbids, is sometimes tried once more with the two
- * stages' layers divided anew: neither half of such a move is any good alone. */
+ * replicas, or takes layers from one stage to another.  An exchange between two stages that does
+ * not serve, or that memory forbids, is sometimes tried once more with the two stages' layers
+ * divided anew: neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>

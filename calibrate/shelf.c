@@ -35,23 +35,32 @@ bool calibrate_names_source (const struct workload_profile *p, const char *sourc
 }
 
 /* How well the profile's frameworks name the run's, in letters: "megatron-bridge" says
- * more than "megatron".  Where the row has no framework, its source may name it. */
+ * more than "megatron".  Where the row has no framework, its source may name it.
+ * @param[out] last  behind an "@": the last release that the framework ran on; "" without one */
 static size_t names_framework (const struct workload_profile *p,
-                               const struct calibrate_run *run)
+                               const struct calibrate_run *run, const char **last)
 {
     const char *said = run->framework[0] ? run->framework : run->source;
     size_t most = 0;
 
-    for (int i = 0; i < p->n_frameworks; i++)
-        if (strlen (p->framework[i]) > most &&
-            calibrate_contains_name (said, p->framework[i]))
-            most = strlen (p->framework[i]);
+    for (int i = 0; i < p->n_frameworks; i++) {
+        size_t n = strcspn (p->framework[i], "@");
+        char name[sizeof *p->framework];
+
+        snprintf (name, sizeof name, "%.*s", (int) n, p->framework[i]);
+        if (n > most && calibrate_contains_name (said, name)) {
+            most = n;
+            *last = p->framework[i] + n + (p->framework[i][n] == '@');
+        }
+    }
     return most;
 }
 
 bool calibrate_serves (const struct workload_profile *p, const struct calibrate_run *run)
 {
-    return calibrate_names_source (p, run->source) || names_framework (p, run) > 0;
+    const char *last;
+
+    return calibrate_names_source (p, run->source) || names_framework (p, run, &last) > 0;
 }
 
 /* A shipped profile, with the facts of its earlier releases behind it. */
@@ -177,12 +186,13 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     return recipes ? "nemo" : serving;
 }
 
-/* The facts of the run's release, of a profile on the shelf. */
+/* The facts of the run's release, of a profile on the shelf.
+ * @param last  the framework's last one, where the run does not say */
 static void take_release (const struct workload_profile *p,
-                          const struct calibrate_run *run, const char *why,
-                          struct workload_profile *out)
+                          const struct calibrate_run *run, const char *last,
+                          const char *why, struct workload_profile *out)
 {
-    int i = workload_release_of (p, run->release);
+    int i = workload_release_of (p, run->release[0] ? run->release : last);
 
     *out = i < p->n_until ? p[1 + i] : *p;
     snprintf (out->why, sizeof out->why, "%s", why);
@@ -192,20 +202,25 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
                            const struct calibrate_run *run, struct workload_profile *out)
 {
     const struct workload_profile *named = NULL;
+    const char *last = "";
     size_t letters = 0;
     bool known;
 
     for (int i = 0; i < shelf->n; i++) {
         const struct workload_profile *p = &shelf->profile[i];
+        const char *of = "";
+        size_t n;
 
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            take_release (p, run, "its source", out);
+            take_release (p, run, "", "its source", out);
             return;
         }
-        if (names_framework (p, run) > letters) {
-            letters = names_framework (p, run);
+        n = names_framework (p, run, &of);
+        if (n > letters) {
+            letters = n;
+            last = of;
             named = p;
         }
     }
@@ -213,11 +228,11 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
     if (named && named->zero == 3 && on_megatron (run->framework))
         named = NULL;
     if (named) {
-        take_release (named, run, "its framework", out);
+        take_release (named, run, last, "its framework", out);
         return;
     }
     known = is_core (run) || is_early (run);
-    take_release (on_shelf (shelf, usual_profile (shelf, run)), run,
+    take_release (on_shelf (shelf, usual_profile (shelf, run)), run, "",
                   known               ? "its framework"
                   : run->framework[0] ? "usual of its framework and GPU type"
                                       : "usual of its GPU type",

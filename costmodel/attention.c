@@ -5,31 +5,44 @@
 
 #include <math.h>
 
-/* Part of the 16-bit peak that a flash attention kernel reaches, forward: less on short
- * sequences and narrow heads (docs/formulas.md, T20). */
 #define FLASH_UNKNOWN 0.4 /* of a type that does not say */
-#define FLASH_BACK 0.82 /* backward's rate over forward's, of all but FlashAttention 1 */
+/* Of its rate alone, between the other kernels of a training step (docs/formulas.md, T20). */
+#define FLASH_IN_TRAINING 0.93
 #define FLASH_SINKS 0.5 /* with a number of each head in the softmax (gpt-oss) */
 /* FlashAttention 1 and its form in Triton over FlashAttention 2: half, and in Triton .71 forward
  * and half backward (arXiv 2307.08691, section 4.1), here as one. */
 #define FLASH1_FWD 0.6
 #define FLASH1_BACK 0.5
-static double flash_efficiency (const struct setting *x, double seq)
+
+/* Products in heads of this width: narrow ones wait for their softmax, others are padded to whole
+ * tiles (docs/formulas.md, T20). */
+static double flash_width (double width, bool second)
+{
+    double tile = second ? 32.0 : 64.0;
+
+    if (width <= 64.0)
+        return (second ? 0.87 : 0.75) * width / 64.0;
+    return width / (tile * ceil (width / tile));
+}
+
+/* Part of the 16-bit peak that a flash attention kernel reaches, forward in long sequences. */
+static double flash_efficiency (const struct setting *x)
 {
     bool first = x->j->attention == ATTENTION_FLASH1, second = first || x->p->flash2;
     double of_type = second ? x->t->flash2_efficiency : x->t->flash_efficiency;
-    double narrow = x->m->head_dim > 64 ? 1.0 : second ? 0.85 : 0.68;
 
-    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * narrow * (first ? FLASH1_FWD : 1.0) *
-           (x->m->sinks ? FLASH_SINKS : 1.0) * seq / (seq + TOPOLOGY_FLASH_HALF_SEQ);
+    return (of_type > 0 ? of_type : FLASH_UNKNOWN) * FLASH_IN_TRAINING *
+           flash_width (x->m->head_dim, second) * (first ? FLASH1_FWD : 1.0) *
+           (x->m->sinks ? FLASH_SINKS : 1.0);
 }
 
-/* Backward's rate over forward's.  FlashAttention 1 has no kernel for more than 16 bits. */
+/* Backward's rate over forward's in long sequences.  FlashAttention 1 has no kernel for more than
+ * 16 bits. */
 static double flash_back (const struct setting *x)
 {
     bool first = x->j->attention == ATTENTION_FLASH1 && x->plain.element_bytes <= 2.0;
 
-    return FLASH_BACK * (first ? FLASH1_BACK / FLASH1_FWD : 1.0);
+    return first ? FLASH1_BACK / FLASH1_FWD : 1.0;
 }
 
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
@@ -41,31 +54,39 @@ static double wide_rate (const struct topology_gpu_type *t)
            (t->tf32_flop_per_s > 0 ? t->tf32_flop_per_s / 3.0 : t->fp32_flop_per_s);
 }
 
-double flash_rate (const struct setting *x, double part, double seq)
+double flash_rate (const struct setting *x, double part)
 {
     double rate = x->plain.matrix_rate / x->p->time.gemm;
 
     if (x->p->compute_of_type)
         rate = x->plain.element_bytes > 2.0
                    ? wide_rate (x->t)
-                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x, seq);
+                   : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
     return rate * part;
+}
+
+/* How much longer a composed profile's kernel takes in sequences of `seq` tokens. */
+static double flash_over (const struct setting *x, double fixed, double seq)
+{
+    if (!x->p->compute_of_type)
+        return 1.0;
+    return topology_flash_over (x->t, fixed, seq, x->tokens * x->m->heads / x->c->deg.tp);
 }
 
 /* Seconds of the pairs under the diagonal, `flop` in a layer that sees all: of such layers, and of
  * those with a window, whose kernels look at whole blocks of keys and end as early as those of
  * a sequence twice as long as the window. */
 #define WINDOW_BLOCK 128.0
-static double flash_s (const struct setting *x, double flop, double part)
+static double flash_s (const struct setting *x, double flop, double rate, double fixed)
 {
     double seq = x->j->seq, windowed = workload_windowed (x->m);
     double reach = fmin (seq, 2.0 * (x->m->window + WINDOW_BLOCK));
+    double over = (1.0 - windowed) * flash_over (x, fixed, seq);
 
-    if (windowed <= 0.0)
-        return flop / flash_rate (x, part, seq);
-    return flop * ((1.0 - windowed) / flash_rate (x, part, seq) +
-                   windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK) /
-                       flash_rate (x, part, reach));
+    if (windowed > 0.0)
+        over += windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK) *
+                flash_over (x, fixed, reach);
+    return flop * over / rate;
 }
 
 /* What summing the pieces of context parallelism moves, for each element of the queries: forward
@@ -101,12 +122,14 @@ void attention_time (const struct setting *x, double *fwd, double *back)
 
     if (workload_attention_is_flash (x->j->attention)) {
         bool first = x->j->attention == ATTENTION_FLASH1 && !p->compute_of_type;
+        double rate = flash_rate (x, first ? p->time.attention1 : p->time.attention);
+        double back_rate =
+            p->compute_of_type
+                ? rate * flash_back (x)
+                : flash_rate (x, first ? p->time.attention1 : p->time.attention_back);
 
-        *fwd = flash_s (x, 0.5 * flop, first ? p->time.attention1 : p->time.attention);
-        *back = p->compute_of_type
-                    ? 2.5 * *fwd / flash_back (x)
-                    : flash_s (x, 2.5 * 0.5 * flop,
-                               first ? p->time.attention1 : p->time.attention_back);
+        *fwd = flash_s (x, 0.5 * flop, rate, TOPOLOGY_FLASH_FWD);
+        *back = flash_s (x, 2.5 * 0.5 * flop, back_rate, TOPOLOGY_FLASH_BACK);
         if (p->cp_by_pieces && x->c->deg.cp > 1)
             add_pieces (x, a * qk, fwd, back);
         return;

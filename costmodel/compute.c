@@ -68,12 +68,21 @@ double costmodel_slowest (const struct workload_profile *p,
 }
 
 /* Of an update in one kernel: state and gradient read, state and the 16-bit weight written.  In
- * fp32 the weight is its own master copy, beside two moments. */
+ * fp32 the weight is its own master copy, beside two moments; two moments in 16 bits have none
+ * beside them, so that it is read, too.  Where
+ * compute is the GPU type's, a norm before it reads the gradients, which are then scaled: read and
+ * written; these kernels take many tensors each, at a part of the memory's rate (docs/formulas.md,
+ * T30). */
+#define MANY_TENSORS_RATE 0.82
+#define MOMENTS_BYTES 4.0
 static double updated_bytes (const struct setting *x, double gradient)
 {
-    return workload_keeps_fp32 (x->j, x->p)
-               ? 2.0 * (4.0 + 8.0) + gradient
-               : 2.0 * workload_optimizer_bytes (x->c, x->p) + gradient + 2.0;
+    double state = workload_optimizer_bytes (x->c, x->p),
+           weight = state > MOMENTS_BYTES ? 2.0 : 4.0;
+    double each = workload_keeps_fp32 (x->j, x->p) ? 2.0 * (4.0 + 8.0) + gradient
+                                                   : 2.0 * state + gradient + weight;
+
+    return x->p->compute_of_type ? (each + 3.0 * gradient) / MANY_TENSORS_RATE : each;
 }
 
 /* The optimizer's step, for each parameter on the rank: reads state and gradients, writes state and

@@ -24,9 +24,9 @@ struct setting {
 /** What a wave of tiles costs to start (docs/formulas.md, T13). */
 #define COSTMODEL_WAVE_S 1e-6
 
-/** Rate of flash attention's products in this precision, in sequences of `seq` tokens: of the GPU
- *  type's, or of the peak, the profile's part. */
-double flash_rate (const struct setting *x, double part, double seq);
+/** Rate of flash attention's products in this precision, forward: of the GPU type's, or of the
+ *  peak, the profile's part. */
+double flash_rate (const struct setting *x, double part);
 
 /** Seconds of a layer's attention over all pairs, or half of them where the kernel skips masked
  *  ones. */

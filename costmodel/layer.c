@@ -59,14 +59,23 @@
  * (PEFT, tuners/lora/layer.py).  A third of the sums, as backward counts twice. */
 #define FP32_LORA_INPUT_TRAFFIC (48.0 / 3.0)
 #define FP32_LORA_OUTPUT_TRAFFIC (56.0 / 3.0)
+/* Tokens in the experts' order by PyTorch's operations: gathered, masked, masked again, multiplied,
+ * gathered back and summed; and the mask over the first product (transformers, integrations/moe.py,
+ * grouped_mm_experts_forward). */
+#define UNFUSED_PERMUTE_TRAFFIC 32.0
+#define UNFUSED_MASK_TRAFFIC 8.0 /* per column of the first product */
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense one's,
  * for routing and sorting, and for each expert of the rank, whose products and casts are launched
- * one by one; and the rate of grouped products over single ones. */
+ * one by one; and the rate of those products over single ones. */
 #define EXPERT_LAYER_LAUNCHES 5.0
 #define EXPERT_LAUNCHES 0.35
 #define EXPERT_RATE 0.9
 #define EXPERT_HALF_TOKENS 200.0 /* of one expert, where it is half of that */
-#define EXPERT_PADDING 64.0      /* tokens */
+/* The same of one kernel for all (PyTorch's grouped_mm): 2.1 times a dense layer's kernels, and as
+ * fast as single products of many tokens (docs/formulas.md, T20). */
+#define GROUPED_LAYER_LAUNCHES 2.1
+#define GROUPED_HALF_TOKENS 100.0
+#define EXPERT_PADDING 64.0 /* tokens */
 /* What is left of launches that a graph has captured (docs/formulas.md, T14). */
 #define CAPTURED_LAUNCHES 0.1
 /* Casts to fp8, per element of a product's input or of its output's gradient: read in 16
@@ -304,7 +313,7 @@ static double mixer_elements (const struct setting *x, const struct workload_mix
 static void add_mixer (const struct setting *x, struct sums *s)
 {
     struct workload_mixer mixer = workload_mixer_of (x->m, x->c->deg.tp);
-    double rate = flash_rate (x, x->p->time.attention, x->j->seq);
+    double rate = flash_rate (x, x->p->time.attention);
     double fwd, again, moved, over = x->m->lin_chunk > 0 ? SCAN_OVER_ROOFLINE : 1.0;
 
     workload_scan_flop (x->m, x->c->deg.tp, &fwd, &again);
@@ -357,7 +366,8 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     double unpack = unpacking_bytes (x->j) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
     double launches = s->launches, expert_launches = s->expert_launches;
-    bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens;
+    bool waits = (parts & PART_EXPERTS) && p->compute_of_type && !p->drops_tokens &&
+                 !(p->grouped_experts && x->c->deg.ep == 1);
     enum costmodel_capture capture = costmodel_capture (x->m, x->j, x->c, p, x->t);
 
     if (x->j->lora) /* frozen weights have no gradients */
@@ -403,6 +413,34 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
                                                                     : 0.0);
 }
 
+/* Bytes that bring tokens to their experts and back, per token-expert pair. */
+static double permute_traffic (const struct setting *x)
+{
+    double columns = (x->m->gated_mlp ? 2.0 : 1.0) * x->m->expert_ffn / x->c->deg.etp;
+
+    if (!x->p->grouped_experts || workload_choose (x->j->fused_mlp, x->p->fused_mlp))
+        return PERMUTE_TRAFFIC * x->h;
+    return UNFUSED_PERMUTE_TRAFFIC * x->h + UNFUSED_MASK_TRAFFIC * columns;
+}
+
+/* The launches and the rate of products of `mine` experts with `rows` tokens each, on a GPU that
+ * computes by its type's constants. */
+static void price_grouping (struct setting *x, struct sums *s, double mine, double rows)
+{
+    if (!x->p->compute_of_type)
+        return;
+    if (x->fused || x->p->grouped_experts)
+        x->g.wave_s = COSTMODEL_WAVE_S;
+    if (x->p->grouped_experts) {
+        x->g.matrix_rate *= rows / (rows + GROUPED_HALF_TOKENS);
+        s->launches = GROUPED_LAYER_LAUNCHES;
+    } else {
+        x->g.matrix_rate *= EXPERT_RATE * rows / (rows + EXPERT_HALF_TOKENS);
+        s->launches = EXPERT_LAYER_LAUNCHES;
+        s->expert_launches = x->fused ? 0.0 : EXPERT_LAUNCHES * mine;
+    }
+}
+
 /* Router, shared experts and the rank's own, each of which gets the mean number of tokens. */
 static void add_experts (const struct setting *x, struct sums *s)
 {
@@ -426,15 +464,9 @@ static void add_experts (const struct setting *x, struct sums *s)
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     grouped = *x;
     grouped.fused = x->p->fused_experts && costmodel_takes_blocks (x->j->precision, x->t);
-    if (x->p->compute_of_type) {
-        grouped.g.matrix_rate *= EXPERT_RATE * rows / (rows + EXPERT_HALF_TOKENS);
-        s->launches = EXPERT_LAYER_LAUNCHES;
-        s->expert_launches = grouped.fused ? 0.0 : EXPERT_LAUNCHES * mine;
-    }
-    if (grouped.fused)
-        grouped.g.wave_s = COSTMODEL_WAVE_S;
+    price_grouping (&grouped, s, mine, rows);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
-    s->traffic += PERMUTE_TRAFFIC * x->h * pairs / x->tokens;
+    s->traffic += permute_traffic (x) * pairs / x->tokens;
     if (m->mlp_bias && !grouped.fused)
         s->traffic += EXPERT_BIAS_TRAFFIC * x->h * pairs / x->tokens;
     repeat (x, s, MODULE_MOE, before);

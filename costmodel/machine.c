@@ -64,8 +64,14 @@ static double memory_peak (const struct topology_gpu_type *t)
     return t->copy_bytes_per_s > 0 ? t->copy_bytes_per_s / COPY_PART : t->hbm_bytes_per_s;
 }
 
-#define TYPE_WAVE_S \
-    4e-6 /* a wave's start on a GPU that computes by its type's constants */
+/* A wave's start on a GPU that computes by its type's constants. */
+#define TYPE_WAVE_S 4e-6
+static double wave_s (const struct workload_profile *p)
+{
+    if (p->time.wave_s > 0)
+        return p->time.wave_s;
+    return p->compute_of_type ? TYPE_WAVE_S : COSTMODEL_WAVE_S;
+}
 
 struct machine machine_of (const struct topology_gpu_type *t,
                            const struct workload_profile *p,
@@ -74,7 +80,7 @@ struct machine machine_of (const struct topology_gpu_type *t,
     double quantised = workload_quantised_bytes (precision);
 
     return (struct machine){
-        .wave_s = p->compute_of_type ? TYPE_WAVE_S : COSTMODEL_WAVE_S,
+        .wave_s = wave_s (p),
         .matrix_rate =
             costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
         .memory_rate = memory_peak (t) * p->time.memory_bandwidth,

@@ -161,10 +161,10 @@ static double mtp_bytes (const struct memest_shape *w)
 }
 
 /* @param[in,out] host_bytes  with what of them is on the host
- * @param[out] workspace      of full recomputation, on top */
+ * @param[out] one            the fullest layer in its backward pass, with its gradients (A10) */
 static double activation_bytes (const struct memest_shape *w, int stage,
                                 const struct workload_stage *held, double *host_bytes,
-                                double *workspace)
+                                double *one)
 {
     const struct workload_config *c = w->p->config;
     double most_dense, most_expert;
@@ -175,7 +175,8 @@ static double activation_bytes (const struct memest_shape *w, int stage,
     struct flight flight = flight_of (w->p, stage, held, dense, expert);
     double bytes = flight.dense * dense + flight.expert * expert;
 
-    *workspace = 0.0;
+    *one = (1.0 + w->p->profile->memory.recompute_workspace) *
+           fmax (most_dense, most_expert);
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers
@@ -185,12 +186,8 @@ static double activation_bytes (const struct memest_shape *w, int stage,
             w->p->config->offload == OFFLOAD_CHECKPOINTS ? CHECKPOINTS_HERE : INFINITY;
         double all = again * (flight.dense + flight.expert);
 
-        /* Checkpoints in flight, and the layer that is being recomputed with its
-         * gradients (A10). */
         *host_bytes += fmax (0.0, all - here) * checkpoint;
         bytes = fmin (all, here) * checkpoint + (1.0 - again) * bytes;
-        *workspace = (1.0 + w->p->profile->memory.recompute_workspace) *
-                     fmax (most_dense, most_expert);
     }
     if (held->embedding)
         bytes += embedding_flight (c, workload_microbatches (w->p->job, c)) * w->tokens *
@@ -350,13 +347,36 @@ static double late_gradients (const struct memest_problem *p,
                : s->gradients_bytes;
 }
 
+/* Of these gradients, those of a layer that come last, with the embedding's: of the smaller kind of
+ * layers. */
+static double last_gradients (const struct memest_problem *p,
+                              const struct workload_stage *held, double gradients_bytes)
+{
+    struct workload_stage_params all = workload_stage_params (p->model, p->config, held);
+    double least = INFINITY;
+
+    for (int kind = 0; kind < 2; kind++) {
+        struct workload_stage one = {
+            .dense = kind == 0, .expert = kind == 1, .embedding = held->embedding};
+        struct workload_stage_params n;
+
+        if ((kind == 0 ? held->dense : held->expert) == 0)
+            continue;
+        n = workload_stage_params (p->model, p->config, &one);
+        least = fmin (least, n.dense + n.expert);
+    }
+    return least < all.dense + all.expert
+               ? gradients_bytes * least / (all.dense + all.expert)
+               : gradients_bytes;
+}
+
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
  * buffers are gone (A18).  Of gradients on one side, activations and logits on the other, only the
- * larger is there at once where gradients begin with the only backward pass.  What is more at the
- * peak stays with the activations.  A step's flat buffer finds no block of theirs that it could
- * take. */
-static void meet (const struct memest_problem *p, double step_bytes,
-                  struct memest_stage *s)
+ * larger is there at once where gradients begin with the only backward pass; or all gradients but
+ * the first layer's, which is in its backward pass (`one` bytes).  What is more at the peak stays
+ * with the activations.  A step's flat buffer finds no block of theirs that it could take. */
+static void meet (const struct memest_problem *p, const struct workload_stage *held,
+                  double one, double step_bytes, struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
     bool freed = p->profile->gradients_freed && c->deg.pp == 1 &&
@@ -367,8 +387,10 @@ static void meet (const struct memest_problem *p, double step_bytes,
         s->gradients_bytes = late_gradients (p, s);
     s->cached_bytes =
         p->profile->flat_step ? fmin (more + s->buffers_bytes, step_bytes) : 0.0;
-    more =
-        fmax (more - (freed ? s->gradients_bytes : 0.0), step_bytes - s->buffers_bytes);
+    if (freed)
+        more = fmax (more - s->gradients_bytes,
+                     one - last_gradients (p, held, s->gradients_bytes));
+    more = fmax (more, step_bytes - s->buffers_bytes);
     s->activations_bytes = fmax (0.0, more - s->logits_bytes);
     s->logits_bytes = fmin (s->logits_bytes, fmax (0.0, more));
 }
@@ -416,7 +438,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
     struct memest_buffers buffers;
-    double workspace, rebuilt, copies;
+    double one, workspace, rebuilt, copies;
 
     if (p->by != MEMEST_LINKWISE) {
         memest_stage_published (p, stage, held, out);
@@ -424,7 +446,8 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     }
     state_of (p, held, &s);
     s.gradients_bytes += whole_gradients (p, held);
-    s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes, &workspace);
+    s.activations_bytes = activation_bytes (&w, stage, held, &s.host_bytes, &one);
+    workspace = p->config->recompute == RECOMPUTE_FULL ? one : 0.0;
     buffers = memest_buffers (&w, held);
     s.buffers_bytes = buffers.bytes;
     if (held->head)
@@ -436,7 +459,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
             : fmax (0.0, rebuilt - s.logits_bytes) + workspace + buffers.forward;
 
     copies = bucket_copies (p, s.gradients_bytes);
-    meet (p, step, &s);
+    meet (p, held, one, step, &s);
     s.gradients_bytes += copies;
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +

@@ -84,7 +84,7 @@ static enum status read_rate (const struct json_at *at, const struct topology_gp
     return ST_OK;
 }
 
-/* The same of attention, as it would be over ever more tokens. */
+/* The same of attention, as it would be where the built-in constants hold. */
 static enum status read_attention (const struct json_at *at,
                                    const struct topology_gpu_type *t,
                                    const struct quantity *q, double *rate,
@@ -92,11 +92,13 @@ static enum status read_attention (const struct json_at *at,
 {
     struct json_at speed = json_key (at, "tflop_per_s");
     double here = 0;
-    int tokens;
+    int tokens, heads;
 
     TRY (json_get_int (at, "tokens", 1, 1 << 30, &tokens, err));
+    TRY (json_get_int (at, "heads", 1, 1 << 20, &heads, err));
     TRY (read_rate (&speed, t, q, &here, err));
-    *rate = fmax (*rate, here * (1 + TOPOLOGY_FLASH_HALF_SEQ / tokens));
+    *rate = fmax (*rate, here * topology_flash_over (t, TOPOLOGY_FLASH_FWD, tokens,
+                                                     (double) tokens * heads));
     return ST_OK;
 }
 

@@ -144,6 +144,25 @@ static const struct topology_gpu_type types[] = {
           TF (10066), .43),
 };
 
+/* Queries in a block, whose time a multiprocessor idles in the mean when the last ones run out. */
+#define FLASH_BLOCK 128.0
+/* Where flash_efficiency holds. */
+#define FLASH_SEQ 16384.0
+#define FLASH_HEADS 16.0
+
+static double flash_overhead (const struct topology_gpu_type *t, double fixed, double seq,
+                              double rows)
+{
+    return (1.0 + fixed / seq) * (1.0 + FLASH_BLOCK * t->multiprocessors / rows);
+}
+
+double topology_flash_over (const struct topology_gpu_type *t, double fixed, double seq,
+                            double rows)
+{
+    return flash_overhead (t, fixed, seq, rows) /
+           flash_overhead (t, TOPOLOGY_FLASH_FWD, FLASH_SEQ, FLASH_SEQ * FLASH_HEADS);
+}
+
 const struct topology_gpu_type *topology_gpu_type_builtin (const char *name)
 {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

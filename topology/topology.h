@@ -38,9 +38,9 @@ struct topology_gpu_type {
     /* For profiles that leave compute to the GPU type; 0: not known. */
     double fp8_gemm_efficiency; /* as gemm_efficiency, of the fp8 peak */
     double flash_efficiency,
-        flash2_efficiency; /* of the bf16 peak, long sequences, forward:
-                                                   cuDNN's or FlashAttention 3's kernels,
-                                                   FlashAttention 2's */
+        flash2_efficiency; /* of the bf16 peak, causal and forward, in 16,384 tokens of 16
+                              heads 128 wide: cuDNN's or FlashAttention 3's kernels,
+                              FlashAttention 2's */
     double host_factor;    /* the host's time to launch kernels over an A100's */
     double fp4_flop_per_s, fp4_gemm_efficiency; /* NVFP4, MXFP4; as fp8's */
     /* What measurements alone tell (topology/compute.h); 0: nothing was measured. */
@@ -56,9 +56,14 @@ struct topology_gpu_type {
     const struct topology_gpu_type *like;
 };
 
-/* Flash attention over s tokens reaches s / (s + this) of flash_efficiency (docs/formulas.md, T20).
- */
-#define TOPOLOGY_FLASH_HALF_SEQ 400.0
+/** How much longer flash attention takes on this type in sequences of `seq` tokens, for each
+ *  product, than where flash_efficiency holds (docs/formulas.md, T20).
+ *  @param rows  queries of all heads and sequences, tokens times heads
+ *  @param fixed  tokens that a kernel's start and end are worth: one of the two below */
+double topology_flash_over (const struct topology_gpu_type *t, double fixed, double seq,
+                            double rows);
+#define TOPOLOGY_FLASH_FWD 320.0
+#define TOPOLOGY_FLASH_BACK 1000.0
 
 /** A built-in type by its name, or NULL. */
 const struct topology_gpu_type *topology_gpu_type_builtin (const char *name);

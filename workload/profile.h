@@ -4,7 +4,7 @@
 
 #include "workload/config.h"
 
-#define WORKLOAD_SOURCES_MAX 24
+#define WORKLOAD_SOURCES_MAX 32
 #define WORKLOAD_RELEASES_MAX 4
 #define WORKLOAD_FITTED_MAX 8
 #define WORKLOAD_SEARCHED_MAX 8
@@ -87,6 +87,8 @@ struct workload_profile {
     /* In fp8 and fp4 of blocks with scales, an expert's activation and its cast are part of the
      * grouped products. */
     bool fused_experts;
+    /* One kernel multiplies all of a rank's experts, in any precision. */
+    bool grouped_experts;
     /* Experts take no more than their share of tokens: the host need not wait for their numbers. */
     bool drops_tokens;
     /* LoRA adapters are kept and computed in fp32, operation by operation */
@@ -239,6 +241,7 @@ struct workload_profile {
          * number of its tokens */
         double expert_capacity;
         double overlap_slowdown; /* what a hidden second costs compute */
+        double wave_s;           /* start of a wave of a product's tiles; 0: as usual */
         double microbatch_s;     /* per micro-batch and stage: host work, no compute */
         double step_s;           /* per step: data, clipping, logging */
         double

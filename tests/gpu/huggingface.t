@@ -6,4 +6,5 @@
 needs_gpu transformers peft
 runs_on_gpu 15 huggingface.py
 runs_on_gpu 15 huggingface.py --fused
+runs_on_gpu 9 huggingface.py --experts grouped_mm --fused
 done_testing

@@ -112,6 +112,46 @@ static void recomputed_layer_or_logits (void **state)
     }
 }
 
+/* Gradients begin with the only backward pass: at its end all are there but the first layer's,
+ * which is in its backward pass, three tenths over what it keeps; the smaller kind's, where kinds
+ * differ. */
+static void first_layer_last (void **state)
+{
+    (void) state;
+
+    for (int mixed = 0; mixed < 2; mixed++) {
+        struct stage s = stage_with (true);
+        double layer, large, small, all;
+        struct memest_stage got;
+
+        s.m = model_of ("mixtral-8x7b");
+        s.m.expert_every = mixed ? 2 : 1;
+        s.held = (struct workload_stage){.dense = mixed ? 2 : 0, .expert = mixed ? 1 : 3};
+        s.p.memory.recompute_workspace = .3;
+        s.p.memory.step_bytes = 0;
+        s.p.memory.bucket_bytes = 0;
+        s.c.recompute = RECOMPUTE_FULL;
+        s.c.micro_batch = s.j.global_batch = 32;
+        s.p.gradients_freed = false;
+        got = memory_of (&s);
+        large = workload_stage_params (&s.m, &s.c, &(struct workload_stage){.expert = 1})
+                    .expert +
+                workload_stage_params (&s.m, &s.c, &(struct workload_stage){.expert = 1})
+                    .dense;
+        small = workload_stage_params (&s.m, &s.c, &(struct workload_stage){.dense = 1})
+                    .dense;
+        all = mixed ? 2 * small + large : 3 * large;
+        layer =
+            got.activations_bytes - 3 * 2.0 * 32 * 1024 * s.m.hidden; /* checkpoints */
+        s.p.gradients_freed = true;
+        got = memory_of (&s);
+        CLOSE (got.activations_bytes,
+               layer - got.gradients_bytes * (mixed ? small : large) / all, 1e-9);
+        assert_true (got.activations_bytes >
+                     layer + 3 * 2.0 * 32 * 1024 * s.m.hidden - got.gradients_bytes);
+    }
+}
+
 /* With fp32 states on one rank: norms' results in fp32, copies for three products, or one of
  * GPT-2's, and two, or one of a plain MLP, and copies of all weights beside the states, but not in
  * the optimizer's step. */
@@ -160,10 +200,12 @@ static void autocast (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (norms_of_queries_and_keys), cmocka_unit_test (separate_gelu),
-        cmocka_unit_test (adapters), cmocka_unit_test (recomputed_layer_or_logits),
-        cmocka_unit_test (autocast)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (norms_of_queries_and_keys),
+                                       cmocka_unit_test (separate_gelu),
+                                       cmocka_unit_test (adapters),
+                                       cmocka_unit_test (recomputed_layer_or_logits),
+                                       cmocka_unit_test (first_layer_last),
+                                       cmocka_unit_test (autocast)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

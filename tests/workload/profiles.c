@@ -134,7 +134,7 @@ static void refused (void **state)
     }
     expect (workload_profile_read ("megatron-bridge@new", &p, NULL, &err), &err,
             "expected a release after @");
-    expect (workload_profile_read ("fsdp@1.0", &p, NULL, &err), &err,
+    expect (workload_profile_read ("deepspeed@1.0", &p, NULL, &err), &err,
             "one release alone");
     expect (workload_profile_read ("megatron-bridge@0.4.1", &p, NULL, &err), &err,
             "expected a release as 26.04, found 0.4.1");

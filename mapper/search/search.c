@@ -36,6 +36,8 @@
 #define FIRST 64      /* configurations in the heap, of which a first plan is sketched */
 #define AWAITED_S 1.0 /* that it may be late */
 #define PROBED 8 /* batches bounded before a first plan tells whether they are LOST */
+/* Small pools and odd ones: placing takes longest there, and all is gone through in any case. */
+#define PROBED_LATE INT_MAX
 #define PLACED_SOON 48    /* by bounds alone, before the rest is sketched */
 #define PLACED_ODD_SOON 8 /* the same in odd pools */
 #define PLACED_MAX 4000   /* configurations placed before the search gives up its proof */
@@ -168,9 +170,9 @@ static bool settle (struct search *x, const struct entry *e)
 /* How much run() may do: after it the best plan is known, and what is left is the proof. */
 struct limit {
     long placed; /* configurations placed in all */
-    /* Is a plan that sketches choose placed where bounds bring none soon?  It stays in the heap.
-     * Not in small pools, where placing takes longest and all is gone through in any case. */
-    bool probes;
+    /* A plan that sketches choose is placed after so many batches where bounds brought none, and
+     * when it is late; 0: never.  It stays in the heap. */
+    int probed;
     /* share of the step by which the best plan is above the lowest bound; 1: any */
     double lost;
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
@@ -205,28 +207,37 @@ static bool is_lost (const struct search *x, const struct limit *most)
 }
 
 /* Place the best of some sketches, though its bound is not close: a first plan tells whether bounds
- * do. */
+ * do, and one that is late is far better so than by the lowest bound. */
 static enum status probe (struct search *x, struct error *err)
 {
+    struct deadline all = x->deadline;
     struct entry e;
+    enum status st;
 
-    TRY (looks_probe (x, &e, err));
-    return e.index < 0 ? ST_OK : search_batch (x, &e, 1, true, err);
+    x->deadline.until_s = fmax (all.until_s, clock_s () + AWAITED_S);
+    st = looks_probe (x, &e, err);
+    if (st == ST_OK && e.index >= 0)
+        st = search_batch (x, &e, 1, true, err);
+    x->deadline = all;
+    return st;
 }
 
 /* Go through the heap until no bound is below the best, or a limit is reached. */
 static enum status run (struct search *x, struct limit most, struct error *err)
 {
     enum status st = ST_OK;
-    bool full = false;
+    bool full = false, probed = most.probed == 0 || x->sketches_next;
     int batches = 0;
 
     while (st == ST_OK && !full && most.cells > 0 && is_left (x)) {
         struct entry batch[SEARCH_BATCH];
         int n = 0;
 
-        if (most.probes && batches++ == PROBED && x->n_placed == 0)
+        if (!probed && x->n_placed == 0 &&
+            (batches++ == most.probed || deadline_passed (&x->deadline))) {
+            probed = true;
             TRY (probe (x, err));
+        }
         if (should_stop (x) || search_is_tried (x) || is_lost (x, &most))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {
@@ -346,7 +357,7 @@ static void fill_rest (struct search *x)
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
 {
-    const struct limit all = {PLACED_MAX, false, 1, LONG_MAX};
+    const struct limit all = {PLACED_MAX, 0, 1, LONG_MAX};
     bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
@@ -361,7 +372,7 @@ static enum status search_heap (struct search *x, struct error *err)
         TRY (run_first (
             x,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
-                           !joint && !whole, odd ? 1 : LOST,
+                           joint || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
                            : odd                   ? CELLS_WHOLE * x->s->effort
                                                    : LONG_MAX},
@@ -379,7 +390,7 @@ static enum status search_heap (struct search *x, struct error *err)
         return ST_OK;
     if (whole || x->best < 0)
         return run (x, all, err);
-    TRY (run (x, (struct limit){x->n_placed, false, 1, cells}, err));
+    TRY (run (x, (struct limit){x->n_placed, 0, 1, cells}, err));
     if (x->pool.n_gpus <= SMALL_GPUS)
         search_closest (x);
     return ST_OK;

@@ -4,6 +4,7 @@
  * a bound that holds. */
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
+#include "topology/edit/edit.h"
 
 static int ended; /* listings, early */
 
@@ -254,6 +255,36 @@ static void late_in_odd_pool (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* So is that of alike nodes with failing links, where the configuration of the lowest bound takes
+ * nearly half as long again. */
+static void late_among_failing_links (void **state)
+{
+    struct topology_synth y = topology_synth_default ();
+    struct topology_document d = {0};
+    struct setting s = {.model = model_of ("llama-2-13b"),
+                        .job = {.seq = 4096, .global_batch = 512},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct mapper_problem p;
+    struct mapper_settings how = mapper_settings_default ();
+    struct found whole, some;
+    struct error err;
+    (void) state;
+
+    y.preset = "failing";
+    y.nodes = 36;
+    ok (topology_synthesize (&y, &d, NULL, &err), &err);
+    ok (topology_cluster_from_json (d.doc, y.preset, NULL, &s.cluster, NULL, &err), &err);
+    p = search_problem (&s);
+    ok (try_search (&p, &how, &whole, &err), &err);
+    how.time_limit_s = 1e-9;
+    ok (try_search (&p, &how, &some, &err), &err);
+    assert_true (some.r.estimate.step_s <= whole.r.estimate.step_s * 1.1);
+    found_release (&whole);
+    found_release (&some);
+    topology_cluster_destroy (s.cluster);
+    topology_document_release (&d);
+}
+
 /* With time enough a limit changes nothing that an odd pool's search finds and proves. */
 static void time_enough (void **state)
 {
@@ -286,7 +317,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (listed),           cmocka_unit_test (zero_stages),
         cmocka_unit_test (shards),           cmocka_unit_test (late),
-        cmocka_unit_test (late_in_odd_pool), cmocka_unit_test (time_enough)};
+        cmocka_unit_test (late_in_odd_pool), cmocka_unit_test (late_among_failing_links),
+        cmocka_unit_test (time_enough)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -413,8 +413,9 @@ void costmodel_state_reset (struct costmodel_state *s, const int *gpu)
     s->was.idle = false;
 }
 
-/* Exchange the GPUs and keep the counts; what is touched is left on the lists. */
-static void exchange (struct costmodel_state *s, const int *a, const int *b, int n)
+/* Exchange the GPUs, or back, and keep the counts; what is touched is left on the lists. */
+static void exchange (struct costmodel_state *s, const int *a, const int *b, int n,
+                      bool back)
 {
     const struct terms *t = &s->t;
 
@@ -426,8 +427,8 @@ static void exchange (struct costmodel_state *s, const int *a, const int *b, int
             touch_slot (s, b[k] / t->slot);
     }
     count_touched (s, -1);
-    for (int k = 0; k < n; k++) {
-        int x = s->gpu[a[k]];
+    for (int i = 0; i < n; i++) {
+        int k = back ? n - 1 - i : i, x = s->gpu[a[k]];
 
         s->gpu[a[k]] = s->gpu[b[k]];
         s->gpu[b[k]] = x;
@@ -439,7 +440,7 @@ static void exchange (struct costmodel_state *s, const int *a, const int *b, int
 void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
                                int n)
 {
-    exchange (s, a, b, n);
+    exchange (s, a, b, n, false);
     touch_sharers (s);
     reprice (s);
 }
@@ -448,11 +449,12 @@ void costmodel_state_undo (struct costmodel_state *s, const int *a, const int *b
 {
     size_t pp = (size_t) s->t.pp;
 
+    exchange (s, a, b, n, true);
     if (is_published (s)) { /* these have no journal of their lanes */
-        costmodel_state_exchange (s, a, b, n);
+        touch_sharers (s);
+        reprice (s);
         return;
     }
-    exchange (s, a, b, n);
     forget (&s->slots);
     forget (&s->sends);
     memset (s->stage_dirty, 0, pp * sizeof *s->stage_dirty);

@@ -21,8 +21,8 @@ void costmodel_state_destroy (struct costmodel_state *s);
 /** Place anew: gpu [n] as at creation. */
 void costmodel_state_reset (struct costmodel_state *s, const int *gpu);
 
-/** Exchange the GPUs at positions a[k] and b[k] for every k < n, and reprice; no position
- *  may be named twice. */
+/** Exchange the GPUs at positions a[k] and b[k] for every k < n, one after the other, and
+ *  reprice. */
 void costmodel_state_exchange (struct costmodel_state *s, const int *a, const int *b,
                                int n);
 

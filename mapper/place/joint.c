@@ -1,15 +1,18 @@
 /* Layers and places of a sketch, annealed together.
  *
  * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
- * with what another has, or is idle, on another, whole stages, runs of stages or the tails of two
- * replicas, or takes layers from one stage to another.  An exchange between two stages that does
- * not serve, or that memory forbids, is sometimes tried once more with the two stages' layers
- * divided anew: neither half of such a move is any good alone. */
+ * with what another has, or is idle, on another, whole stages, the tails of two replicas, or two
+ * runs of stages that follow each other; or it turns a run round, or takes layers from one stage to
+ * another.  An exchange between two stages that does not serve, or that memory forbids, is
+ * sometimes tried once more with the two stages' layers divided anew: neither half of such a move
+ * is any good alone. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/order.h"
 
 #define COLD 2e-4        /* last temperature, as a share of the step */
 #define BETWEEN_LOOKS 32 /* moves, at whether it is late */
@@ -140,14 +143,48 @@ static void draw_stages (struct motion *m)
         exchange_stages (m, i, k, rng_below (&m->rng, 2) == 0);
 }
 
-/* A run of stages the other way round. */
+/* Those from i to k the other way round. */
+static void reverse_stages (struct motion *m, int i, int k, bool layers)
+{
+    for (; i < k; i++, k--)
+        exchange_stages (m, i, k, layers);
+}
+
 static void draw_reversal (struct motion *m)
 {
     int pp = m->x->c->deg.pp, i = rng_below (&m->rng, pp), k = rng_below (&m->rng, pp);
-    bool layers = rng_below (&m->rng, 2) == 0;
 
-    for (; i < k; i++, k--)
-        exchange_stages (m, i, k, layers);
+    reverse_stages (m, i, k, rng_below (&m->rng, 2) == 0);
+}
+
+/* A stage, or the first one of those in a row before it that begin on its node. */
+static int draw_edge (struct motion *m)
+{
+    const struct drawn *x = m->x;
+    int i = rng_below (&m->rng, x->c->deg.pp + 1);
+
+    while (i > 0 && i < x->c->deg.pp &&
+           node_at (x, i * x->per_stage) == node_at (x, (i - 1) * x->per_stage))
+        i--;
+    return i;
+}
+
+/* A run of stages to another place, so that those between move up: all three begin where another
+ * node does. */
+static void draw_shift (struct motion *m)
+{
+    bool layers = rng_below (&m->rng, 2) == 0;
+    int at[3], middle;
+
+    for (int k = 0; k < 3; k++)
+        at[k] = draw_edge (m);
+    order_by_ints (at, 3, sizeof *at, 1);
+    if (at[0] == at[1] || at[1] == at[2])
+        return;
+    middle = at[0] + at[2] - at[1];
+    reverse_stages (m, at[0], at[2] - 1, layers);
+    reverse_stages (m, at[0], middle - 1, layers);
+    reverse_stages (m, middle, at[2] - 1, layers);
 }
 
 /* Two replicas' slots from a stage on. */
@@ -222,8 +259,8 @@ static const struct kind {
 } kinds[] = {{6, no_groups, draw_gpus},        {3, any_groups, draw_gpus},
              {6, any_groups, draw_groups},     {4, any_pipeline, draw_layers},
              {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
-             {1, any_reversal, draw_reversal}, {1, any_tails, draw_tails},
-             {2, any_blocks, draw_blocks}};
+             {1, any_reversal, draw_reversal}, {1, any_reversal, draw_shift},
+             {1, any_tails, draw_tails},       {2, any_blocks, draw_blocks}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 
 static void draw (struct motion *m)
@@ -248,12 +285,12 @@ static void draw (struct motion *m)
 
 /* ---- making it ---- */
 
-static void exchange_gpus (const struct motion *m)
+static void exchange_gpus (const struct motion *m, bool back)
 {
     int *gpu = m->x->gpu;
 
-    for (int k = 0; k < m->n; k++) {
-        int was = gpu[m->a[k]];
+    for (int i = 0; i < m->n; i++) {
+        int k = back ? m->n - 1 - i : i, was = gpu[m->a[k]];
 
         gpu[m->a[k]] = gpu[m->b[k]];
         gpu[m->b[k]] = was;
@@ -264,7 +301,7 @@ static void make (struct motion *m)
 {
     struct drawn *x = m->x;
 
-    exchange_gpus (m);
+    exchange_gpus (m, false);
     if (m->other)
         drawn_take_layers (x, m->layers);
     costmodel_state_exchange (x->state, m->a, m->b, m->n);
@@ -274,7 +311,7 @@ static void unmake (struct motion *m)
 {
     struct drawn *x = m->x;
 
-    exchange_gpus (m);
+    exchange_gpus (m, true);
     if (m->other)
         drawn_take_layers (x, m->before);
     costmodel_state_undo (x->state, m->a, m->b, m->n);
@@ -289,7 +326,7 @@ static bool is_legal (struct motion *m)
 
     if (x->pool->n_classes == 1 && !m->other && !pool_uses_matter (x->pool))
         return true;
-    exchange_gpus (m);
+    exchange_gpus (m, false);
     x->layers = m->layers;
     legal = drawn_uses_fit (x);
     for (int i = 0; i < pp && legal; i++) {
@@ -300,7 +337,7 @@ static bool is_legal (struct motion *m)
         legal = !touched || drawn_fits (x, i);
     }
     x->layers = layers;
-    exchange_gpus (m);
+    exchange_gpus (m, true);
     return legal;
 }
 

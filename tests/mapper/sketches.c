@@ -283,6 +283,55 @@ static void stages_move_whole (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Nodes that each hold two stages, on a chain of fast links: where two of them stand in the wrong
+ * place, the others move up in one move.  One by one they would leave more fast links first. */
+static void runs_of_stages_move (void **state)
+{
+    enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
+    const int order[NODES] = {0, 4, 5, 1, 2, 3};
+    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
+    double rate[N * N], straight_s;
+    struct setting s = small_job_as (NULL, LAYERS, 2048, 48, config_of (1, N, 1, 1));
+    int layers[N], gpu[N], found = 0;
+    struct mapper_problem p;
+    struct pool pool;
+    struct walks walks;
+    struct error err = {""};
+    (void) state;
+
+    for (int i = 0; i < N * N; i++) {
+        int from = i / N / GPUS, to = i % N / GPUS;
+
+        rate[i] = from == to ? 100 : abs (from - to) == 1 ? 10 : 1;
+    }
+    s.cluster = cluster_of_rates (NODES, GPUS, "h100-sxm5-80g", true, rate);
+    for (int i = 0; i < N; i++) {
+        layers[i] = s.layers[i] = 1;
+        gpu[i] = i;
+    }
+    straight_s = step_of (&s, gpu, NULL);
+    for (int i = 0; i < N; i++)
+        gpu[i] = order[i / GPUS] * GPUS + i % GPUS;
+    p = search_config (&s);
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    for (unsigned long seed = 1; seed <= 20; seed++) {
+        const struct sketch from = {layers, gpu, none};
+        struct sketch k;
+
+        ok (sketch_copy (&from, N, N, &k, &err), &err);
+        ok (sketch_anneal (&pool, &walks, &s.config, 1000, 1e-3, seed,
+                           &(struct deadline){.until_s = INFINITY}, &k, &err),
+            &err);
+        found += k.price.step_s <= straight_s * (1 + 1e-9);
+        sketch_release (&k);
+    }
+    assert_true (found >= 10);
+    walks_release (&walks);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* The setting's problem in chunks that may be uneven. */
 static struct mapper_problem interleaved (struct setting *s, int vpp)
 {
@@ -453,6 +502,7 @@ int main (void)
                                        cmocka_unit_test (idle_nodes_do_not_matter),
                                        cmocka_unit_test (stages_keep_to_nodes),
                                        cmocka_unit_test (stages_move_whole),
+                                       cmocka_unit_test (runs_of_stages_move),
                                        cmocka_unit_test (what_is_over_is_a_stage),
                                        cmocka_unit_test (tied_stages_share_a_node),
                                        cmocka_unit_test (layers_are_poured_singly),

@@ -8,8 +8,10 @@
 
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */
-#define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain */
-#define IDLE 2             /* rounds of starts in a row without a gain */
+#define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain ... */
+#define QUICK_GPUS 48      /* ... and in smaller odd pools, where moves are quick: */
+#define QUICK_BOUND 0.002
+#define IDLE 2 /* rounds of starts in a row without a gain */
 
 static enum status take_placed (struct search *x, struct looks *l, struct error *err)
 {
@@ -42,12 +44,13 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
 
 enum status search_refine (struct search *x, struct error *err)
 {
+    double near = x->odd && x->pool.n_gpus <= QUICK_GPUS ? QUICK_BOUND : REFINED_BOUND;
     struct looks l = {0};
     enum status st;
 
     if (!looks_apply (x) || x->pool.n_gpus > REFINED_GPUS || x->pool.all_alike ||
         place_tries_all (&x->pool) ||
-        search_least_bound (x) > search_cut (x) * (1 - REFINED_BOUND))
+        search_least_bound (x) > search_cut (x) * (1 - near))
         return ST_OK;
     st = walks_init (&l.walks, &x->pool, err);
     if (st == ST_OK)

@@ -28,8 +28,9 @@ static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
-#define GENERATIONS 3        /* at most, until one brings nothing */
-#define GENERATIONS_GPUS 128 /* of an odd pool that gets them */
+#define GENERATIONS 3         /* at most, until one brings nothing */
+#define GENERATION_WORTH 5e-4 /* of the step: a gain that is worth another */
+#define GENERATIONS_GPUS 128  /* of an odd pool that gets them */
 #define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
 #define COPIED 1000   /* sketches of such a set */
 #define OF_DEGREES 4  /* degrees moved by themselves; in the first generation OTHERS */
@@ -420,7 +421,7 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
     if (st == ST_OK)
         st = anneal_rounds (x, l, 0, err);
     for (int g = 1; g <= GENERATIONS && st == ST_OK && !deadline_passed (&x->deadline) &&
-                    look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH);
+                    look_value (x, &l->look[0]) < before * (1 - GENERATION_WORTH);
          g++) {
         before = look_value (x, &l->look[0]);
         st = next_generation (x, &first, g, l, err);

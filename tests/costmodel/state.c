@@ -1,8 +1,8 @@
 /* The price that follows exchanges equals the price from scratch, always. */
 #include "tests/lib/clusters.h"
 
-/* A position may be named twice: three GPUs go round, and the price is as from scratch.  Undone, all
- * is as it was. */
+/* A position may be named twice: three GPUs go round, and the price is as from scratch.  Undone,
+ * all is as it was. */
 static void go_round (struct rng *r, struct costmodel_state *x, const struct setting *s)
 {
     struct costmodel_price before = costmodel_state_price (x);

@@ -233,10 +233,10 @@ RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(T
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 2)
-run-tests: $(if $(TEST_SH),all) $(if $(NO_CMOCKA),,$(TESTS))
+run-tests: $(if $(TEST_SH),all $B/tests/lib/spawn.so) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 
-check-long: all $(TESTS)
+check-long: all $B/tests/lib/spawn.so $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) $(PROVE) $(TESTS) $(TEST_SH)
 
 # libFuzzer's build of everything is apart, in build/fuzz; fuzz.sh says what is missing.
@@ -461,6 +461,11 @@ $B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj
 	$Qmkdir -p $(@D) && $(CC) $(OUR_CFLAGS) $(if $(HAVE_CUDA),-isystem $(CUDA_HOME)/include) \
 	    $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
 	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS) $(said)
+
+# Shell tests load it (tests/lib/tap.sh); bash has what it lacks, and no sanitizer.
+$B/tests/lib/spawn.so: tests/lib/spawn.c
+	$(call say,CC,$<)
+	$Qmkdir -p $(@D) && $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -shared -fPIC -o $@ $< $(said)
 
 # The readers of both programs, and their commands.
 $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))

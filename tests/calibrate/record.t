@@ -3,7 +3,7 @@
 # that bench/RESULTS.md is of; a command that prints it says what there is where there is no run.
 . tests/lib/tap.sh
 needs python3 python3
-L=$LINKWISE
+L="spawn $LINKWISE"
 
 mkdir "$T/runs"
 python3 - "$T/runs/lab.csv" <<'P'
@@ -15,7 +15,7 @@ with open(sys.argv[1], "w", newline="") as f:
         w.writerow(["lab%d" % (i % 2), "nemo", "x", 32, 4096, 32, 11008, 32000, 4096, "H100-SXM5-80GB" if i < 4 else "A100-SXM4-80GB",
                     16, 2, 1, 1, 64, "bf16", "none", 4 + i, 40 + i if i < 2 else "", "SLOW" if i == 3 else ""])
 P
-build=$(dirname "$L")
+build=$(dirname "$LINKWISE")
 env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory "${build#"$PWD"/}/bench/record" SAN="${SAN:-}" >"$T/log" 2>&1
 "$build/bench/record" "$T/runs" >"$T/record.json" 2>>"$T/log"
 sed -i '/SLOW/d' "$T/runs/lab.csv"

@@ -3,7 +3,7 @@
 # the table tell them; what tests/check/nccl_lines.c and nccl_groups.c have by single cases is theirs.
 . tests/lib/tap.sh
 [ -n "$(command -v python3)" ] || { echo "1..0 # SKIP python3 is not installed"; exit 0; }
-L=$LINKWISE P=$T/plan.json
+L="spawn $LINKWISE" P=$T/plan.json
 $L plan '1x4 h100-sxm5-80g intra:370 inter:48 + 1x4 h100-sxm5-80g intra:370 inter:40 + 1x2 h100-sxm5-80g intra:370 inter:20' \
     llama-3.2-1b --seq 2048 --global-batch 40 --tp 1 --pp 1 --dp 10 --threads 1 -o "$P" >/dev/null || exit 1
 $L plan '4x4 h100-sxm5-80g intra:370 inter:48' llama-3.2-1b --seq 2048 --global-batch 32 --tp 2 --pp 2 --dp 4 \
@@ -61,7 +61,7 @@ holds "rank 0's log alone" "$T/tp-2.21/0.log" \
      and g["dp"]["found"] == 1 and c["nccl ranks"]["verdict"] == "note"'
 expect 0 "several files" "2 files: 2 processes" $L check "$plan" --nccl-log "$T/tp-2.21/0.log" --nccl-log "$T/tp-2.21/5.log"
 expect 0 "a pattern" "7 files: 7 processes" $L check "$plan" --nccl-log "$T/tp-2.21/1?.log" --nccl-log "$T/tp-2.21/9.log"
-expect 0 "standard input" "1 files: 1 processes" sh -c "$L check $plan --nccl-log - <$T/tp-2.21/3.log"
+expect 0 "standard input" "1 files: 1 processes" sh -c "$LINKWISE check $plan --nccl-log - <$T/tp-2.21/3.log"
 plan=
 
 # What the logs contradict, and what is none.

@@ -3,7 +3,7 @@
 # and loses nothing, -q says no more than that, the map is the plan's.
 . tests/lib/tap.sh
 needs python3 python3
-L=$LINKWISE
+L="spawn $LINKWISE"
 C=examples/clusters/h100-17.json
 job="llama-2-70b --seq 4096 --global-batch 1024 --tp 2 --pp 16 --dp 4 --recompute none --schedule 1f1b"
 
@@ -84,7 +84,7 @@ grep -q '^places   stages 0 to 3 of replicas A to B, a cell a GPU; . idle$' "$T/
 result $? "... which the heading explains" "$T/out"
 $L eval -v "$T/uneven.json" >"$T/eval" && diff <(sed -n '/^places/,/^$/p' "$T/out" | grep .) <(sed -n '/^places/,$p' "$T/eval") >"$T/why"
 result $? "eval -v draws the same" "$T/why"
-$L time -v "$uneven" llama-2-7b --seq 4096 --global-batch 48 --tp 1 --pp 4 --dp 1 2>&1 | grep -q '^n0  0123$'
+$LINKWISE time -v "$uneven" llama-2-7b --seq 4096 --global-batch 48 --tp 1 --pp 4 --dp 1 2>&1 | grep -q '^n0  0123$'
 result $? "one replica needs no letters"
 $L time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9 2>/dev/null >"$T/out" && grep -q '^n0  0\{9\}1\{9\}2.*7\{9\}$' "$T/out"
 result $? "72 GPUs a node fit a line" "$T/out"
@@ -133,21 +133,21 @@ onterm() { # COLUMNS VARIABLE=VALUE... -- COMMAND...
     python3 "$T/onterm.py" "$1" env -u NO_COLOR -u COLORTERM "${@:2}" >"$T/out" 2>&1
 }
 plain() { sed 's/\x1b\[[0-9;]*m//g' "$T/out" | sed -n '/^places/,$p'; }
-$L eval -v "$T/uneven.json" | sed -n '/^places/,$p' >"$T/letters"
-onterm 100 TERM=xterm-256color $L eval -v "$T/uneven.json"
+$LINKWISE eval -v "$T/uneven.json" | sed -n '/^places/,$p' >"$T/letters"
+onterm 100 TERM=xterm-256color $LINKWISE eval -v "$T/uneven.json"
 grep -q $'\x1b\[48;5;[0-9]*;38;5;[0-9]*m0A' "$T/out" && plain | diff "$T/letters" - >"$T/why"
 result $? "256 colours, and the same letters" "$T/why"
 [ "$(grep -o $'\x1b\[48;5;[0-9]*;' "$T/out" | sort -u | wc -l)" = 4 ]
 result $? "... a colour a stage" "$T/out"
 for variable in NO_COLOR=1 TERM=vt100; do
-    onterm 100 TERM=xterm-256color $variable $L eval -v "$T/uneven.json"
+    onterm 100 TERM=xterm-256color $variable $LINKWISE eval -v "$T/uneven.json"
     ! grep -q $'\x1b' "$T/out" && plain | diff "$T/letters" - >"$T/why"
     result $? "$variable: none" "$T/out"
 done
-onterm 80 TERM=vt100 $L time -v "1x32 h100 intra:400" llama-2-7b --seq 4096 --global-batch 32 --pp 4 --dp 8
+onterm 80 TERM=vt100 $LINKWISE time -v "1x32 h100 intra:400" llama-2-7b --seq 4096 --global-batch 32 --pp 4 --dp 8
 plain | grep -q '^n0  0\{8\}1\{8\}2\{8\}3\{8\}$'
 result $? "80 columns: shorter cells" "$T/out"
-onterm 40 TERM=vt100 $L time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9
+onterm 40 TERM=vt100 $LINKWISE time -v "1x72 h100 intra:400" llama-2-7b --seq 4096 --global-batch 72 --pp 8 --dp 9
 plain | grep -q '^n0  9x0 9x1 9x2 9x3 9x4 9x5 9x6 9x7$'
 result $? "40 columns: counted" "$T/out"
 

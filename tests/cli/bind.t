@@ -4,7 +4,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 C=examples/clusters/h100-17.json
 $L plan $C llama-2-70b --seq 4096 --global-batch 1024 --nodes 16 --tp 8 --pp 4 --dp 4 --micro-batch 1 --schedule 1f1b -o "$T/plan.json" >"$T/why" 2>&1
 same() { # PLAN BOUND NODES...: the same configuration on these nodes, one GPU a rank
@@ -25,7 +25,7 @@ expect 0 "on other nodes" "128 ranks placed anew: step [0-9.]+ s, [0-9.]+ % abov
 same "$T/plan.json" "$T/bound.json" $nodes >"$T/why" 2>&1
 result $? "... the same configuration, there alone" "$T/why"
 expect 0 "... which check accepts" "step time +ok" $L check "$T/bound.json"
-expect 0 "through standard input and output" '"ranks"' bash -c "$L bind - --only 'cnode2-[002-017]' -o - <'$T/plan.json'"
+expect 0 "through standard input and output" '"ranks"' bash -c "$LINKWISE bind - --only 'cnode2-[002-017]' -o - <'$T/plan.json'"
 same "$T/plan.json" "$T/out" $nodes >"$T/why" 2>&1 && cmp -s <(grep -v seconds "$T/out") <(grep -v seconds "$T/bound.json")
 result $? "... is the same plan" "$T/why"
 sed 's/13\.[0-9]*/7.5/g' $C >"$T/slow.json"
@@ -78,7 +78,7 @@ d.pop ("layers_per_chunk", None)
 json.dump(d, open(sys.argv[2], "w"))
 P
 expect 3 "layers that fit nowhere" "stage 0 with its 77 layers needs .* GiB, the limit is .* GiB on the GPUs it got" \
-    $L bind "$T/heavy.json" --only 'cnode2-[001-016]' -o "$T/no.json"
+    $LINKWISE bind "$T/heavy.json" --only 'cnode2-[001-016]' -o "$T/no.json"
 expect 1 "too few nodes" "the plan needs 128 GPUs, --only .* has 64: ask the scheduler for more nodes" $L bind "$T/plan.json" --only 'cnode2-[001-008]' -o "$T/no.json"
 expect 2 "a node that is not in the cluster" 'only: the cluster h100-17 has no node "m1"' $L bind "$T/plan.json" --only m1 -o "$T/no.json"
 # Slurm's names may be short where the cluster file's are full, and the other way round.
@@ -98,7 +98,7 @@ same_ranks() {
 }
 same_ranks "$T/from-file.json" "... are the same as in a list"
 expect 0 "nodes from standard input, behind a byte-order mark and with others" "standard input: 1 of 17 names are no nodes of the cluster h100-17, the first \"login\"" \
-    bash -c "{ printf '\\357\\273\\277'; echo login; cat '$T/hosts'; } | $L bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
+    bash -c "{ printf '\\357\\273\\277'; echo login; cat '$T/hosts'; } | $LINKWISE bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
 same_ranks "$T/from-stdin.json" "... are these"
 printf 'cnode2-003\ncnode2-007\n' >"$T/pinned"
 expect 0 "nodes that must hold ranks, from a file" "plan written" $L plan examples/clusters/h100-17.json llama-2-13b --nodes 2 --pin "@$T/pinned" -o "$T/pinned.json"

@@ -2,7 +2,7 @@
 # linkwise topo and linkwise cluster: from machines and measurements to a cluster to plan on.
 . tests/lib/tap.sh
 needs python3 python3
-L=$LINKWISE
+L="spawn $LINKWISE"
 # has NAME FILE PATTERN: the file holds it.
 has() {
     matches "$3" "$2"
@@ -13,7 +13,7 @@ flat() { tr -d ' \n' <"$1"; }
 
 # ---- this machine ----
 # (libpciaccess, which hwloc looks through, keeps what it allocated.)
-expect 0 "topo looks at this machine" '"packages"' env ASAN_OPTIONS=detect_leaks=0 $L topo
+expect 0 "topo looks at this machine" '"packages"' env ASAN_OPTIONS=detect_leaks=0 $LINKWISE topo
 cp "$T/out" "$T/here.json"
 has "with its cores" "$T/here.json" '"cpus": "[0-9]'
 has "and the time" "$T/here.json" '"captured": "20'
@@ -33,7 +33,7 @@ X
     expect 0 "topo --from writes a node file" "g$h +0 +2 +2 +a100-sxm4-40g" $L topo --from "$T/g$h.xml" -o "$T/g$h.json"
 done
 expect 0 "import knows machines too" "1 node, 2 GPUs written" $L cluster import "$T/g1.xml" -o "$T/i.json"
-expect 0 "standard input" '"name": "a"' sh -c "$L topo --from - --name a <$T/g1.xml"
+expect 0 "standard input" '"name": "a"' sh -c "$LINKWISE topo --from - --name a <$T/g1.xml"
 expect 0 "links that nobody measured come from data sheets" "nominal rates of their NICs" \
     $L cluster merge "$T/g1.json" "$T/g2.json" -o "$T/nominal.json"
 flat "$T/nominal.json" >"$T/flat"
@@ -208,7 +208,7 @@ expect 2 "side files do not go to standard output" "name a file" $L cluster synt
 
 # ---- showing ----
 if command -v script >/dev/null; then
-    script -qec "$L cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
+    script -qec "$LINKWISE cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
     left='generating: [0-9]+ %, [0-9]+ (s|min) left'
     for i in {1..200}; do
         matches "$left" "$T/line" && break
@@ -315,12 +315,12 @@ fi
 mkdir "$T/there"
 sed 's/"tool"/"pairs_csv": "big-pairs.csv", "tool"/' "$T/measured.json" >"$T/there/big.json"
 expect 0 "a table of pairs beside a links file stays where it is" "\"pairs_csv\": ?\"$T/there/big-pairs.csv\"" \
-    sh -c "$L cluster merge $T/there/big.json -o $T/small.json && cat $T/small.json"
+    sh -c "$LINKWISE cluster merge $T/there/big.json -o $T/small.json && cat $T/small.json"
 expect 0 "what it measured holds against a newer estimate" "^a +1 .* 11 .* 10 " \
-    sh -c "$L cluster merge $T/there/big.json $T/merged.json -o $T/both.json && $L cluster show $T/both.json"
+    sh -c "$LINKWISE cluster merge $T/there/big.json $T/merged.json -o $T/both.json && $LINKWISE cluster show $T/both.json"
 expect 0 "one number for all" "between nodes +56 +0 +48 +48 +48 +48 +48" $L cluster show "8x4 h100-sxm5-80g intra:370 inter:48"
-expect 1 "check names two GPUs of one UUID" "a:0 and b:0 have the UUID GPU-1" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]}],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":9}}}' | $L cluster check - >&2"
-expect 1 "check names a NIC that is not there" "no NIC mlx5_9" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_nic\":[\"mlx5_9\"],\"nics\":[{\"name\":\"mlx5_0\"}]}]}' | $L cluster check - >&2"
+expect 1 "check names two GPUs of one UUID" "a:0 and b:0 have the UUID GPU-1" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]},{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_uuid\":[\"GPU-1\"]}],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":3,\"latency_us\":9}}}' | $LINKWISE cluster check - >&2"
+expect 1 "check names a NIC that is not there" "no NIC mlx5_9" sh -c "echo '{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\",\"gpu_nic\":[\"mlx5_9\"],\"nics\":[{\"name\":\"mlx5_0\"}]}]}' | $LINKWISE cluster check - >&2"
 
 # ---- measured compute ----
 cat >"$T/gpus.json" <<X
@@ -331,7 +331,7 @@ cat >"$T/gpus.json" <<X
    "products": [{"precision": "bf16", "m": 8192, "n": 8192, "k": 8192, "tflop_per_s": 500}]}]}}
 X
 expect 0 "merge makes constants of GPU types of it" "h100-sxm5-80g: gemm_efficiency is 0.4297, measured on 1 GPU" \
-    $L cluster merge "$T/gpus.json" -o "$T/compute.json"
+    $LINKWISE cluster merge "$T/gpus.json" -o "$T/compute.json"
 expect 0 "once" "^1 node, 2 GPUs written" $L cluster merge "$T/compute.json" -o "$T/again.json"
 python3 -c 'import json, sys; a, b = (json.load (open (f)) for f in sys.argv[1:]); assert a == b' "$T/compute.json" "$T/again.json"
 result $? "and again the same" "$T/again.json"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # linkwise compare: statistics side by side, what changed between two snapshots, plans.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 has() { # NAME FILE PATTERN
     matches "$3" "$2"
     result $? "$1" "$2"
 }
 
 # ---- the example; its figures are those of the measurements ----
-LINKWISE=$L examples/compare-clusters --tp 8 --pp 4 --schedule 1f1b >"$T/example" 2>"$T/err"
+LINKWISE=$LINKWISE examples/compare-clusters --tp 8 --pp 4 --schedule 1f1b >"$T/example" 2>"$T/err"
 result $? "examples/compare-clusters runs" "$T/err"
 has "how many of them a plan uses" "$T/example" '^best plan on +GPUs used '
 has "sizes" "$T/example" '^GPUs [(]not drained[)] +136 +80$'

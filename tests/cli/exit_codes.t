@@ -2,10 +2,10 @@
 # Every kind of bad input: one clear message, the contract's exit code, nothing on standard
 # output, no output file half written.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 C="2x8 h100-sxm5-80g intra:370 inter:48"
 job="--seq 4096 --global-batch 64"
-plan="$L plan"
+plan="$LINKWISE plan"
 
 # ---- 1: no text, and without an end ----
 endless() { expect 1 "endless: $*" "/dev/zero: binary data: expected text" $L "$@"; }
@@ -152,7 +152,7 @@ expect 1 "missing plan" "none.json: No such file" $L check none.json
 expect 1 "a cluster as plan" "model: expected an object" $L eval examples/clusters/h100-17.json
 expect 1 "time: more GPUs than there are" "needs 64 GPUs, the cluster has 16" $L time "$C" llama-2-7b $job --tp 8 --dp 8
 expect 1 "layers that do not sum" "sums to 30, the model has 32" $L time "$C" llama-2-7b $job --pp 2 --layers-per-stage 10,20
-expect 1 "full disk" "standard output|No space" bash -c "$L gpus >/dev/full"
+expect 1 "full disk" "standard output|No space" bash -c "$LINKWISE gpus >/dev/full"
 
 expect 1 "more ranks than can be counted" "expected at most 16777216 ranks" \
     $L time "$C" llama-2-70b --seq 1073741824 --global-batch 1073741824 --tp 8 --pp 80 --dp 16777216 --cp 8388608

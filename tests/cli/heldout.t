@@ -5,7 +5,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 A=examples/clusters/a100-16-before.json B=examples/clusters/a100-16-after.json
 job="llama-2-70b --seq 4096 --global-batch 256 --tp 4 --pp 4 --dp 8 --schedule 1f1b"
 

@@ -2,7 +2,7 @@
 # The main job, as `make run` runs it: plan, check, eval and emit agree with each other;
 # standard input serves every argument.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 C=examples/clusters/h100-17.json M=examples/models/llama-2-13b.json
 job="--seq 4096 --global-batch 1024"
 needs python3 python3
@@ -40,7 +40,7 @@ few="--tp 8 --pp 4 --micro-batch 1 --schedule 1f1b"
 expect 0 "a plan on one type" "^step " $L plan "4x8 h100" $M $job $few -o "$T/other.json"
 expect 0 "what served there" "^profile  megatron-core-composed, composed: for megatron-core" $L eval -v "$T/other.json"
 expect 0 "what was meant, on another" "^profile  megatron-core, fitted" $L eval -v "$T/other.json" "4x8 a100-sxm4-80g"
-$L plan - $M $job $few --json <$C | $L check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
+$LINKWISE plan - $M $job $few --json <$C | $LINKWISE check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
 result $? "a cluster and a plan through standard input" "$T/out"
 $L plan $C - $job $few --json <$M >"$T/c.json"
 [ "$(json "$T/c.json" "{**d['model'], 'name': 0}")" = "$(json "$T/plan.json" "{**d['model'], 'name': 0}")" ]
@@ -70,17 +70,17 @@ result $? "fixed degrees, --nodes, --only and --exclude hold"
 $L plan "2x8 h100" $M $job --profile llm-foundry --top 50 --json >"$T/offered.json"
 json "$T/offered.json" "len(d['search']['top']) > 5 and all(t['pp'] == 1 or t['zero'] == 0 for t in d['search']['top'])" | grep -q True
 result $? "only what the profile's framework offers is searched" "$T/offered.json"
-tight="$L plan $C llama-2-70b $job --tp 4 --pp 8 --zero 1 --recompute none --granularity node --json"
+tight="$LINKWISE plan $C llama-2-70b $job --tp 4 --pp 8 --zero 1 --recompute none --granularity node --json"
 $tight >"$T/safe.json" && $tight --tie 0 >"$T/bold.json"
 json "$T/bold.json" "d['memory']['oom_probability'] > .01 and d['search']['given_up'] == 0" | grep -q True &&
     json "$T/safe.json" "d['memory']['oom_probability'] <= .01 and 0 < d['search']['given_up'] <= .01" | grep -q True
 result $? "a plan that may run out of memory gives way to one that is nearly as fast" "$T/safe.json"
 sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T/drained.json"
-$L plan "$T/drained.json" $M $job $few --json | python3 -c "
+$LINKWISE plan "$T/drained.json" $M $job $few --json | python3 -c "
 import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"
 result $? "a drained node is not used"
 for what in eval "emit -d $T/drain"; do
-    $L $what "$T/plan.json" "$T/drained.json" 2>&1 >/dev/null | grep -q "warning: rank [0-9]* is on node cnode2-005, which is drained"
+    $LINKWISE $what "$T/plan.json" "$T/drained.json" 2>&1 >/dev/null | grep -q "warning: rank [0-9]* is on node cnode2-005, which is drained"
     result $? "$what warns of a drained node"
 done
 $L plan $C $M $job $few --nodes 12 --pin cnode2-004,cnode2-013 --json >"$T/pinned.json"
@@ -128,7 +128,7 @@ json "$T/big.json" "d['schedule'] == '1f1b' and d['estimate']['mfu'] < 1" | grep
 result $? "a very large batch takes years, not milliseconds" "$T/big.json"
 expect 1 "a very large batch in chunks" "micro-batches x 2 chunks: the interleaved schedule can be priced up to" \
     $L plan "1x2 h100-sxm5-80g intra:300" gpt2-xl --seq 128 --global-batch 1073741824 --micro-batch 1 --pp 2 --schedule interleaved --vpp 2
-expect 0 "a very large batch checks" "lower bound +ok" timeout 10 $L check "$T/big.json"
+expect 0 "a very large batch checks" "lower bound +ok" timeout 10 $LINKWISE check "$T/big.json"
 
 # emit; tests/launch/emit.t has more
 expect 0 "emit" "ranks written to" $L emit "$T/plan.json" --to all -d "$T/launch"

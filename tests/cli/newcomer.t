@@ -2,7 +2,7 @@
 # The mistakes that a newcomer makes first: each says what to type, and what is nearly right is
 # suggested or taken with a word.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 echo "Access to model meta-llama/Llama-3-8B is restricted." >"$T/gated.json"
 echo '{"error":"Unauthorized"}' >"$T/refused.json"
 
@@ -11,7 +11,7 @@ echo "nodes: 4" >"$T/c.yaml"
 $L plan "4x8 h100" llama-3-8b -o "$T/plan.json" >/dev/null 2>&1
 
 # typed COMMAND: its words are cut as the shell does
-typed() { eval "$L $1"; }
+typed() { eval "spawn $LINKWISE $1"; }
 # CODE | COMMAND | what it must say
 while IFS='|' read -r code command hint; do
     expect "${code// /}" "${command# }" "${hint# }" typed "$command"

@@ -5,7 +5,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 synth() { $L cluster synth calm --nodes 257 --gpus 1 --gpu-type h100-sxm5-80g --seed 1 -o "$1"; }
 kind() { stat -c %F "$1"; }
 
@@ -65,27 +65,27 @@ P
 clean() { # NAME CODE COMMAND...: prints something, and no control character but the line feed
     local name=$1 code=$2
     shift 2
-    "$@" >"$T/both" 2>&1
+    spawn "$@" >"$T/both" 2>&1
     [ $? = "$code" ] && py "$T/clean.py" "$T/both"
     result $? "control characters in names: $name" "$T/both"
 }
 strange=$(ls "$T"/ma*.json)
 for model in "$T/model.json" "$strange"; do
-    clean plan 0 $L plan "$T/b.json" "$model" $job -o "$T/plan.json"
-    clean time 0 $L time "$T/b.json" "$model" $job --pp 1
-    clean mem 0 $L mem "$model" --gpu h100-sxm5-80g $job
+    clean plan 0 $LINKWISE plan "$T/b.json" "$model" $job -o "$T/plan.json"
+    clean time 0 $LINKWISE time "$T/b.json" "$model" $job --pp 1
+    clean mem 0 $LINKWISE mem "$model" --gpu h100-sxm5-80g $job
 done
-clean eval 0 $L eval "$T/plan.json"
-clean check 0 $L check "$T/plan.json"
-clean "cluster show" 0 $L cluster show "$T/b.json"
-clean "cluster check" 0 $L cluster check "$T/b.json"
+clean eval 0 $LINKWISE eval "$T/plan.json"
+clean check 0 $LINKWISE check "$T/plan.json"
+clean "cluster show" 0 $LINKWISE cluster show "$T/b.json"
+clean "cluster check" 0 $LINKWISE cluster check "$T/b.json"
 for to in slurm-topology prometheus csv graphviz; do
-    clean "cluster export --to $to" 0 $L cluster export --to $to "$T/b.json" -o -
+    clean "cluster export --to $to" 0 $LINKWISE cluster export --to $to "$T/b.json" -o -
 done
-clean compare 0 $L compare "$T/b.json" "$T/b.json"
-clean "a GPU type" 1 $L cluster show "$T/a.json"
-clean emit 0 $L emit "$T/plan.json" -d "$T/launch"
-clean "a file that is not there" 1 $L plan "$(printf 'a\302\233b')" llama-2-7b --seq 1 --global-batch 1
+clean compare 0 $LINKWISE compare "$T/b.json" "$T/b.json"
+clean "a GPU type" 1 $LINKWISE cluster show "$T/a.json"
+clean emit 0 $LINKWISE emit "$T/plan.json" -d "$T/launch"
+clean "a file that is not there" 1 $LINKWISE plan "$(printf 'a\302\233b')" llama-2-7b --seq 1 --global-batch 1
 
 # ---- what a plan names ----
 (cd "$T" && cp profile.json own.json && $L plan b.json model.json ${job%--profile*} --profile own.json -o own-plan.json >/dev/null)

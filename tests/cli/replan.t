@@ -4,7 +4,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 C=examples/clusters/h100-10.json M=examples/models/llama-2-70b.json
 job="--seq 4096 --global-batch 1024"
 places() { json "$1" "[(r['node'], r['gpu']) for r in d['ranks']]"; }

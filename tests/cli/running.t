@@ -4,7 +4,7 @@
 . tests/lib/tap.sh
 . tests/lib/placed.sh
 needs python3 python3
-L=$LINKWISE
+L="spawn $LINKWISE"
 placed "$T" 4 2 nodes || exit 1
 $L emit "$T/plan.json" --to env -d "$T/launch" >/dev/null
 awk '{ print $1, $2, "GPU-" $2 "-" $3 }' "$T/launch/map.txt" >"$T/right"
@@ -19,7 +19,7 @@ fails() { # NAME TABLE PATTERN: exit 1, the report on standard output
 expect 0 "as planned" "running GPUs +ok" $L check "$T/plan.json" --running "$T/right"
 grep -q "+0.00 %" "$T/out" && ! grep -q "planned host" "$T/out"
 result $? "... the step is the planned one" "$T/out"
-{ printf '\xef\xbb\xbf# rank host gpu\n'; sort -R "$T/right"; } | $L check "$T/plan.json" --running - >"$T/out" 2>&1
+{ printf '\xef\xbb\xbf# rank host gpu\n'; sort -R "$T/right"; } | $LINKWISE check "$T/plan.json" --running - >"$T/out" 2>&1
 result $? "in any order, with a comment, through standard input" "$T/out"
 table lower '{ print $1, $2 ".cluster.local", tolower($3) }'
 expect 0 "full host names, UUIDs in small letters" "running hosts +ok" $L check "$T/plan.json" --running "$T/lower"
@@ -180,7 +180,7 @@ fails "the node's list in another order" reports "2 ranks are on the planned hos
 on=h1 collect "$T/launch/exec.sh" sh -c 'CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*},GPU-dead,$CUDA_VISIBLE_DEVICES exec "$@"' sh "$T/launch/where.sh" >"$T/reports" 2>&1
 fails "a mask that hides the second GPU of a host" reports "1 ranks see no device LOCAL_RANK"
 LINKWISE_RUNNING=$T/running collect "$T/launch/exec.sh" "$T/launch/where.sh" sh -c 'echo "$1 $RANK"' sh "a  b" >"$T/out"
-cat "$T"/running/* | $L check "$T/plan.json" --running - >/dev/null && [ "$(sort -u "$T/out" | wc -l)" = 4 ] && grep -q "^a  b 3$" "$T/out"
+cat "$T"/running/* | $LINKWISE check "$T/plan.json" --running - >/dev/null && [ "$(sort -u "$T/out" | wc -l)" = 4 ] && grep -q "^a  b 3$" "$T/out"
 result $? "where.sh PROGRAM reports to a folder and becomes the program" "$T/out"
 mkdir "$T/bin"
 printf '#!/bin/sh\nprintf "0, GPU-zero\\n1, GPU-one\\n10, GPU-ten\\n"\n' >"$T/bin/nvidia-smi"

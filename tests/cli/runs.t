@@ -2,7 +2,7 @@
 # validate and calibrate: rows skipped and counted, estimates row by row, a profile that is
 # fitted, written and taken up again; the options that say how much memory may be used.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 header="source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes"
 row() { # MODEL LAYERS TP MICRO PEAK OOM
     echo "lab,$1,,$2,4096,32,,11008,32000,4096,A100-80GB,,8,8,,$3,1,,,,,,1,$4,64,bf16,flash,none,,,,,$5,$6,\"a, quoted note\""
@@ -27,7 +27,7 @@ prints "1 +10 +layers unknown" "1 +11 +tp x pp x cp does not divide gpus" \
     "^linkwise, probability .5 +[01]\.[0-9]+" "^Fujii's estimate over 80 % +[01]\.[0-9]+"
 expect 0 "validate -v" "^profile  megatron-core, fitted: .*; network: .*" $L validate "$T/runs.csv" -v
 prints "^compute  a100-sxm4-80g \([0-9]+\): products fitted on A100"
-expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$L validate - <'$T/runs.csv'"
+expect 0 "validate from standard input" "standard input: 10 rows" bash -c "$LINKWISE validate - <'$T/runs.csv'"
 expect 0 "validate --per-row" "10 rows" $L validate "$T/runs.csv" --per-row "$T/rows.csv"
 [ "$(head -1 "$T/rows.csv")" = "$header,est_iter_time_s,est_iter_time_low_s,est_iter_time_high_s,est_peak_mem_gb,est_peak_mem_low_gb,est_peak_mem_high_gb,est_oom_probability,est_fits,est_read_as" ] &&
     [ "$(cut -d, -f1-34 "$T/rows.csv")" = "$(cut -d, -f1-34 "$T/runs.csv")" ] &&
@@ -46,7 +46,7 @@ expect 0 "calibrate" "profile written to .*mine.json" $L calibrate "$T/runs.csv"
 prints "the fit starts from profile llm-foundry" "^base_gb +0.8 +[0-9.]+ +fitted" \
     "^score_bytes +7 +7 +not determined by these runs" "^6 peaks and 8 out-of-memory labels" \
     "^before +[0-9.]+" "^fitted, on the same runs +[0-9.]+" "^fitted, each model held out +[0-9.]+"
-mape() { $L validate "$T/runs.csv" --profile "$1" --json | sed -n '/"peak"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
+mape() { $LINKWISE validate "$T/runs.csv" --profile "$1" --json | sed -n '/"peak"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
 awk -v a="$(mape "$T/mine.json")" -v b="$(mape llm-foundry)" 'BEGIN { exit !(a > 0 && a < b) }'
 result $? "the written profile meets its runs better than the one it started from"
 expect 0 "the fitted profile serves mem" "fits" $L mem llama-2-7b --gpu a100-sxm4-80g --seq 4096 --tp 8 --profile "$T/mine.json"
@@ -63,7 +63,7 @@ expect 0 "validate without anything measured" "no run has a measured peak, an ou
 # Runs that take a tenth longer than megatron-core says; of the same machines, so that only
 # the factor is new.  Without TIMES: the peaks of above.
 timed() { # CSV: est_iter_time_s x 1.1 becomes iter_time_s
-    $L validate "$1" --profile megatron-core --per-row - | awk -F, -v OFS=, -v times="$2" '
+    $LINKWISE validate "$1" --profile megatron-core --per-row - | awk -F, -v OFS=, -v times="$2" '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         NR > 1 { e = $(at["est_iter_time_s"]); if (e > 0) $(at["iter_time_s"]) = e * 1.1 }
         NR > 1 && times == "alone" { $(at["peak_mem_gb"]) = $(at["oom"]) = "" }
@@ -87,7 +87,7 @@ result $? "the record of a fit of times alone" "$T/fast.json"
 { head -1 "$T/times.csv"; sed -n 2p "$T/times.csv"; } >"$T/first.csv"
 expect 0 "what to measure after one run" "^next run: row 2 with .*: the spread of all times together, 12 % before any run, goes from [0-9]+ to [0-9]+ %" $L calibrate "$T/first.csv" --profile megatron-core
 expect 0 "the run to measure next" "^next run: row [0-9]+ with [a-z_]+ [0-9]+ instead of [0-9]+ .*: the spread of " $L calibrate examples/runs/bloom.csv
-mape_of() { $L validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
+mape_of() { $LINKWISE validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/s/.*"mape_pct": \([0-9.]*\).*/\1/p'; }
 awk -v a="$(mape_of "$T/times.csv" "$T/fast.json")" 'BEGIN { exit !(a > 0 && a < 2) }'
 result $? "the written profile meets its runs"
 expect 0 "the fitted profile serves time" "[0-9]" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/fast.json"
@@ -110,7 +110,7 @@ for c in validate calibrate; do
     grep -Eq "^ +1 +14 +the nodes of its GPU mix do not make up gpus" "$T/out" && ! grep -Eiw "nan|inf" "$T/out"
     result $? "... with every reason, and no NaN" "$T/out"
 done
-$L validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,,,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.e-]*,[01],"profile megatron-core, .*"$' >"$T/empty"
+$LINKWISE validate "$T/some.csv" --profile megatron-core --per-row - | tail -3 | grep -c ',,,,[0-9.]*,[0-9.]*,[0-9.]*,[0-9.e-]*,[01],"profile megatron-core, .*"$' >"$T/empty"
 [ "$(cat "$T/empty")" = 2 ]
 result $? "no time, but a peak" "$T/empty"
 { echo "$header"; sed -n '12p;14p' "$T/some.csv"; } | cut -d, -f1-35 >"$T/none.csv"
@@ -159,7 +159,7 @@ grep -q "warning: the header lacks oom, notes: taken as empty" "$T/err"
 result $? "... are named" "$T/err"
 
 # ---- how much of a GPU ----
-limit() { $L mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 "$@" --json | sed -n 's/.*"limit_bytes": \([0-9.e+]*\),.*/\1/p'; }
+limit() { $LINKWISE mem llama-2-7b --gpu h100-sxm5-80g --seq 4096 --tp 8 "$@" --json | sed -n 's/.*"limit_bytes": \([0-9.e+]*\),.*/\1/p'; }
 awk -v a="$(limit)" -v b="$(limit --memory-limit 80)" -v c="$(limit --memory-model fujii)" \
     -v d="$(limit --memory-model fujii --memory-limit 90)" -v e="$(limit --oom-risk 0.001)" -v f="$(limit --oom-risk 0.1)" \
     'BEGIN { exit !(a / b > 1.18749 && a / b < 1.18751 && c == b && d / c > 1.1249 && d / c < 1.1251 && e < f) }'

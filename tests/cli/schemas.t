@@ -2,7 +2,7 @@
 # What the program writes is valid against docs/schema, and so are the shipped files.
 . tests/lib/tap.sh
 needs_python jsonschema python3-jsonschema
-L=$LINKWISE
+L="spawn $LINKWISE"
 for f in examples/clusters/*.json; do valid cluster "$f" "$f"; done
 for f in workload/profiles/*.json; do valid profile "$f" "$f"; done
 $L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 --tp 8 --schedule 1f1b -o "$T/plan.json" >/dev/null
@@ -51,7 +51,7 @@ $L time "$T/measured.json" llama-2-7b --seq 4096 --global-batch 136 --json >"$T/
 valid estimate "$T/on.json" "time on it"
 $L check "$T/plan.json" --json >"$T/check.json"
 valid check "$T/check.json" "check"
-printf '0 cnode2-001 -\n' | $L check "$T/plan.json" --running - --json >"$T/running.json" 2>/dev/null
+printf '0 cnode2-001 -\n' | $LINKWISE check "$T/plan.json" --running - --json >"$T/running.json" 2>/dev/null
 valid check "$T/running.json" "check --running"
 python3 tests/lib/nccl_logs.py "$T/plan.json" "$T/nccl" groups=world,tp,dp,pp
 $L check "$T/plan.json" --nccl-log "$T/nccl" --json >"$T/nccl.json" 2>/dev/null
@@ -121,7 +121,7 @@ $L check "$T/pipette.json" >"$T/why" 2>&1
 result $? "check recomputes its step by that model" "$T/why"
 $L eval "$T/pipette.json" --cost-model amp --json >"$T/eval.json"
 valid estimate "$T/eval.json" "eval by another cost model"
-grep -q '"step_high_s": null' "$T/eval.json" && ! $L eval "$T/pipette.json" --cost-model amp | grep -q "of runs"
+grep -q '"step_high_s": null' "$T/eval.json" && ! $LINKWISE eval "$T/pipette.json" --cost-model amp | grep -q "of runs"
 result $? "... whose error nobody knows" "$T/eval.json"
 cat >"$T/runs.csv" <<'C'
 source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb,gpus,gpus_per_node,inter_node_gbps,tp,pp,vpp,dp,cp,ep,sp,zero,micro_batch,global_batch,precision,attention,recompute,iter_time_s,tokens_per_s_per_gpu,tflops_per_gpu,mfu,peak_mem_gb,oom,notes
@@ -134,12 +134,12 @@ $L validate "$T/runs.csv" --json >"$T/validate.json"
 valid validate "$T/validate.json" "validate"
 $PY -c "import json; d = json.load(open('$T/validate.json')); assert {p['framework']: p['rows'] for p in d['parts']} == d['profiles'], d['parts']" 2>"$T/why"
 result $? "parts: a row for each profile" "$T/why"
-sed -n '1p;2p' "$T/runs.csv" | sed 's/,24.0,0,$/,,,/' | $L validate - --json >"$T/validate.json"
+sed -n '1p;2p' "$T/runs.csv" | sed 's/,24.0,0,$/,,,/' | $LINKWISE validate - --json >"$T/validate.json"
 valid validate "$T/validate.json" "validate without measurements"
 $L calibrate "$T/runs.csv" --json -o "$T/profile.json" >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate"
 valid profile "$T/profile.json" "a fitted profile"
-sed -n '1p;2p' "$T/runs.csv" | $L calibrate - --json >"$T/calibrate.json"
+sed -n '1p;2p' "$T/runs.csv" | $LINKWISE calibrate - --json >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate one run"
 awk -F, -v OFS=, 'NR > 1 { $29 = 3 + NR } { print }' "$T/runs.csv" | sed '3s/,64,,,none/,64,fp8,,none/' >"$T/times.csv"
 $L validate "$T/times.csv" --json >"$T/validate.json"
@@ -149,7 +149,7 @@ result $? "... of which one cannot be estimated"
 $L calibrate "$T/times.csv" --json -o "$T/profile.json" >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate with times"
 valid profile "$T/profile.json" "a profile fitted to memory and times"
-sed '1n;s/,[0-9.]*,[01]*,$/,,,/' "$T/times.csv" | $L calibrate - --json >"$T/calibrate.json"
+sed '1n;s/,[0-9.]*,[01]*,$/,,,/' "$T/times.csv" | $LINKWISE calibrate - --json >"$T/calibrate.json"
 valid calibrate "$T/calibrate.json" "calibrate times alone"
 F=tests/jobs/files
 $L import-job $F/llama-8b.sh $F/llama-8b.log --json >"$T/job.json" 2>/dev/null

@@ -2,12 +2,12 @@
 # One seed gives one plan on 1, 2 and 16 threads: batches of configurations, restarts of the
 # best, whole nodes and single GPUs.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 $L cluster synth failing --nodes 12 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
 plan() { # THREADS OPTIONS...
     local n=$1
     shift
-    $L plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 48 --zero 1 --threads "$n" --json "$@" |
+    $LINKWISE plan "$T/c.json" llama-2-13b --seq 4096 --global-batch 48 --zero 1 --threads "$n" --json "$@" |
         sed 's/"seconds": [0-9.e+-]*//'
 }
 several=16

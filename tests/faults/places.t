@@ -40,7 +40,7 @@ for place in "full:No space left" "ro:Read-only"; do
     done
 done
 for command in "mem llama-2-7b --gpu h100-sxm5-80g --seq 4096" "check $T/plan.json --json" "cluster show $cluster" "eval --help"; do
-    $LINKWISE $command >/dev/full 2>"$T/err"
+    spawn $LINKWISE $command >/dev/full 2>"$T/err"
     [ $? = 1 ] && grep -q . "$T/err"
     result $? "/dev/full: $command" "$T/err"
 done

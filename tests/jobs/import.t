@@ -96,7 +96,7 @@ refused "expected E, t, m and L" '[["decoder"], ["decoder"]'
 refused "a stage without layers" "E|tttt|tttttL"
 plain --account-for-loss-in-pipeline-split
 expect 1 "refuses layers that do not divide with the loss" "account-for-loss-in-pipeline-split true: expected layers that fill 3 stages" \
-    $L import-job "$T/plain.sh" --gpu a100 --no-plan
+    $LINKWISE import-job "$T/plain.sh" --gpu a100 --no-plan
 
 # Two jobs in one log are two rows; the estimate is of the last.
 { cat $F/llama-8b.log; sed 's/\(micro_batch_size \.*\) 2/\1 1/; s/(ms): 8/(ms): 9/' $F/llama-8b.log; } >"$T/two.log"
@@ -506,7 +506,7 @@ has precision=fp8
 printf '{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 1, "zero_optimization": {"stage": 1},
 "bf16": {"enabled": false}, "fp16": {"enabled": false}, "tensor_parallel": {"autotp_size": 2},
 "expert_parallel": {"enabled": true, "autoep_size": 4}}' >"$T/ep.json"
-$L plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 2048 --global-batch 32 --pp 4 --json 2>/dev/null |
+$LINKWISE plan "4x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 2048 --global-batch 32 --pp 4 --json 2>/dev/null |
     model_of >"$T/config.json"
 row "$T/ep.json" "$T/config.json" --seq 2048 --gpus 8 --gpu h100
 has ep=4 tp=2 precision=fp32 framework=deepspeed
@@ -633,7 +633,7 @@ expect 1 "TOML that is not read" "brace.toml: line 2: tables in braces" $L impor
 expect 1 "a variable that doubles" "too long|without an option" $L import-job "$T/bomb.sh"
 expect 0 "files of two frameworks" "llama-8b.sh is of Megatron-LM, .*titan-8b.log of TorchTitan: are they" \
     $L import-job $F/llama-8b.sh $F/titan-8b.log --no-plan
-! $L import-job $F/llama-8b.sh $F/ds.log --gpu h100 --no-plan 2>&1 | grep "of one job"
+! $LINKWISE import-job $F/llama-8b.sh $F/ds.log --gpu h100 --no-plan 2>&1 | grep "of one job"
 result $? "... but Megatron-LM runs on DeepSpeed"
 sed "s/^pipeline_parallel_degree.*/pipeline_parallel_degree = 8\npipeline_parallel_layers_per_stage = 8\npipeline_parallel_first_stage_less_layers = 30/" \
     $F/titan-8b.toml >"$T/less.toml"

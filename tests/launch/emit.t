@@ -6,7 +6,7 @@
 . tests/lib/placed.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 
 placed "$T/a" 4 2 || exit 1
 edit() { # FILE CODE: change a JSON file, `d`
@@ -112,7 +112,7 @@ expect_chunks "uneven chunks, round after round" 10,8,8,6 "--pipeline-model-para
 # ---- says no ----
 $L plan "4x8 h100-sxm5-80g intra:370 inter:48" llama-2-7b --seq 4096 --global-batch 64 --tp 4 --pp 4 --dp 2 --schedule gpipe -o "$T/gpipe.json" >/dev/null
 expect 3 "megatron: no gpipe" "megatron: Megatron-LM has no gpipe schedule; plan with --schedule 1f1b" \
-    $L emit "$T/gpipe.json" --to openmpi,megatron -d "$T/no"
+    $LINKWISE emit "$T/gpipe.json" --to openmpi,megatron -d "$T/no"
 [ ! -e "$T/no" ]
 result $? "... and nothing is written when a target was named"
 expect 0 "--to all writes the rest" "not written: megatron: .*gpipe" $L emit "$T/gpipe.json" -d "$T/rest"
@@ -302,7 +302,7 @@ result $? "commands in $((accepted + refused)) fields: refused, or in no emitted
 edit "$T/clean.json" "d['cluster']['nodes'][0]['gpu_uuid'][0] = 'GPU-1; touch pwned'"
 expect 1 "a UUID that is none" 'gpu_uuid\[0\]: expected letters, digits and .-., found "GPU-1; touch pwned"' $L emit "$T/clean.json" -d "$T/evil2"
 odd="$T/o'd \$(touch pwned) \"dir\""
-mkdir -p "$odd" && cp "$L" "$odd/linkwise"
+mkdir -p "$odd" && cp "$LINKWISE" "$odd/linkwise"
 (cd "$T" && "$odd/linkwise" emit "$T/a/plan.json" -d "$odd/launch" >/dev/null && cd "$odd/launch" &&
     for f in *.sh */*.sh slurm/job.sbatch; do sh -n "$f" || echo "$f"; done &&
     OMPI_COMM_WORLD_RANK=3 LINKWISE_ANY_HOST=1 ./exec.sh sh -c 'echo "$LINKWISE_HOST $LINKWISE_GPU"' &&
@@ -354,7 +354,7 @@ $L emit "$T/drained-plan.json" --to kubernetes -d "$T/drained" >/dev/null
 result $? "... pods ask for it, so that an index means the same inside" "$T/drained/kubernetes/job.json"
 $L cluster synth calm --nodes 2 --gpus 3 -o "$T/three.json" >/dev/null
 $L cluster drain "$T/three.json" n0:0 n1:0 -o "$T/three.json" >/dev/null
-$L plan "$T/three.json" llama-2-7b --seq 1024 --global-batch 8 --tp 2 --pp 2 --granularity node --json |
+$LINKWISE plan "$T/three.json" llama-2-7b --seq 1024 --global-batch 8 --tp 2 --pp 2 --granularity node --json |
     $L emit - --to deepspeed -d "$T/three" >/dev/null
 [ "$(sort "$T/three/deepspeed/hostfile" | paste -sd,)" = "n0 slots=3,n1 slots=3" ] &&
     tr '@' '\n' <"$T/three/deepspeed/include" | sort | cmp -s - <(printf 'n0:1,2\nn1:1,2\n')
@@ -378,7 +378,7 @@ expect 1 "an old table that cannot be removed" "gpu-uuid.txt: the old file canno
 $L emit "$T/a/plan.json" -d "$T/not-ended" >/dev/null
 for i in 1 5; do
     rm -rf "$T/ended"
-    $L emit "$T/a/plan.json" -d "$T/ended" >/dev/null 2>&1 &
+    $LINKWISE emit "$T/a/plan.json" -d "$T/ended" >/dev/null 2>&1 &
     for ((k = 0; k < 100000; k++)); do [ ! -d "$T/ended" ] || break; done
     for ((k = 0; k < i * 200; k++)); do :; done
     kill -TERM $! 2>/dev/null

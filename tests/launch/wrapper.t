@@ -30,7 +30,7 @@ for shell in sh bash; do
         done
         shift
         [ $shell = sh ] || [ -n "$LINKWISE_LONG" ] || ((runs++ % 5 == 0)) || return 0
-        env -i PATH="$PATH" "${vars[@]}" $shell "$T/${run_in:-d}/exec.sh" "$@" >"$T/out" 2>&1
+        spawn env -i PATH="$PATH" "${vars[@]}" $shell "$T/${run_in:-d}/exec.sh" "$@" >"$T/out" 2>&1
         matches "^($want)\$" "$T/out"
         result $? "$shell: $name" "$T/out"
     }

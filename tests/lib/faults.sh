@@ -5,7 +5,7 @@
 [ -z "$(nm -D "$LINKWISE" 2>/dev/null | grep __asan_init)" ] || skip_all "AddressSanitizer has its own allocator"
 $CC -shared -fPIC -D_GNU_SOURCE -o "$T/faults.so" tests/lib/faults.c -ldl 2>/dev/null ||
     skip_all "no compiler, or another C library"
-L=$LINKWISE
+L="spawn $LINKWISE"
 : "${FAULTS:=2}"
 
 # with_fault FOLDER FAULT AT COMMAND: in a fresh copy of $T/before.

@@ -1,5 +1,5 @@
 # Tests of import-job source this file behind tap.sh: what a job's files read as.
-L=$LINKWISE
+L="spawn $LINKWISE"
 F=tests/jobs/files
 [ -z "$PYTHON" ] || python_up
 

@@ -3,7 +3,7 @@
 # gives; what is printed is valid.
 . tests/lib/tap.sh
 needs_python jsonschema python3-jsonschema
-L=$LINKWISE
+L="spawn $LINKWISE"
 cat >"$T/make.py" <<'P'
 import json, sys
 def write(name, slow):

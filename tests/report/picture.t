@@ -3,7 +3,7 @@
 # use outlined; names stay text; nothing is asked for; docs/pictures are what `make pictures` draws.
 . tests/lib/tap.sh
 needs python3 python3
-L=$LINKWISE C=examples/clusters/h100-17.json
+L="spawn $LINKWISE" C=examples/clusters/h100-17.json
 
 cat >"$T/look.py" <<'P'
 import json, re, sys

@@ -4,7 +4,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 python_up
-L=$LINKWISE
+L="spawn $LINKWISE"
 # Few configurations: searches on unlike nodes take long.  A file is the profile of all GPU types.
 job="gpt2-xl --profile workload/profiles/megatron-core.json --seq 1024 --global-batch 24 --tp 1 --pp 1 --micro-batch 1 --zero 1 --recompute none --schedule 1f1b --granularity node"
 cat >"$T/make.py" <<'P'
@@ -124,7 +124,7 @@ expect 2 "control characters do not reach the terminal" "n9[?]" $L eval "$T/plan
 result $? "no escape" "$T/both"
 
 # bad CODE NAME PATTERN STATEMENT
-bad() { expect "$1" "$2" "$3" $L eval "$T/plan.json" --what-if "$4"; }
+bad() { expect "$1" "$2" "$3" $LINKWISE eval "$T/plan.json" --what-if "$4"; }
 bad 2 "nothing" 'statement 1: expected one, as "drain NODES...", found nothing' ""
 bad 2 "nothing between" 'statement 2: expected one, as "drain NODES...", found nothing' "drain n1;; drain n2"
 bad 2 "an unknown word" 'statement 2: "burn n1": expected "drain NODES' "drain n1; burn n1"

@@ -2,7 +2,7 @@
 # linkwise topo on a machine with GPUs, played by an hwloc description and a library that
 # answers as the NVIDIA driver's does.
 . tests/lib/tap.sh
-L=$LINKWISE
+L="spawn $LINKWISE"
 # The libraries that hwloc looks through keep what they allocated.
 export ASAN_OPTIONS=detect_leaks=0
 cat >"$T/machine.xml" <<'X'

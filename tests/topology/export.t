@@ -3,7 +3,7 @@
 # and stays text whatever a cluster is called.
 . tests/lib/tap.sh
 needs python3 python3
-L=$LINKWISE
+L="spawn $LINKWISE"
 cat >"$T/make.py" <<'P'
 import json, sys
 t = sys.argv[1]
@@ -216,7 +216,7 @@ if command -v dot >/dev/null; then
     cat "$T/evil.graphviz" "$T/node.dot" | dot -Tplain >"$T/why" 2>&1
     result $? "GraphViz reads it" "$T/why"
 fi
-$L cluster show --prometheus "$T/two.json" | cmp - "$T/two.prometheus" >"$T/why" 2>&1
+$LINKWISE cluster show --prometheus "$T/two.json" | cmp - "$T/two.prometheus" >"$T/why" 2>&1
 result $? "cluster show --prometheus is the same" "$T/why"
 $L cluster synth failing --nodes 300 --gpus 1 --seed 3 -o "$T/big.json" >/dev/null
 $L cluster export --to prometheus "$T/big.json" -o "$T/big.prometheus" >/dev/null

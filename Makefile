@@ -59,9 +59,13 @@ comma := ,
 headers = $(shell printf '$(foreach h,$(1),$(hash)include <$(h)>\n)' | $(CC) $(2) -E - >/dev/null 2>&1 && echo yes)
 found = $(call headers,sys/types.h $(foreach n,$(1),$(firstword $(subst :, ,$n))))
 missing = $(if $(call found,$(1)),,$(foreach n,$(1),$(if $(call found,$n),,$(lastword $(subst :, ,$n)))))
-MISSING := $(strip $(if $(shell command -v $(firstword $(CC))),$(call missing,$(NEEDS)),gcc))
-NO_CMOCKA := $(if $(call headers,stdarg.h stddef.h stdint.h setjmp.h cmocka.h),,libcmocka-dev)
-CHECK_MISSING := $(strip $(NO_CMOCKA) $(foreach n,$(CHECK_NEEDS),$(if $(shell command -v $(firstword $(subst :, ,$n))),,$(lastword $(subst :, ,$n)))))
+CMOCKA := stdarg.h stddef.h stdint.h setjmp.h cmocka.h
+# One look for all, as each takes as long as all of the rest; what is missing takes more of them.
+ALL_FOUND := $(call headers,sys/types.h $(foreach n,$(NEEDS),$(firstword $(subst :, ,$n))) $(CMOCKA))
+MISSING := $(strip $(if $(ALL_FOUND),,$(if $(shell command -v $(firstword $(CC))),$(call missing,$(NEEDS)),gcc)))
+NO_CMOCKA := $(if $(or $(ALL_FOUND),$(call headers,$(CMOCKA))),,libcmocka-dev)
+ABSENT := $(shell for c in $(foreach n,$(CHECK_NEEDS),$(firstword $(subst :, ,$n))); do command -v $$c >/dev/null || echo $$c:%; done)
+CHECK_MISSING := $(strip $(NO_CMOCKA) $(foreach n,$(filter $(or $(ABSENT),:),$(CHECK_NEEDS)),$(lastword $(subst :, ,$n))))
 TEST_MISSING := $(strip $(MISSING) $(NO_CMOCKA))
 # What building alone asks is asked once, where a rule first needs it: most runs of make build nothing.
 once = $(eval $1 := $$($2))$($1)

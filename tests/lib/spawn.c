@@ -1,6 +1,6 @@
-/* spawn COMMAND ARGUMENT...: a builtin of bash that runs a command as the shell itself does, but does
- * not fork.  A fork shares the shell's memory page by page and copies what either changes, which
- * takes longer than most programs that tests start. */
+/* spawn COMMAND ARGUMENT...: a builtin of bash that runs a command as the shell itself does, but
+ * does not fork.  A fork shares the shell's memory page by page and copies what either changes,
+ * which takes longer than most programs that tests start. */
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>

@@ -21,9 +21,9 @@ case $PYTHON in
 "" | /usr/bin/*) ;;
 *) [ ! -x /usr/bin/python3 ] || { ln -s /usr/bin/python3 "$T/.python" && PATH=$T/.python:$PATH; } ;;
 esac
-# spawn COMMAND...: run it.  Where `make check` has built the builtin of that name (spawn.c), in half the
-# time of a command that stands alone.  In a pipe, in `...` or behind an & a command better stands
-# alone: the shell has forked for it.
+# spawn COMMAND...: run it, in half the time of a command that stands alone where `make check` has
+# built the builtin of that name (spawn.c).  In a pipe, in $(...) or behind an & a command better
+# stands alone: the shell has forked for it.
 enable -f "${LINKWISE%/*}/tests/lib/spawn.so" spawn 2>/dev/null || spawn() { command "$@"; }
 # These mostly stand alone.
 for program in chmod cp diff grep ln mkdir mv rm touch; do

@@ -69,10 +69,9 @@ double costmodel_slowest (const struct workload_profile *p,
 
 /* Of an update in one kernel: state and gradient read, state and the 16-bit weight written.  In
  * fp32 the weight is its own master copy, beside two moments; two moments in 16 bits have none
- * beside them, so that it is read, too.  Where
- * compute is the GPU type's, a norm before it reads the gradients, which are then scaled: read and
- * written; these kernels take many tensors each, at a part of the memory's rate (docs/formulas.md,
- * T30). */
+ * beside them, so that it is read, too.  Where compute is the GPU type's, a norm before it reads
+ * the gradients, which are then scaled: read and written; these kernels take many tensors each, at
+ * a part of the memory's rate (docs/formulas.md, T30). */
 #define MANY_TENSORS_RATE 0.82
 #define MOMENTS_BYTES 4.0
 static double updated_bytes (const struct setting *x, double gradient)

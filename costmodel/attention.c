@@ -15,11 +15,13 @@
 #define FLASH1_BACK 0.5
 
 /* Products in heads of this width: narrow ones wait for their softmax, others are padded to whole
- * tiles (docs/formulas.md, T20). */
+ * tiles (docs/formulas.md, T20).  A model without attention has no width; its scans alone ask. */
 static double flash_width (double width, bool second)
 {
     double tile = second ? 32.0 : 64.0;
 
+    if (width <= 0.0)
+        return 1.0;
     if (width <= 64.0)
         return (second ? 0.87 : 0.75) * width / 64.0;
     return width / (tile * ceil (width / tile));

@@ -347,23 +347,25 @@ static double late_gradients (const struct memest_problem *p,
                : s->gradients_bytes;
 }
 
-/* Of these gradients, those of a layer that come last, with the embedding's: of the smaller kind of
- * layers. */
+/* Of these gradients, those of a layer that come last, of the smaller kind of layers, with the
+ * embedding's, which has one since the head's backward pass where it is the head's matrix. */
 static double last_gradients (const struct memest_problem *p,
                               const struct workload_stage *held, double gradients_bytes)
 {
     struct workload_stage_params all = workload_stage_params (p->model, p->config, held);
+    double embedding = held->embedding && !p->model->tied
+                           ? workload_embedding_params (p->model, p->config->deg.tp)
+                           : 0.0;
     double least = INFINITY;
 
     for (int kind = 0; kind < 2; kind++) {
-        struct workload_stage one = {
-            .dense = kind == 0, .expert = kind == 1, .embedding = held->embedding};
+        struct workload_stage one = {.dense = kind == 0, .expert = kind == 1};
         struct workload_stage_params n;
 
         if ((kind == 0 ? held->dense : held->expert) == 0)
             continue;
         n = workload_stage_params (p->model, p->config, &one);
-        least = fmin (least, n.dense + n.expert);
+        least = fmin (least, embedding + n.dense + n.expert);
     }
     return least < all.dense + all.expert
                ? gradients_bytes * least / (all.dense + all.expert)

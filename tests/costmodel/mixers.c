@@ -156,6 +156,22 @@ static struct machine machine_in (const struct bench *b)
         .element_bytes = 2};
 }
 
+/* A model without attention has heads of no width; its scans go at flash attention's rate all the
+ * same where compute is the GPU type's. */
+static void no_attention (void **state)
+{
+    struct bench b = bench_of ("mamba2-2.7b", 1);
+    double none, wide;
+    (void) state;
+
+    b.p.compute_of_type = true;
+    none = time_of (&b, "M").fwd_s;
+    assert_true (b.m.head_dim == 0 && isfinite (none));
+    b.m.head_dim = 128; /* nothing is padded */
+    wide = time_of (&b, "M").fwd_s;
+    CLOSE (none, wide, 1e-12);
+}
+
 /* A layer that is nothing but a mixer: a norm and a residual, two products, and the scan at five
  * times its products or what it moves, whichever is more; a convolution moves alone. */
 static void mixer_times (void **state)
@@ -303,6 +319,8 @@ int main (void)
         cmocka_unit_test (state_space_memory),
         cmocka_unit_test (other_mixers_memory),
         cmocka_unit_test (times),
+        cmocka_unit_test (no_attention),
+        cmocka_unit_test (no_attention),
         cmocka_unit_test (mixer_times),
         cmocka_unit_test (attention_gates),
         cmocka_unit_test (untold_layers),

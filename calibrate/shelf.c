@@ -36,22 +36,24 @@ bool calibrate_names_source (const struct workload_profile *p, const char *sourc
 
 /* How well the profile's frameworks name the run's, in letters: "megatron-bridge" says
  * more than "megatron".  Where the row has no framework, its source may name it.
- * @param[out] last  behind an "@": the last release that the framework ran on; "" without one */
+ * @param[out] last  the last release that one of them ran on (behind "@"); "" without one */
 static size_t names_framework (const struct workload_profile *p,
                                const struct calibrate_run *run, const char **last)
 {
     const char *said = run->framework[0] ? run->framework : run->source;
     size_t most = 0;
 
+    *last = "";
     for (int i = 0; i < p->n_frameworks; i++) {
         size_t n = strcspn (p->framework[i], "@");
         char name[sizeof *p->framework];
 
         snprintf (name, sizeof name, "%.*s", (int) n, p->framework[i]);
-        if (n > most && calibrate_contains_name (said, name)) {
-            most = n;
-            *last = p->framework[i] + n + (p->framework[i][n] == '@');
-        }
+        if (!calibrate_contains_name (said, name))
+            continue;
+        most = n > most ? n : most;
+        if (p->framework[i][n] == '@')
+            *last = p->framework[i] + n + 1;
     }
     return most;
 }
@@ -208,7 +210,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
 
     for (int i = 0; i < shelf->n; i++) {
         const struct workload_profile *p = &shelf->profile[i];
-        const char *of = "";
+        const char *of;
         size_t n;
 
         if (p->release[0]) /* found by its current one */

@@ -38,18 +38,15 @@ static double flash_efficiency (const struct setting *x)
            (x->m->sinks ? FLASH_SINKS : 1.0);
 }
 
-/* Backward's rate over forward's in long sequences.  FlashAttention 1 has no kernel for more than
- * 16 bits. */
-static double flash_back (const struct setting *x)
-{
-    bool first = x->j->attention == ATTENTION_FLASH1 && x->plain.element_bytes <= 2.0;
-
-    return first ? FLASH1_BACK / FLASH1_FWD : 1.0;
-}
-
 /* Flash kernels take 16 bits alone.  In fp32 and tf32 PyTorch runs its memory-efficient kernel,
  * whose products are three in TF32 each, in fp32 where there is none (docs/formulas.md, T20). */
 #define WIDE_PART 0.4
+#define WIDE_BACK 0.82
+static bool is_wide (const struct setting *x)
+{
+    return x->plain.element_bytes > 2.0;
+}
+
 static double wide_rate (const struct topology_gpu_type *t)
 {
     return WIDE_PART *
@@ -61,16 +58,24 @@ double flash_rate (const struct setting *x, double part)
     double rate = x->plain.matrix_rate / x->p->time.gemm;
 
     if (x->p->compute_of_type)
-        rate = x->plain.element_bytes > 2.0
+        rate = is_wide (x)
                    ? wide_rate (x->t)
                    : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
     return rate * part;
 }
 
-/* How much longer a composed profile's kernel takes in sequences of `seq` tokens. */
+/* Backward's rate over forward's of a composed profile's kernel, in long sequences. */
+static double flash_back (const struct setting *x)
+{
+    if (is_wide (x)) /* FlashAttention 1 has no such kernel */
+        return WIDE_BACK;
+    return x->j->attention == ATTENTION_FLASH1 ? FLASH1_BACK / FLASH1_FWD : 1.0;
+}
+
+/* How much longer a flash kernel of a composed profile takes in sequences of `seq` tokens. */
 static double flash_over (const struct setting *x, double fixed, double seq)
 {
-    if (!x->p->compute_of_type)
+    if (!x->p->compute_of_type || is_wide (x))
         return 1.0;
     return topology_flash_over (x->t, fixed, seq, x->tokens * x->m->heads / x->c->deg.tp);
 }
@@ -83,12 +88,12 @@ static double flash_s (const struct setting *x, double flop, double rate, double
 {
     double seq = x->j->seq, windowed = workload_windowed (x->m);
     double reach = fmin (seq, 2.0 * (x->m->window + WINDOW_BLOCK));
-    double over = (1.0 - windowed) * flash_over (x, fixed, seq);
+    double near = windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK);
 
-    if (windowed > 0.0)
-        over += windowed * workload_window_pairs (x->m, seq, WINDOW_BLOCK) *
-                flash_over (x, fixed, reach);
-    return flop * over / rate;
+    return flop *
+           ((1.0 - windowed) * flash_over (x, fixed, seq) +
+            near * flash_over (x, fixed, reach)) /
+           rate;
 }
 
 /* What summing the pieces of context parallelism moves, for each element of the queries: forward

@@ -33,6 +33,7 @@ static void profiles (void **state)
                  {"source=lab", "framework=PyTorch/XLA FSDP", "xla"},
                  {"source=lab", "framework=Stanford Alpaca", "fsdp@25.12"},
                  {"source=lab", "framework=transformers (fms-hf-tuning)", "fsdp@25.12"},
+                 {"source=lab", "framework=transformers (alpaca)", "fsdp@25.12"},
                  {"source=lab", "framework=LitGPT", "litgpt"},
                  {"source=lab", "framework=Megatron-LM (TP overlap)", "megatron-core"},
                  {"source=lab", "framework=Megatron-LM (no NeMo)", "megatron-core"},

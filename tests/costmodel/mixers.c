@@ -1,9 +1,8 @@
 /* Layers with state-space, linear attention and convolution mixers: what a stage of several kinds
  * takes and holds is the sum of its layers, each by its own formula (docs/formulas.md, A20 and
  * T22), written out here. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/layers.h"
 
-#include "costmodel/costmodel_private.h"
 #include "memest/memest.h"
 
 #define SEQ 4096.0
@@ -144,16 +143,9 @@ static void times (void **state)
     assert_true (time_of (&twice, "*").fwd_s > 2.1 * a.fwd_s);
 }
 
-static struct machine machine_in (const struct bench *b)
+static struct machine h100_by (const struct workload_profile *p)
 {
-    const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
-
-    return (struct machine){
-        .wave_s = 1e-6,
-        .matrix_rate = t->bf16_flop_per_s * t->gemm_efficiency * b->p.time.gemm,
-        .memory_rate = t->hbm_bytes_per_s * b->p.time.memory_bandwidth,
-        .multiprocessors = t->multiprocessors,
-        .element_bytes = 2};
+    return machine_by (topology_gpu_type_builtin ("h100-sxm5-80g"), p);
 }
 
 /* A model without attention has heads of no width; its scans go at flash attention's rate all the
@@ -193,7 +185,7 @@ static void mixer_times (void **state)
         b.p.fused_accumulation = true;
         b.p.memory.gradient_bytes = 4;
         b.p.time.memory_bandwidth *= quick ? 100 : 1;
-        g = machine_in (&b);
+        g = h100_by (&b.p);
         x = workload_mixer_of (&b.m, 1);
         workload_scan_flop (&b.m, 1, &fwd, &again);
         peak = g.matrix_rate / b.p.time.gemm * b.p.time.attention;
@@ -224,7 +216,7 @@ static void attention_gates (void **state)
 {
     struct bench b = bench_of ("llama-3-8b", 1);
     const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
-    struct machine g = machine_in (&b);
+    struct machine g = h100_by (&b.p);
     double kept = 0, fwd = 0, q = 32 * 128, kv = 8 * 128;
     (void) state;
 

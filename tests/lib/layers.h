@@ -20,16 +20,21 @@ static inline void product (struct parts *x, double count, double rows, double i
     x->params += count * in * out;
 }
 
+/* Of the type's 16-bit products, a wave of which starts as by a fitted profile. */
+static inline struct machine machine_by (const struct topology_gpu_type *t,
+                                         const struct workload_profile *p)
+{
+    return (struct machine){.wave_s = 1e-6,
+                            .matrix_rate =
+                                t->bf16_flop_per_s * t->gemm_efficiency * p->time.gemm,
+                            .memory_rate = t->hbm_bytes_per_s * p->time.memory_bandwidth,
+                            .multiprocessors = t->multiprocessors,
+                            .element_bytes = 2};
+}
+
 static inline struct machine machine_in (const struct setting *s)
 {
-    const struct topology_gpu_type *t = s->cluster->node[0].type;
-
-    return (struct machine){
-        .wave_s = 1e-6,
-        .matrix_rate = t->bf16_flop_per_s * t->gemm_efficiency * s->profile.time.gemm,
-        .memory_rate = t->hbm_bytes_per_s * s->profile.time.memory_bandwidth,
-        .multiprocessors = t->multiprocessors,
-        .element_bytes = 2};
+    return machine_by (s->cluster->node[0].type, &s->profile);
 }
 
 /* No launches; kernels fused or not; constants that differ from each other. */

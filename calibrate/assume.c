@@ -380,6 +380,33 @@ static void open_micro_batch (struct calibrate_run *run, const struct workload_p
     split (run, other, one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15, n);
 }
 
+/* Some layers, nobody says how many: as many as memory asks for, one at least. */
+static void open_layers (struct calibrate_run *run, const struct workload_profile *p)
+{
+    struct calibrate_run one = *run;
+
+    if (!run->layers_open)
+        return;
+    one.recompute_said = true; /* else leaner ways would make it fit */
+    one.layers_open = false;
+    for (int i = 0; i < run->n_ways; i++) {
+        struct calibrate_way *w = &run->way[i];
+        int most = (run->model.layers + run->config.deg.pp - 1) / run->config.deg.pp,
+            least = 1;
+
+        w->recompute = RECOMPUTE_FULL;
+        while (least < most) {
+            w->recompute_layers = least + (most - least) / 2;
+            calibrate_set_way (&one, w);
+            if (fits (&one, p, FILLED_MEMORY))
+                most = w->recompute_layers;
+            else
+                least = w->recompute_layers + 1;
+        }
+        w->recompute_layers = least;
+    }
+}
+
 /* Among ways that fit as they stand the likeliest; of memory it alone is told. */
 static const struct calibrate_way *likeliest (const struct calibrate_run *run,
                                               const struct workload_profile *p)
@@ -388,10 +415,9 @@ static const struct calibrate_way *likeliest (const struct calibrate_run *run,
     struct calibrate_run one = *run;
 
     one.recompute_said = true; /* else leaner ways would make it fit */
+    one.layers_open = false;
     for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
         calibrate_set_way (&one, w);
-        if (w->recompute == RECOMPUTE_SELECTIVE && p->selective == SELECTIVE_LAYERS)
-            one.config.recompute = RECOMPUTE_NONE; /* of nobody knows how many layers */
         most = w->weight > most->weight ? w : most;
         if (w->weight > (best ? best->weight : 0.0) && fits (&one, p, 1.0))
             best = w;
@@ -416,15 +442,22 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
     usual.unknown = false; /* people ran what usually fits */
     take_moments (run, p);
     take_defaults (run, p);
+    run->layers_open = run->config.recompute == RECOMPUTE_SELECTIVE &&
+                       run->config.recompute_modules == 0 &&
+                       p->selective == SELECTIVE_LAYERS;
     if (!named) {
         open_degrees (run, p);
         open_zero (run, p);
         open_sums (run, p);
     }
     run->n_ways = 1;
-    run->way[0] = (struct calibrate_way){run->config.micro_batch, run->config.deg.ep,
-                                         run->config.deg.vpp,     run->config.recompute,
-                                         run->job.precision,      1.0};
+    run->way[0] = (struct calibrate_way){.micro_batch = run->config.micro_batch,
+                                         .ep = run->config.deg.ep,
+                                         .vpp = run->config.deg.vpp,
+                                         .recompute = run->config.recompute,
+                                         .recompute_layers = run->config.recompute_layers,
+                                         .precision = run->job.precision,
+                                         .weight = 1.0};
     if (!named) {
         open_experts (run, p);
         open_precision (run);
@@ -432,6 +465,7 @@ void calibrate_assume (struct calibrate_run *run, const struct workload_profile 
         open_recompute (run, p);
     }
     open_micro_batch (run, p);
+    open_layers (run, p);
     calibrate_set_way (run, likeliest (run, p));
     if (run->n_ways == 1)
         run->n_ways = 0;

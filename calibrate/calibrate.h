@@ -25,6 +25,7 @@
 struct calibrate_way {
     int micro_batch, ep, vpp;
     enum workload_recompute recompute;
+    int recompute_layers; /* of a stage, with RECOMPUTE_FULL; 0: all */
     enum workload_precision precision;
     double weight; /* of a run's ways, 1 in all */
 };
@@ -71,6 +72,7 @@ struct calibrate_run {
                                                                 of weights and moments */
     bool precision_said, attention_said, zero_said, recompute_said, micro_batch_said,
         sequence_parallel_said, tp_said, pp_said, ep_said, vpp_said, dropout_said;
+    bool layers_open;  /* it says that some layers are recomputed, and not how many */
     bool offload_open; /* it says that it offloads, and not what: as its stage has it */
     bool splits_sequences;             /* with tensor parallelism, as it states */
     struct calibrate_facts facts;      /* of its framework, as the row has them */

@@ -323,8 +323,7 @@ static struct memest_load load_needed (const struct calibrate_run *run,
     struct calibrate_run leanest = *run;
     struct memest_load need = need_as_said (run, &own, by, likeliest), least;
 
-    if (run->recompute_said && (run->config.recompute != RECOMPUTE_SELECTIVE ||
-                                p->selective != SELECTIVE_LAYERS))
+    if (run->recompute_said && !run->layers_open)
         return need;
     /* It ran, or did not, with whatever recomputation it took. */
     leanest.config.recompute = RECOMPUTE_FULL;
@@ -436,6 +435,7 @@ void calibrate_set_way (struct calibrate_run *run, const struct calibrate_way *w
     c->deg.vpp = w->vpp;
     run->job.precision = w->precision;
     c->recompute = w->recompute;
+    c->recompute_layers = w->recompute_layers;
     c->micro_batch = w->micro_batch;
 }
 

@@ -465,6 +465,34 @@ static void summed_whole (void **state)
     }
 }
 
+/* Some layers (fms-fsdp's selective): one at least, and as many as memory asks for. */
+static void some_layers (void **state)
+{
+    struct workload_profile p = profile_of ("fsdp");
+    int layers[2];
+    (void) state;
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r =
+            ONE ("framework=fsdp", "zero=3", "tp=1", "pp=1", "gpus=96", "micro_batch=2",
+                 "global_batch=192", "seq=4096", "recompute=selective", "attention=flash",
+                 i ? "layers=80" : "layers=8");
+        struct calibrate_run *run = &r.run[0];
+
+        calibrate_assume (run, &p);
+        assert_int_equal (run->config.recompute, RECOMPUTE_FULL);
+        layers[i] = run->config.recompute_layers;
+        run->layers_open = false; /* else leaner ways would make it fit */
+        assert_true (calibrate_need (run, &p, MEMEST_LINKWISE) <= .9 * run->gpu_bytes);
+        run->config.recompute_layers--;
+        assert_true (i == 0 ||
+                     calibrate_need (run, &p, MEMEST_LINKWISE) > .9 * run->gpu_bytes);
+        calibrate_runs_release (&r);
+    }
+    assert_int_equal (layers[0], 1);
+    assert_in_range (layers[1], 2, 79);
+}
+
 /* GPUs without bf16 have no kernel of flash attention's but PyTorch's memory-efficient one, which
  * families since Llama take. */
 static void kernels_of_old (void **state)
@@ -615,6 +643,7 @@ int main (void)
                                        cmocka_unit_test (adapters_on_whole_weights),
                                        cmocka_unit_test (recomputed_by_stage),
                                        cmocka_unit_test (summed_whole),
+                                       cmocka_unit_test (some_layers),
                                        cmocka_unit_test (kernels_of_old),
                                        cmocka_unit_test (recomputed_where_sharded),
                                        cmocka_unit_test (driver_sees_the_cache)};

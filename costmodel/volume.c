@@ -152,6 +152,26 @@ static double tensor_payload (const struct workload_job *j,
                : bytes;
 }
 
+/* Bytes of a weight that replicas gather.  Layer by layer those of products may be cast to fp8
+ * before; embedding, head and experts are not (torchao, fsdp_utils.py; TorchTitan's docs/float8.md,
+ * enable_fsdp_float8_all_gather). */
+static double gathered_weight (const struct workload_model *m,
+                               const struct workload_job *j,
+                               const struct workload_config *c,
+                               const struct workload_profile *p)
+{
+    double kept = workload_element_bytes (workload_kept_precision (j, p)), cast;
+
+    if (j->lora)
+        return j->frozen_bytes > 0.0 ? j->frozen_bytes : kept;
+    if (!p->gathers_fp8 || j->precision != PREC_FP8 || m->experts > 0 ||
+        !workload_gathers_by_layer (c, p))
+        return kept;
+    cast = workload_embedding_params (m, 1) + workload_head_params (m, 1, true);
+    cast = 1.0 - cast / workload_model_params (m);
+    return kept - cast * (kept - workload_quantised_bytes (PREC_FP8));
+}
+
 void costmodel_volume (const struct workload_model *m, const struct workload_job *j,
                        const struct workload_config *c, const struct workload_profile *p,
                        struct costmodel_volume *out)
@@ -175,9 +195,7 @@ void costmodel_volume (const struct workload_model *m, const struct workload_job
 
     int micro = workload_microbatches (j, c);
     int reduces = c->zero >= 2 && !workload_reduces_once (p, c, micro) ? micro : 1;
-    double weight = j->lora && j->frozen_bytes > 0.0
-                        ? j->frozen_bytes
-                        : workload_element_bytes (workload_kept_precision (j, p));
+    double weight = gathered_weight (m, j, c, p);
 
     if (!j->lora || workload_gathers_by_layer (c, p))
         dp_volume (c, p, (m->layers + c->deg.pp - 1) / c->deg.pp, micro, reduces,

@@ -129,7 +129,7 @@ struct workload_profile {
     bool chunked_loss;   /* only a part of the 16-bit logits is cast to fp32 at a time */
     bool repeats_kv;     /* keys and values are copied to every query head */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
-    bool gathers_fp8;    /* in fp8, what is gathered so is cast first */
+    bool gathers_fp8;    /* in fp8, what is gathered so, and weights by layer, is cast first */
     bool uneven_chunks;  /* the chunks of a stage may hold unlike numbers of
                              layers (Megatron-Core's pipeline layouts) */
     enum workload_precision precision;         /* of its runs, where nothing is said */

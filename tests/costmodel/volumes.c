@@ -248,6 +248,28 @@ static void cast_tensors (void **state)
     }
 }
 
+/* Weights gathered layer by layer: those of products in fp8, embedding and head as they are. */
+static void cast_weights (void **state)
+{
+    (void) state;
+
+    for (int i = 0; i < 8; i++) {
+        bool layers = i & 1, fp8 = i & 2, casts = i & 4;
+        struct setting s = job_of ("llama-3-8b", 1, false);
+        double bytes, tables = 2.0 * 128256 * 4096 / 8030261248.0;
+
+        s.config.deg.dp = 4;
+        s.config.zero = layers ? 3 : 1;
+        s.profile.gathers_fp8 = casts;
+        bytes = volume_of (&s).dp_bytes;
+        s.job.precision = fp8 ? PREC_FP8 : PREC_BF16;
+        if (layers && fp8 && casts) /* in both passes of each micro-batch */
+            bytes -= 2.0 * workload_microbatches (&s.job, &s.config) * (1.0 - tables);
+        CLOSE (volume_of (&s).dp_bytes, bytes, 1e-5);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* DeepSpeed: beside Ulysses gradients travel in fp32 unless told otherwise; without ZeRO those of
  * bf16 are summed in fp32, and travel in bf16. */
 static void deepspeeds_widths (void **state)
@@ -528,7 +550,7 @@ int main (void)
         cmocka_unit_test (model_flop),   cmocka_unit_test (visits),
         cmocka_unit_test (sends),        cmocka_unit_test (widths),
         cmocka_unit_test (exchanged),    cmocka_unit_test (deepspeeds_widths),
-        cmocka_unit_test (cast_tensors),
+        cmocka_unit_test (cast_tensors), cmocka_unit_test (cast_weights),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -47,6 +47,10 @@
 #define LOSS_TRAFFIC 13.0
 #define UNFUSED_LOSS_TRAFFIC 40.0
 #define GATHER_COPY_TRAFFIC 8.0
+/* In place, where nothing but 16-bit logits is kept: read for their sum, read and written for the
+ * gradient (llm.c, llmc/fused_classifier.cuh). */
+#define LOSS_IN_PLACE_BYTES 2.0
+#define LOSS_IN_PLACE_TRAFFIC 6.0
 /* Launches of attention's adapters over a dense layer's: a dropout, two small products and a sum
  * for each product that has one.  Experts have none, and launch no more. */
 #define LORA_LAUNCHES 1.5
@@ -521,10 +525,12 @@ void head_time (const struct setting *x, struct costmodel_compute *k)
     double vocab = workload_padded_vocab (x->m, x->c->deg.tp) / x->c->deg.tp;
     bool gathered = workload_choose (x->j->gathered_logits, x->p->gathered_logits);
     double t = x->c->deg.tp, copies = t > 1 ? GATHER_COPY_TRAFFIC : 0.0;
-    double traffic = gathered           ? (UNFUSED_LOSS_TRAFFIC + copies) * vocab * t
-                     : x->p->fused_loss ? LOSS_TRAFFIC * vocab
-                                        : UNFUSED_LOSS_TRAFFIC * vocab;
-    double loss = x->tokens * traffic / x->plain.memory_rate;
+    bool in_place = x->p->memory.logit_bytes <= LOSS_IN_PLACE_BYTES;
+    double traffic = gathered            ? (UNFUSED_LOSS_TRAFFIC + copies) * t
+                     : !x->p->fused_loss ? UNFUSED_LOSS_TRAFFIC
+                     : in_place          ? LOSS_IN_PLACE_TRAFFIC
+                                         : LOSS_TRAFFIC;
+    double loss = x->tokens * vocab * traffic / x->plain.memory_rate;
     struct sums s = {0};
 
     add_product (&s, &x->plain, 1, x->tokens, x->h, vocab);

@@ -179,16 +179,16 @@ static void attention_by_pieces (void **state)
     }
 }
 
-/* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, or 40 and
- * 8 on all of them where they are gathered, and 40 where separate operations make it; a third of it
- * forward. */
+/* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, 6 in place,
+ * or 40 and 8 on all of them where they are gathered, and 40 where separate operations make it; a
+ * third of it forward. */
 static void head_and_embedding (void **state)
 {
     (void) state;
 
     for (int tp = 1; tp <= 4; tp += 3)
-        for (int i = 0; i < 3; i++) {
-            bool gathered = i == 1, separate = i == 2;
+        for (int i = 0; i < 4; i++) {
+            bool gathered = i == 1, separate = i == 2, in_place = i == 3;
             struct setting s = layer_job ("llama-3-8b", tp, false, true);
             struct machine g = machine_in (&s);
             struct parts x = {.g = &g};
@@ -196,11 +196,13 @@ static void head_and_embedding (void **state)
             double v = workload_padded_vocab (&s.model, tp) / tp;
             double bytes = gathered   ? (tp > 1 ? 48 : 40) * v * tp
                            : separate ? 40 * v
+                           : in_place ? 6 * v
                                       : 13 * v,
                    loss;
             struct costmodel_compute k;
 
             s.profile.fused_loss = !separate;
+            s.profile.memory.logit_bytes = in_place ? 2 : 6.6;
             s.job.gathered_logits = gathered ? CHOICE_YES : CHOICE_NO;
             k = compute_of (&s);
             product (&x, 1, tokens, h, v);

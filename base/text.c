@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -131,6 +132,30 @@ int text_words (char *line, char **word, int max)
     while (n < max && (w = strtok_r (n ? NULL : line, " \t", &rest)))
         word[n++] = w;
     return n;
+}
+
+bool text_whole (const char *s, long lo, long hi, long *out)
+{
+    char *end;
+    long x;
+
+    errno = 0;
+    x = strtol (s, &end, 10);
+    if (end == s || *end || errno || x < lo || x > hi)
+        return false;
+    *out = x;
+    return true;
+}
+
+bool text_number (const char *s, double *out)
+{
+    char *end;
+    double x = strtod (s, &end);
+
+    if (end == s || *end || !isfinite (x))
+        return false;
+    *out = x;
+    return true;
 }
 
 bool text_has_word (const char *words, const char *word)

@@ -37,6 +37,11 @@ int text_words (char *line, char **word, int max);
 /** Is the word among `words`, which have one blank between them? */
 bool text_has_word (const char *words, const char *word);
 
+/** Is the whole text a number, from lo to hi or finite?  Blanks may stand before it.
+ *  @param[out] out  untouched where it is not */
+bool text_whole (const char *s, long lo, long hi, long *out);
+bool text_number (const char *s, double *out);
+
 /** How many letters must be added, dropped, changed or swapped with the next to come from one
  *  word to the other, whatever their case; TEXT_FAR where one is too long to be a word. */
 #define TEXT_FAR 64

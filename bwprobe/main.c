@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "base/text.h"
 #include "base/usage.h"
 #include "base/version.h"
 #include "bwprobe/coordinator.h"
@@ -103,10 +104,9 @@ enum { OPTIONS = sizeof option_table / sizeof *option_table };
 static double number_of (const struct probe_option *line, const char *arg,
                          struct argp_state *state)
 {
-    char *end;
-    double x = strtod (arg, &end);
+    double x = NAN;
 
-    if (end == arg || *end || !(x >= line->lo && x <= line->hi))
+    if (!text_number (arg, &x) || x < line->lo || x > line->hi)
         usage_error (state, "--%s: expected a number from %g to %g, found \"%s\"",
                      line->name, line->lo, line->hi, arg);
     if (line->kind == WHOLE && x != floor (x))

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <limits.h>
 #include <math.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "bwprobe/wire.h"
 
 enum status net_token_random (struct net_token *t, struct error *err)
@@ -104,13 +106,9 @@ static bool in_network (const struct sockaddr *sa, const char *network)
 
     int bytes = raw (sa, a);
     long bits = 8 * bytes;
-    char *end;
 
-    if (slash) {
-        bits = strtol (slash + 1, &end, 10);
-        if (end == slash + 1 || *end)
-            return false;
-    }
+    if (slash && !text_whole (slash + 1, LONG_MIN, LONG_MAX, &bits))
+        return false;
     raw ((const struct sockaddr *) &ss, b);
     for (int i = 0; i < 8 * bytes && i < bits; i++)
         if ((a[i / 8] ^ b[i / 8]) & 0x80 >> i % 8)

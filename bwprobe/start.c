@@ -1,7 +1,6 @@
 #include "bwprobe/start.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +17,12 @@ static enum status number (char *(*get) (const char *), const char *name, uint32
                            uint32_t *out, bool *set, struct error *err)
 {
     const char *text = get (name);
-    unsigned long x;
-    char *end;
+    long x;
 
     *set = text && text[0];
     if (!*set)
         return ST_OK;
-    errno = 0;
-    x = strtoul (text, &end, 10);
-    if (errno || *end || text[0] < '0' || text[0] > '9' || x > max)
+    if (text[0] < '0' || text[0] > '9' || !text_whole (text, 0, max, &x))
         return err_set (err, ST_USAGE,
                         "%s: expected a whole number up to %u, found \"%.60s\"", name,
                         max, text);

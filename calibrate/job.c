@@ -355,6 +355,7 @@ static const char *read_limits (const struct row *r, struct calibrate_facts *f)
                   {"reduced-parameters", 1.0, &f->reduced_params},
                   {"bucket-gb", UNITS_GB, &f->bucket_bytes}};
     char word[32];
+    double x;
 
     if (calibrate_note (r, "communication-data-type", word, sizeof word)) {
         f->reduced_bytes = strcmp (word, "fp32") == 0 ? 4.0 : 2.0;
@@ -362,12 +363,10 @@ static const char *read_limits (const struct row *r, struct calibrate_facts *f)
             return "communication-data-type is not fp16, bf16 or fp32";
     }
     for (size_t i = 0; i < COUNT_OF (limits); i++) {
-        char *end;
-
         if (!calibrate_note (r, limits[i].key, word, sizeof word))
             continue;
-        *limits[i].value = strtod (word, &end) * limits[i].unit;
-        if (end == word || *end || !(*limits[i].value > 0.0 && *limits[i].value <= 1e12))
+        *limits[i].value = text_number (word, &x) ? x * limits[i].unit : 0.0;
+        if (!(*limits[i].value > 0.0 && *limits[i].value <= 1e12))
             return "a limit of parameters or buckets is out of range";
     }
     return NULL;

@@ -24,12 +24,11 @@ static enum status read_cell (const char *path, const struct csv_table *t, int r
 {
     int column = csv_table_column (t, name, 0);
     const char *s = column < 0 ? "" : t->cell[row * t->columns + column];
-    char *end;
-    double value = strtod (s, &end);
+    double value;
 
     if (!*s && !needed)
         return ST_OK;
-    if (end == s || *end || !isfinite (value) || value <= 0 || value > 1e9 ||
+    if (!text_number (s, &value) || value <= 0 || value > 1e9 ||
         (whole && value != floor (value)))
         return err_set (err, ST_INVALID,
                         "%s: row %d: %s: expected a %snumber above 0, found \"%.40s\"",

@@ -38,7 +38,7 @@ static enum status parse_line (const char *name, int line, char *s, const char *
                                int n_ranks, struct check_place *place, struct error *err)
 {
     struct check_place found = {"", ""};
-    char expected[64], *word[4], *end = "";
+    char expected[64], *word[4];
     int words;
 
     for (char *p = s; (p = strchr (p, '\r'));)
@@ -51,11 +51,10 @@ static enum status parse_line (const char *name, int line, char *s, const char *
                          err);
     snprintf (expected, sizeof expected, "a rank from 0 to %d", n_ranks - 1);
 
-    long rank = isdigit ((unsigned char) *word[0]) && strlen (word[0]) < 10
-                    ? strtol (word[0], &end, 10)
-                    : -1;
+    long rank;
 
-    if (rank < 0 || rank >= n_ranks || *end)
+    if (!isdigit ((unsigned char) *word[0]) ||
+        !text_whole (word[0], 0, n_ranks - 1, &rank))
         return bad_line (name, line, expected, word[0], strlen (word[0]), err);
     if (strlen (word[1]) < sizeof found.host)
         strcpy (found.host, word[1]);

@@ -5,12 +5,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/version.h"
 #include "cli/cli.h"
 
@@ -32,23 +34,6 @@ struct group {
 /* ---- one option ---- */
 
 #define TYPE_PLACE "; the GPU's type stands in the cluster, as in \"4x8 h100\""
-
-static bool is_whole (const char *given, long *n)
-{
-    char *end;
-
-    errno = 0;
-    *n = strtol (given, &end, 10);
-    return end != given && !*end && !errno;
-}
-
-static bool is_number (const char *given, double *x)
-{
-    char *end;
-
-    *x = strtod (given, &end);
-    return end != given && !*end && isfinite (*x);
-}
 
 /* The option of the same table that a number was meant for: argp takes --sequence for the only
  * option that begins so, --sequence-parallel, and that is no number.  NULL: none */
@@ -77,7 +62,8 @@ static void refuse_word (const struct cli_option *o, const char *given,
         text_near_try (&near, word, (size_t) (end - word));
     }
     text_near_try (&near, word, strlen (word));
-    if (is_whole (given, &n) && (other = number_option (o, state->input)))
+    if (text_whole (given, LONG_MIN, LONG_MAX, &n) &&
+        (other = number_option (o, state->input)))
         snprintf (near.word, sizeof near.word, "--%s", other);
     usage_error (state, "--%s: expected %s or %s, found \"%s\"%s", o->name,
                  text_str (&words), word, given, text_near_hint (&near, "", hint));
@@ -97,14 +83,14 @@ static void take (const struct cli_option *o, const char *given, void *value,
         *(const char **) value = given;
         return;
     case CLI_KIND_INT:
-        if (!is_whole (given, &n) || n < o->lo || n > o->hi)
+        if (!text_whole (given, (long) o->lo, (long) o->hi, &n))
             usage_error (state,
                          "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
                          o->name, o->lo, o->hi, given);
         *(int *) value = (int) n;
         return;
     case CLI_KIND_ABOVE:
-        if (!is_number (given, &x) || x <= o->lo || x > o->hi)
+        if (!text_number (given, &x) || x <= o->lo || x > o->hi)
             usage_error (state,
                          "--%s: expected a number above %g, at most %g, found \"%s\"%s",
                          o->name, o->lo, o->hi, given,
@@ -113,7 +99,7 @@ static void take (const struct cli_option *o, const char *given, void *value,
         *(double *) value = x;
         return;
     case CLI_KIND_FROM_0:
-        if (!is_number (given, &x) || x < 0 || x > o->hi)
+        if (!text_number (given, &x) || x < 0 || x > o->hi)
             usage_error (state, "--%s: expected a number from 0 to %g, found \"%s\"",
                          o->name, o->hi, given);
         *(double *) value = x;

@@ -188,14 +188,12 @@ static double limit_of (struct jobs_reading *r, const char *fact, double least)
     double hidden = r->has_model ? r->model.hidden : (double) jobs_int (r, "hidden", 0),
            x;
     char key[JOBS_KEY_MAX];
-    char *end;
 
     if (!said)
         return 0.0;
     if (strcmp (said, "auto") == 0)
         return hidden * hidden;
-    x = strtod (said, &end);
-    if (end != said && *end == '\0' && x >= least)
+    if (text_number (said, &x) && x >= least)
         return fmin (fmax (x, 1.0), ELEMENTS_MAX);
     jobs_key_of (&jobs_deepspeed, fact, key);
     notes_add (r->notes, "%s %.20s: expected a number from %g: taken as not stated", key,

@@ -76,10 +76,9 @@ static void forget_words (struct jobs_reading *r)
 
     for (size_t i = 0; i < COUNT_OF (numbers); i++) {
         const struct jobs_fact *f = jobs_find (r, numbers[i]);
-        char *end;
+        double x;
 
-        if (!f || strcasecmp (f->value, "none") == 0 ||
-            (strtod (f->value, &end), end != f->value && *end == '\0'))
+        if (!f || strcasecmp (f->value, "none") == 0 || text_number (f->value, &x))
             continue;
         notes_add (r->notes,
                    "%s:%d: %s is no number (\"%.40s\"): it counts as not stated",

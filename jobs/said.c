@@ -38,10 +38,9 @@ struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name)
 /* 8, 8.0 and "8" are one number; words are compared whatever their case. */
 static bool same (const char *a, const char *b)
 {
-    char *end_a, *end_b;
-    double x = strtod (a, &end_a), y = strtod (b, &end_b);
+    double x, y;
 
-    if (end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0')
+    if (text_number (a, &x) && text_number (b, &y))
         return x == y;
     return strcasecmp (a, b) == 0;
 }
@@ -194,11 +193,9 @@ bool jobs_is (const struct jobs_reading *r, const char *name, const char *word)
 long jobs_int (const struct jobs_reading *r, const char *name, long absent)
 {
     const char *v = jobs_value (r, name);
-    char *end;
-    double x = v ? strtod (v, &end) : 0;
+    double x;
 
-    if (!v || end == v || *end != '\0' || !(x >= 0 && x <= 1 << 30) ||
-        x != (double) (long) x)
+    if (!v || !text_number (v, &x) || !(x >= 0 && x <= 1 << 30) || x != (double) (long) x)
         return absent;
     return (long) x;
 }

@@ -11,7 +11,7 @@
 #define WORDS_MAX 20000               /* of a script, all together */
 #define BYTES_MAX ((size_t) 16 << 20) /* of these words */
 #define TERM_MAX (1LL << 60)          /* of arithmetic, so that two never overflow */
-#define NUMBER_MAX (1LL << 40)        /* of what is written */
+#define NUMBER_MAX (1L << 40)         /* of what is written */
 
 void jobs_script_fail (struct jobs_script *s, const char *what)
 {
@@ -125,11 +125,9 @@ static long long term (struct sum *e);
 static long long number_of (struct sum *e, const char *name, size_t len)
 {
     const struct jobs_variable *v = jobs_variable_of (e->s, name, len, false);
-    char *end = NULL;
-    long long x = v && v->words.n ? strtoll (v->words.word[0], &end, 10) : 0;
+    long x;
 
-    if (end && *end == '\0' && end != v->words.word[0] && x <= NUMBER_MAX &&
-        x >= -NUMBER_MAX)
+    if (v && v->words.n && text_whole (v->words.word[0], -NUMBER_MAX, NUMBER_MAX, &x))
         return x;
     e->bad = true;
     return 0;

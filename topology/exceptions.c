@@ -4,7 +4,6 @@
  * of its own, between single GPUs of different nodes in a map beside the matrices. */
 #include "topology/topology_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -50,10 +49,9 @@ static enum status read_end (struct reader *r, const struct json_at *at, struct 
     if (!colon)
         return ST_OK;
 
-    char *tail;
-    long k = strtol (colon + 1, &tail, 10);
+    long k;
 
-    if (tail == colon + 1 || *tail || k < 0 || k >= n->gpus_listed)
+    if (!text_whole (colon + 1, 0, n->gpus_listed - 1, &k))
         return json_fail_text (at, r->err, "node %s has GPUs 0 to %d", n->name,
                                n->gpus_listed - 1);
     e->first = topology_gpu_find (c, e->node, (int) k);

@@ -39,7 +39,7 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
                  {"node", &p->node, false},
                  {"intra-us", &p->intra_us, true},
                  {"inter-us", &p->inter_us, true}};
-    char *colon = strchr (word, ':'), *end;
+    char *colon = strchr (word, ':');
 
     if (!colon)
         return err_set (err, ST_INVALID,
@@ -49,10 +49,9 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
     *colon = '\0';
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (strcmp (word, field[i].name) == 0) {
-            double x = strtod (colon + 1, &end);
+            double x;
 
-            if (end == colon + 1 || *end || !isfinite (x) || x < 0 ||
-                (x <= 0 && !field[i].zero_ok))
+            if (!text_number (colon + 1, &x) || x < 0 || (x <= 0 && !field[i].zero_ok))
                 return err_set (
                     err, ST_INVALID, "cluster on one line: %s: expected %s, found \"%s\"",
                     word,

@@ -2,7 +2,6 @@
 #include "workload/workload.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32", "tf32", "fp4"};
@@ -116,12 +115,10 @@ bool workload_recompute_parse (const char *s, struct workload_config *c)
 {
     size_t kind = 0;
     unsigned only = 0;
-    char *end;
     long n = 0;
 
     if (strncmp (s, "full:", 5) == 0) {
-        n = s[5] >= '0' && s[5] <= '9' ? strtol (s + 5, &end, 10) : 0;
-        if (n < 1 || n > INT_MAX || *end)
+        if (s[5] < '0' || s[5] > '9' || !text_whole (s + 5, 1, INT_MAX, &n))
             return false;
         kind = RECOMPUTE_FULL;
     } else if (workload_modules_parse (s, &only)) {

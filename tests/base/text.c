@@ -136,12 +136,32 @@ static void control_characters (void **state)
     }
 }
 
+/* A number is all of the text; where it is none, what was there stays. */
+static void numbers (void **state)
+{
+    static const char *const none[] = {"", " ", "x", "7x", "7 ", "nan"},
+                             *const too_far[] = {"-3", "10", "99999999999999999999"};
+    long n = 5;
+    double x = 5;
+    (void) state;
+
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false (text_whole (none[i], -2, 9, &n) || text_number (none[i], &x));
+    for (size_t i = 0; i < sizeof too_far / sizeof *too_far; i++)
+        assert_false (text_whole (too_far[i], -2, 9, &n));
+    assert_false (text_whole ("7.0", -2, 9, &n) || text_number ("1e999", &x));
+    assert_true (n == 5 && x == 5);
+    assert_true (text_whole ("-2", -2, 9, &n) && n == -2);
+    assert_true (text_whole ("9", -2, 9, &n) && n == 9);
+    assert_true (text_number (" -2.5e1", &x) && x == -25);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (shell_words), cmocka_unit_test (near_words),
-        cmocka_unit_test (control_characters), cmocka_unit_test (table),
-        cmocka_unit_test (notes_are_bounded)};
+        cmocka_unit_test (numbers),    cmocka_unit_test (shell_words),
+        cmocka_unit_test (near_words), cmocka_unit_test (control_characters),
+        cmocka_unit_test (table),      cmocka_unit_test (notes_are_bounded)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

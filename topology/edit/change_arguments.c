@@ -1,5 +1,4 @@
 /* Arguments of a statement: numbers, counts, nodes, the ends of a link. */
-#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,10 +11,7 @@
 
 enum status change_number_of (struct change *x, int arg, double *out)
 {
-    char *end;
-
-    *out = strtod (x->arg[arg], &end);
-    return end > x->arg[arg] && !*end && *out >= NUMBER_MIN && *out <= NUMBER_MAX
+    return text_number (x->arg[arg], out) && *out >= NUMBER_MIN && *out <= NUMBER_MAX
                ? ST_OK
                : err_set (x->err, ST_USAGE,
                           "expected a number from %g to %g, found \"%s\"", NUMBER_MIN,
@@ -24,10 +20,9 @@ enum status change_number_of (struct change *x, int arg, double *out)
 
 enum status change_count_of (struct change *x, const char *word, int most, int *out)
 {
-    char *end;
-    long n = strtol (word, &end, 10);
+    long n;
 
-    if (end == word || *end || n < 1 || n > most)
+    if (!text_whole (word, 1, most, &n))
         return err_set (x->err, ST_USAGE,
                         "expected a whole number from 1 to %d, found \"%s\"", most, word);
     *out = (int) n;

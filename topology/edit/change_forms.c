@@ -1,8 +1,8 @@
 /* What each form of a statement does to a copy of the cluster's document: its words, those in
  * capitals being arguments, and its function are one line of the table at the end. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -48,14 +48,13 @@ static json_t *speeds_of (struct change *x, int node)
 
 static enum status gpu_speed (struct change *x)
 {
-    char *colon = strchr (x->arg[0], ':'), *end;
+    char *colon = strchr (x->arg[0], ':');
     double speed;
     long gpu;
     int node;
 
     TRY (change_number_of (x, 1, &speed));
-    gpu = colon ? strtol (colon + 1, &end, 10) : 0;
-    if (!colon || end == colon + 1 || *end)
+    if (!colon || !text_whole (colon + 1, LONG_MIN, LONG_MAX, &gpu))
         return err_set (x->err, ST_USAGE, "expected NODE:GPU, found \"%s\"", x->arg[0]);
     *colon = '\0';
     TRY (change_node_of (x, x->arg[0], &node));

@@ -1,6 +1,5 @@
 /* Taking nodes, GPUs and links out of use: a node and a GPU by their state, a link by an
  * exception that leaves its measured rate where it stands, so that all can come back. */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +39,9 @@ static enum status find_gpu (const json_t *doc, const char *what, json_t **node,
                              size_t *gpu, struct error *err)
 {
     const char *colon = strrchr (what, ':');
-    char *name = strndup (what, (size_t) (colon - what)), *end;
-    long k = strtol (colon + 1, &end, 10);
+    char *name = strndup (what, (size_t) (colon - what));
     long long gpus;
+    long k = 0;
     enum status st = ST_OK;
 
     if (!name)
@@ -51,7 +50,7 @@ static enum status find_gpu (const json_t *doc, const char *what, json_t **node,
     gpus = json_member_int (*node, "gpus");
     if (!*node)
         st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what, name);
-    else if (end == colon + 1 || *end || k < 0 || k >= gpus)
+    else if (!text_whole (colon + 1, 0, (long) gpus - 1, &k))
         st = err_set (err, ST_USAGE, "%s: node %s has GPUs 0 to %lld", what, name,
                       gpus - 1);
     *gpu = (size_t) k;

@@ -41,17 +41,14 @@ static enum status read_gres (struct reading *r, const char *gres)
             continue;
         count = strrchr (one, ':');
 
-        char *end = one;
-        long k = count ? strtol (count + 1, &end, 10) : 1;
+        long k = 1; /* gpu:a100: one of that type */
 
-        if (count && (end == count + 1 || *end || k < 0 || k > TOPOLOGY_NODE_GPUS_MAX)) {
-            if (isdigit ((unsigned char) count[1]))
-                return import_fail (
-                    r->in, "node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
-                    node, one);
-            k = 1; /* gpu:a100: one of that type */
-        } else if (count)
+        if (count && text_whole (count + 1, 0, TOPOLOGY_NODE_GPUS_MAX, &k))
             *count = '\0';
+        else if (count && isdigit ((unsigned char) count[1]))
+            return import_fail (r->in,
+                                "node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
+                                node, one);
         total += k;
         kinds++;
         if (strchr (one, ':'))

@@ -40,13 +40,11 @@ static enum status fail (const struct reading *r, const char *row, const char *w
 /* "GPU12" -> 12, else -1. */
 static int gpu_number (const char *s)
 {
-    char *end;
-    long k;
+    long k = -1;
 
-    if (strncmp (s, "GPU", 3) != 0 || !isdigit ((unsigned char) s[3]))
-        return -1;
-    k = strtol (s + 3, &end, 10);
-    return *end || k >= TOPOLOGY_NODE_GPUS_MAX ? -1 : (int) k;
+    if (strncmp (s, "GPU", 3) == 0 && isdigit ((unsigned char) s[3]))
+        text_whole (s + 3, 0, TOPOLOGY_NODE_GPUS_MAX - 1, &k);
+    return (int) k;
 }
 
 /* ---- cells ---- */
@@ -138,10 +136,12 @@ static bool read_cell (const char *s, struct cell *cell)
     if (strcmp (s, "X") == 0 || strcmp (s, "N/A") == 0)
         return true;
     if (strncmp (s, "NV", 2) == 0 && isdigit ((unsigned char) s[2])) {
-        char *end;
+        long links;
 
-        cell->links = (double) strtol (s + 2, &end, 10);
-        return *end == '\0' && cell->links >= 1 && cell->links <= 1000;
+        if (!text_whole (s + 2, 1, 1000, &links))
+            return false;
+        cell->links = (double) links;
+        return true;
     }
     if (strcmp (s, "SOC") == 0)
         s = "SYS";

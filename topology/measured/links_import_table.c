@@ -209,17 +209,8 @@ int links_words (char *line, char separator, char **word, int max)
 
 bool links_number (const char *word, double *x)
 {
-    char *end;
-    double v;
-
     /* No hexadecimal, no "inf" or "nan". */
-    if (!*word || strspn (word, "0123456789.eE+-") != strlen (word))
-        return false;
-    v = strtod (word, &end);
-    if (end == word || *end || !isfinite (v))
-        return false;
-    *x = v;
-    return true;
+    return strspn (word, "0123456789.eE+-") == strlen (word) && text_number (word, x);
 }
 
 bool links_absent (const char *word)
@@ -234,16 +225,7 @@ bool links_absent (const char *word)
 
 bool links_whole (const char *word, long lo, long hi, long *n)
 {
-    char *end;
-    long v;
-
-    if (!isdigit ((unsigned char) word[0]) || strlen (word) > 18)
-        return false;
-    v = strtol (word, &end, 10);
-    if (*end || v < lo || v > hi)
-        return false;
-    *n = v;
-    return true;
+    return isdigit ((unsigned char) word[0]) && text_whole (word, lo, hi, n);
 }
 
 /* ---- tables with numbered rows and columns ---- */

@@ -202,7 +202,7 @@ static void degrees (void **state)
         if (row[i].tp > 0) {
             const struct workload_degrees *d;
 
-            ok (runs_read (text_str (&t), &r, &err), &err);
+            r = runs_of (text_str (&t));
             d = &r.run[0].config.deg;
             if (d->tp != row[i].tp || d->pp != row[i].pp || d->dp != row[i].dp)
                 fail_msg ("row %zu: %d %d %d", i, d->tp, d->pp, d->dp);
@@ -247,7 +247,7 @@ static void too_large (void **state)
                   "precision\n"
                   "%s,H100,4096,1,1536,bf16\n",
                   t[i].cells);
-        ok (runs_read (text_str (&text), &r, &err), &err);
+        r = runs_of (text_str (&text));
         ok (calibrate_profiles (&r, NULL, &p, &err), &err);
         d = &r.run[0].config.deg;
         if (d->tp != t[i].tp || d->pp != t[i].pp || d->ep != t[i].ep)
@@ -264,15 +264,12 @@ static void too_large (void **state)
 static void experts_spread (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     double weight[65] = {0};
     (void) state;
 
-    ok (runs_read ("framework,model,gpus,pp,gpu,seq,micro_batch,global_batch,precision,"
-                   "recompute\n"
-                   "megatron-lm,GPT-OSS-120B,64,1,B300,4096,1,512,bf16,none\n",
-                   &r, &err),
-        &err);
+    r = runs_of ("framework,model,gpus,pp,gpu,seq,micro_batch,global_batch,precision,"
+                 "recompute\n"
+                 "megatron-lm,GPT-OSS-120B,64,1,B300,4096,1,512,bf16,none\n");
     for (int i = 0; i < r.run[0].n_ways; i++)
         weight[r.run[0].way[i].ep] += r.run[0].way[i].weight;
     CLOSE (weight[8], 0.7, 1e-12);

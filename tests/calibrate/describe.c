@@ -8,7 +8,6 @@
 static struct calibrate_runs lab_runs (void)
 {
     struct calibrate_runs runs;
-    struct error err = {""};
     struct text t = {0};
 
     text_add (&t, "%s\n", RUNS_HEADER);
@@ -16,7 +15,7 @@ static struct calibrate_runs lab_runs (void)
     for (int i = 0; i < 3; i++)
         ROW (&t, "source=titan", "framework=torchtitan", "gpu=H100-SXM5-80GB", "pp=1",
              "zero=3");
-    ok (runs_read (text_str (&t), &runs, &err), &err);
+    runs = runs_of (text_str (&t));
     text_free (&t);
     assert_int_equal (runs.n, 4);
     return runs;

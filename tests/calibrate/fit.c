@@ -7,7 +7,6 @@
 static struct calibrate_runs plain_runs (void)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
 
     text_add (&t, "%s\n", RUNS_HEADER);
@@ -24,7 +23,7 @@ static struct calibrate_runs plain_runs (void)
                     snprintf (c, sizeof c, "micro_batch=%d", micro);
                     ROW (&t, name, layers, a, b, c, "hidden=2048", "ffn=8192");
                 }
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_int_equal (r.n, 24);
     text_free (&t);
     return r;

@@ -170,12 +170,11 @@ static void mix_or_remark (void **state)
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct calibrate_runs r = {0};
-        struct error err = {""};
         struct text t = {0};
 
         text_add (&t, "model,gpu,gpus,seq,global_batch\nllama-2-7b,\"%s\",%d,4096,16\n",
                   good[i].cell, 8 * good[i].parts);
-        ok (runs_read (text_str (&t), &r, &err), &err);
+        r = runs_of (text_str (&t));
         assert_int_equal (r.run[0].n_parts, good[i].parts);
         assert_string_equal (r.run[0].part[0].type->name, good[i].first);
         calibrate_runs_release (&r);
@@ -264,7 +263,7 @@ static void gpu_names (void **state)
             assert_int_equal (runs_read (text_str (&t), &r, &err), ST_INVALID);
             assert_non_null (strstr (err.text, "expected one of `linkwise gpus`"));
         } else {
-            ok (runs_read (text_str (&t), &r, &err), &err);
+            r = runs_of (text_str (&t));
             assert_string_equal (r.run[0].part[0].type->name, known[i].type);
             CLOSE (r.run[0].gpu_bytes,
                    known[i].gib > 0 ? known[i].gib * 1073741824.0
@@ -291,11 +290,10 @@ static void gpus_counted (void **state)
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = {0};
-        struct error err = {""};
         struct text file = {0};
 
         text_add (&file, "model,gpu,seq,global_batch\nllama-2-7b,%s,4096,16\n", t[i].gpu);
-        ok (runs_read (text_str (&file), &r, &err), &err);
+        r = runs_of (text_str (&file));
         if (r.run[0].gpus != t[i].gpus)
             fail_msg ("\"%s\" is %d GPUs", t[i].gpu, r.run[0].gpus);
         calibrate_runs_release (&r);

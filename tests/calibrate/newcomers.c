@@ -2,15 +2,6 @@
  * write. */
 #include "tests/lib/runs.h"
 
-static struct calibrate_runs read_text (const char *text)
-{
-    struct calibrate_runs r;
-    struct error err = {""};
-
-    ok (runs_read (text, &r, &err), &err);
-    return r;
-}
-
 /* A table of one row: a plain run's columns, then others with their cells. */
 static enum status read_one (const char *columns, const char *cells,
                              struct calibrate_runs *r, struct error *err)
@@ -114,7 +105,7 @@ static void counted_gpus (void **state)
  * that nothing reads are told, too. */
 static void columns_of_notes (void **state)
 {
-    struct calibrate_runs r = read_text (
+    struct calibrate_runs r = runs_of (
         "model,gpu,gpus,seq,global_batch,fp16,bf16,lora_r,load_in_4bit,torch_compile,"
         "cpu_offload,use_liger_kernel,notes,learning_rate\n"
         "llama-3-8b,A100,8,2048,32,False,True,16,True,True,False,True,mine,1e-4\n"
@@ -137,19 +128,18 @@ static void columns_of_notes (void **state)
     assert_string_equal (r.ignored, "learning_rate");
     calibrate_runs_release (&r);
 
-    r = read_text ("model,gpu,gpus,seq,gbs,fp8,compile,schedule\n"
-                   "llama-3-8b,H100,8,2048,32,hybrid,1,cosine\n"
-                   "llama-3-8b,H100,8,2048,32,0,0,cosine\n");
+    r = runs_of ("model,gpu,gpus,seq,gbs,fp8,compile,schedule\n"
+                 "llama-3-8b,H100,8,2048,32,hybrid,1,cosine\n"
+                 "llama-3-8b,H100,8,2048,32,0,0,cosine\n");
     assert_true (r.n == 2 && r.run[0].job.precision == PREC_FP8 && r.run[0].compiled);
     assert_true (!r.run[1].compiled && !r.run[1].precision_said);
     calibrate_runs_release (&r);
 
     /* Words of a column are those of its note, of what is on, or of nothing. */
-    r = read_text (
-        "model,gpu,gpus,seq,global_batch,offload,compile,bf16,fp16,num_experts\n"
-        "llama-3-8b,A100,8,2048,32,optimizer,max-autotune,auto,auto,1\n"
-        "llama-3-8b,A100,8,2048,32,checkpoints,default,True,False,\n"
-        "llama-3-8b,A100,8,2048,32,none,False,True,False,\n");
+    r = runs_of ("model,gpu,gpus,seq,global_batch,offload,compile,bf16,fp16,num_experts\n"
+                 "llama-3-8b,A100,8,2048,32,optimizer,max-autotune,auto,auto,1\n"
+                 "llama-3-8b,A100,8,2048,32,checkpoints,default,True,False,\n"
+                 "llama-3-8b,A100,8,2048,32,none,False,True,False,\n");
     assert_int_equal (r.n, 3);
     assert_int_equal (r.run[0].config.offload, OFFLOAD_OPTIMIZER);
     assert_int_equal (r.run[1].config.offload, OFFLOAD_CHECKPOINTS);
@@ -505,9 +495,9 @@ static void columns_apart (void **state)
  * model. */
 static void rates (void **state)
 {
-    struct calibrate_runs r = read_text ("model,gpu,gpus,seq,global_batch,throughput\n"
-                                         "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
-                                         "gpt2-xl,A100,8,1024,64,3500 tokens/s/GPU\n"),
+    struct calibrate_runs r = runs_of ("model,gpu,gpus,seq,global_batch,throughput\n"
+                                       "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
+                                       "gpt2-xl,A100,8,1024,64,3500 tokens/s/GPU\n"),
                           mfu = row_of ("model,gpu,gpus,framework,ac,mfu",
                                         "llama-2-7b,A100,8,fsdp,full,40%"),
                           hfu = row_of ("model,gpu,gpus,framework,ac,hfu",
@@ -532,10 +522,10 @@ static void rates (void **state)
 static void between_bars (void **state)
 {
     struct calibrate_runs r =
-        read_text ("| Model | GPUs | Seq, tokens | GBS | Step time |\n"
-                   "|---|:---:|---|---:|---|\n"
-                   "| gpt2-xl | 8x A100 | 1,024 | 64 | 1.5 s |\n"
-                   "| gpt2-xl | 8x H100 | 1,024 | 64 | - |\n");
+        runs_of ("| Model | GPUs | Seq, tokens | GBS | Step time |\n"
+                 "|---|:---:|---|---:|---|\n"
+                 "| gpt2-xl | 8x A100 | 1,024 | 64 | 1.5 s |\n"
+                 "| gpt2-xl | 8x H100 | 1,024 | 64 | - |\n");
     (void) state;
 
     assert_int_equal (r.n, 2);
@@ -549,12 +539,12 @@ static void between_bars (void **state)
 /* Marks for what the row above has, for yes and no, for what is left. */
 static void marks (void **state)
 {
-    struct calibrate_runs r = read_text ("model,gpu,gpus,seq,gbs,framework,tp,ac,oom\n"
-                                         "gpt2-xl,A100 80GB,2\xc3\x97"
-                                         "8,1024,64,fsdp,-1,\xe2\x9c\x93,\xe2\x9c\x97\n"
-                                         "ditto,same,'',\xe3\x80\x83,as above,ditto,'',"
-                                         "\xe2\x9d\x8c,\xe2\x9c\x85\n"
-                                         "'','','','','','','','',''\n");
+    struct calibrate_runs r = runs_of ("model,gpu,gpus,seq,gbs,framework,tp,ac,oom\n"
+                                       "gpt2-xl,A100 80GB,2\xc3\x97"
+                                       "8,1024,64,fsdp,-1,\xe2\x9c\x93,\xe2\x9c\x97\n"
+                                       "ditto,same,'',\xe3\x80\x83,as above,ditto,'',"
+                                       "\xe2\x9d\x8c,\xe2\x9c\x85\n"
+                                       "'','','','','','','','',''\n");
     (void) state;
 
     assert_int_equal (r.n, 3);
@@ -598,11 +588,11 @@ static void ran_out (void **state)
 static void nanogpt (void **state)
 {
     struct calibrate_runs r =
-        read_text ("framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_"
-                   "steps,dtype,"
-                   "compile,ms/iter\n"
-                   "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
-                   "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
+        runs_of ("framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_"
+                 "steps,dtype,"
+                 "compile,ms/iter\n"
+                 "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
+                 "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
     struct workload_profile p = profile_of ("nanogpt"), own;
     (void) state;
 

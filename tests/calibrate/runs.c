@@ -372,14 +372,13 @@ static void skipped (void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct calibrate_runs r;
-        struct error err = {""};
         struct text t = {0};
 
         text_add (&t, "%s\n", RUNS_HEADER);
         runs_row (&t, NULL);
         ROW (&t, bad[i].cell);
         ROW (&t, bad[i].cell);
-        ok (runs_read (text_str (&t), &r, &err), &err);
+        r = runs_of (text_str (&t));
         if (r.n != 1 || r.n_skipped != 1 || !strstr (r.skipped[0].reason, bad[i].why))
             fail_msg ("%s: %d rows used, \"%s\", expected \"%s\"", bad[i].cell, r.n,
                       r.n_skipped ? r.skipped[0].reason : "", bad[i].why);
@@ -419,14 +418,13 @@ static void refused (void **state)
 static void other_columns (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
     (void) state;
 
     text_add (&t, "colour,%s\n", RUNS_HEADER);
     text_add (&t, "\"red, \"\"dark\"\"\",");
     runs_row (&t, NULL);
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_int_equal (r.run[0].model.layers, 32);
     assert_string_equal (r.table.cell[0], "red, \"dark\"");
     calibrate_runs_release (&r);
@@ -437,13 +435,12 @@ static void other_columns (void **state)
 static void spreadsheet (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
     (void) state;
 
     text_add (&t, "\xEF\xBB\xBF%s\r\n", RUNS_HEADER);
     runs_row (&t, NULL);
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_true (r.n == 1 && csv_table_column (&r.table, "source", 0) == 0);
     calibrate_runs_release (&r);
     text_free (&t);
@@ -501,7 +498,7 @@ static void noise (void **state)
                   cells[rng_below (&r, 22)]);
         ROW (&t, a, b);
     }
-    ok (runs_read (text_str (&t), &runs, &err), &err);
+    runs = runs_of (text_str (&t));
     assert_true (runs.n > 100 && runs.n < 5000);
     profile = calloc ((size_t) runs.n, sizeof *profile);
     assert_non_null (profile);

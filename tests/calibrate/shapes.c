@@ -112,12 +112,11 @@ static void fewer_columns (void **state)
         "gpu,gpus,layers,hidden,heads,ffn,vocab,seq,global_batch,tp";
     static const char row[] = "A100-80GB,8,32,4096,32,11008,32000,4096,64,8";
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
     (void) state;
 
     text_add (&t, "%s\n%s\nA100-80GB,8\n%s,1\n%s\n", header, row, row, row);
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_int_equal (r.table.rows, 4);
     assert_int_equal (r.n, 2);
     assert_int_equal (r.run[1].row, 3);
@@ -135,16 +134,13 @@ static void fewer_columns (void **state)
 static void named_shapes (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     (void) state;
 
-    ok (runs_read ("model,gpu,gpus,seq,global_batch,layers,iter_time_s\n"
-                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "nemotron-3-nano-30b-a3b,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "my-own,H100 SXM 80GB,8,8192,16,,2.5\n"
-                   "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,16,2.5\n",
-                   &r, &err),
-        &err);
+    r = runs_of ("model,gpu,gpus,seq,global_batch,layers,iter_time_s\n"
+                 "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,,2.5\n"
+                 "nemotron-3-nano-30b-a3b,H100 SXM 80GB,8,8192,16,,2.5\n"
+                 "my-own,H100 SXM 80GB,8,8192,16,,2.5\n"
+                 "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,16,2.5\n");
     assert_int_equal (r.n, 2);
     assert_int_equal (r.run[0].model.vocab, 128256);
     assert_string_equal (r.run[0].model.name, "meta-llama/Llama-3.1-8B");
@@ -159,17 +155,14 @@ static void named_shapes (void **state)
 static void spelled (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     (void) state;
 
-    ok (runs_read ("model,gpu,gpus,seq,global_batch,ep,iter_time_s\n"
-                   "Qwen/Qwen3 30B_A3B (tokendrop),GB200,64,4096,64,8,2\n"
-                   "DeepSeekV3 (w/o MTP),GB200,64,4096,64,8,2\n"
-                   "Llama4_Scout-17B,GB200,64,4096,64,8,2\n"
-                   "Nemotron 3 Nano,GB200,64,4096,64,8,2\n"
-                   "Qwen3-30,GB200,64,4096,64,8,2\n",
-                   &r, &err),
-        &err);
+    r = runs_of ("model,gpu,gpus,seq,global_batch,ep,iter_time_s\n"
+                 "Qwen/Qwen3 30B_A3B (tokendrop),GB200,64,4096,64,8,2\n"
+                 "DeepSeekV3 (w/o MTP),GB200,64,4096,64,8,2\n"
+                 "Llama4_Scout-17B,GB200,64,4096,64,8,2\n"
+                 "Nemotron 3 Nano,GB200,64,4096,64,8,2\n"
+                 "Qwen3-30,GB200,64,4096,64,8,2\n");
     assert_int_equal (r.n, 4);
     for (int i = 0; i < 4; i++)
         assert_int_equal (r.run[i].model.experts, i == 1 ? 256 : i == 2 ? 16 : 128);

@@ -4,15 +4,6 @@
 
 #include "base/units.h"
 
-static struct calibrate_runs read_text (const char *text)
-{
-    struct calibrate_runs r;
-    struct error err = {""};
-
-    ok (runs_read (text, &r, &err), &err);
-    return r;
-}
-
 /* Words of precision: of the products, and of what is kept. */
 static void precisions (void **state)
 {
@@ -137,7 +128,7 @@ static void rates (void **state)
 
         text_add (&text, "%s%s\n", head, t[i].column);
         text_add (&text, row, t[i].framework, t[i].recompute, t[i].cell);
-        r = read_text (text_str (&text));
+        r = runs_of (text_str (&text));
         assert_int_equal (r.n, 1);
         if (fabs (r.run[0].iter_time_s / t[i].step_s - 1) > 1e-9)
             fail_msg ("%s %s: %g s, expected %g", t[i].column, t[i].cell,
@@ -153,14 +144,15 @@ static void loose_cells (void **state)
     static const struct {
         const char *cell;
         double gbps;
-    } networks[] = {{"inter_node_gbps=8x400G NDR", 3200}, {"inter_node_gbps=EFA 3200", 3200},
-                    {"inter_node_gbps=100GbE", 100},      {"inter_node_gbps=3.2T IB", 3200},
-                    {"inter_node_gbps=400?", 400},        {"inter_node_gbps=InfiniBand HDR", 0},
-                    {"inter_node_gbps=RoCE", 0}};
-    struct calibrate_runs r = ONE ("gpus_per_node=4?", "recompute=full (assumed)", "vpp=0",
-                                   "attention=FMHA?", "zero=yes", "global_batch=64 seqs",
-                                   "precision=O2", "seq=4096 packed", "oom=0 (ran)",
-                                   "params_b=7B-A2B");
+    } networks[] = {
+        {"inter_node_gbps=8x400G NDR", 3200}, {"inter_node_gbps=EFA 3200", 3200},
+        {"inter_node_gbps=100GbE", 100},      {"inter_node_gbps=3.2T IB", 3200},
+        {"inter_node_gbps=400?", 400},        {"inter_node_gbps=InfiniBand HDR", 0},
+        {"inter_node_gbps=RoCE", 0}};
+    struct calibrate_runs r =
+        ONE ("gpus_per_node=4?", "recompute=full (assumed)", "vpp=0", "attention=FMHA?",
+             "zero=yes", "global_batch=64 seqs", "precision=O2", "seq=4096 packed",
+             "oom=0 (ran)", "params_b=7B-A2B");
     const struct calibrate_run *run = r.run;
     (void) state;
 
@@ -212,7 +204,7 @@ static void batches (void **state)
             assert_non_null (
                 strstr (err.text, "global_batch unknown: it, or iter_time_s"));
         } else {
-            r = read_text (text_str (&text));
+            r = runs_of (text_str (&text));
             assert_int_equal (r.run[0].job.global_batch, t[i].batch);
         }
         calibrate_runs_release (&r);
@@ -291,12 +283,12 @@ static void same (void **state)
         "lab\tmegatron-lm\tllama-2-7b\tA100 "
         "80GB\t2\t8\t800\t8192\t2\t2\t1\t1\t1\t1024\tbf16\t"
         "full\t10.5\t61.5\t0\n"};
-    struct calibrate_runs r = read_text (documented);
+    struct calibrate_runs r = runs_of (documented);
     (void) state;
 
     CLOSE (r.run[0].iter_time_s, 10.5, 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        struct calibrate_runs other = read_text (others[i]);
+        struct calibrate_runs other = runs_of (others[i]);
 
         assert_int_equal (other.n, 1);
         same_run (&other.run[0], &r.run[0]);
@@ -327,7 +319,7 @@ static void networks (void **state)
         text_add (&text,
                   "model,gpu,gpus,seq,global_batch,%s\nllama-2-7b,H100,16,4096,16,400\n",
                   t[i].title);
-        r = read_text (text_str (&text));
+        r = runs_of (text_str (&text));
         CLOSE (r.run[0].part[0].inter_bytes_per_s, t[i].bytes_per_s, 1e-12);
         calibrate_runs_release (&r);
         text_free (&text);
@@ -366,7 +358,7 @@ static void splits (void **state)
                   "source,model,parallelism,gpu,gpus,seq,micro_batch,global_batch\n"
                   "lab,llama-2-70b,%s,H100,64,4096,1,128\n",
                   t[i].cell);
-        r = read_text (text_str (&text));
+        r = runs_of (text_str (&text));
         c = &r.run[0].config;
         if (c->deg.tp != t[i].tp || c->deg.pp != t[i].pp || c->deg.dp != t[i].dp ||
             (t[i].zero > 0 && c->zero != t[i].zero))
@@ -505,12 +497,11 @@ static void refused (void **state)
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
         struct calibrate_runs r;
-        struct error err = {""};
 
         text_add (&text, "%s\n", RUNS_HEADER);
         ROW (&text, "iter_time_s=9");
         ROW (&text, t[i].cell);
-        ok (runs_read (text_str (&text), &r, &err), &err);
+        r = runs_of (text_str (&text));
         assert_int_equal (r.n, 1);
         assert_int_equal (r.skipped[0].first_row, 1);
         if (!strstr (r.skipped[0].reason, t[i].why))
@@ -524,8 +515,8 @@ static void refused (void **state)
 static void told (void **state)
 {
     struct calibrate_runs r =
-        read_text ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
-                   "colour,VRAM\nllama-2-7b,A100,8,16,4096,16,red,62\n");
+        runs_of ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
+                 "colour,VRAM\nllama-2-7b,A100,8,16,4096,16,red,62\n");
     (void) state;
 
     assert_int_equal (r.run[0].gpus, 16);
@@ -566,7 +557,7 @@ static void shapes (void **state)
                   "model,params_b,vocab,framework,gpu,gpus,seq,global_batch,iter_time_s\n"
                   "%s,%s,%s,fsdp,A100 80GB,8,4096,16,9\n",
                   t[i].model, t[i].params, t[i].vocab);
-        r = read_text (text_str (&text));
+        r = runs_of (text_str (&text));
         m = &r.run[0].model;
         if (m->layers != t[i].layers || m->hidden != t[i].hidden ||
             m->vocab != t[i].has_vocab)
@@ -583,7 +574,7 @@ static void shapes (void **state)
 /* Stages share the layers of such a shape, and tensor-parallel ranks its heads. */
 static void shapes_divide (void **state)
 {
-    struct calibrate_runs r = read_text (
+    struct calibrate_runs r = runs_of (
         "params_b,gpu,gpus,seq,tp,pp,vpp,micro_batch,global_batch,iter_time_s,model\n"
         "70,A100 80GB,96,4096,8,6,2,1,96,9,x\n");
     (void) state;
@@ -620,7 +611,7 @@ static void doubts (void **state)
                   "tokens_per_s_per_gpu,peak_mem_gb\n"
                   "llama-2-13b,A100 80GB,8,4096,8,1,32,bf16,%s\n",
                   t[i].cells);
-        r = read_text (text_str (&text));
+        r = runs_of (text_str (&text));
         ok (calibrate_steps_estimate (&r, &p, NULL, NULL, &steps, &err), &err);
         calibrate_doubt_steps (&r, steps.step_s);
         calibrate_doubt_steps (&r, steps.step_s); /* is counted once */
@@ -677,15 +668,15 @@ static void frozen (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions), cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (loose_cells),
-        cmocka_unit_test (rates),      cmocka_unit_test (batches),
-        cmocka_unit_test (same),       cmocka_unit_test (networks),
-        cmocka_unit_test (splits),     cmocka_unit_test (words),
-        cmocka_unit_test (products),   cmocka_unit_test (nothing),
-        cmocka_unit_test (refused),    cmocka_unit_test (told),
-        cmocka_unit_test (shapes),     cmocka_unit_test (shapes_divide),
-        cmocka_unit_test (doubts),     cmocka_unit_test (frozen)};
+        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
+        cmocka_unit_test (loose_cells),   cmocka_unit_test (rates),
+        cmocka_unit_test (batches),       cmocka_unit_test (same),
+        cmocka_unit_test (networks),      cmocka_unit_test (splits),
+        cmocka_unit_test (words),         cmocka_unit_test (products),
+        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
+        cmocka_unit_test (told),          cmocka_unit_test (shapes),
+        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
+        cmocka_unit_test (frozen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -90,14 +90,13 @@ static void fsdp (void **state)
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
-        struct error err = {""};
         struct text text = {0};
 
         text_add (&text,
                   "framework,model,gpu,gpus,seq,global_batch,dp,FSDP,parallelism\n");
         for (int k = 0; k < 2; k++)
             text_add (&text, "maxtext,llama-3.2-1b,H100,16,2048,64,%s\n", t[i].rows[k]);
-        ok (runs_read (text_str (&text), &r, &err), &err);
+        r = runs_of (text_str (&text));
         if (r.run[0].config.zero != t[i].zero || r.run[0].config.shard != t[i].shard ||
             r.run[0].config.deg.dp != t[i].dp)
             fail_msg ("%s: stage %d over %d of %d", t[i].rows[0], r.run[0].config.zero,
@@ -213,7 +212,7 @@ static void accumulated (void **state)
             assert_int_equal (runs_read (text_str (&text), &r, &err), ST_INVALID);
             assert_non_null (strstr (err.text, "batch_size \""));
         } else {
-            ok (runs_read (text_str (&text), &r, &err), &err);
+            r = runs_of (text_str (&text));
             if (r.run[0].job.global_batch != t[i].global ||
                 r.run[0].micro_batch_said != (t[i].micro > 0) ||
                 (t[i].micro > 0 && r.run[0].config.micro_batch != t[i].micro))
@@ -229,13 +228,10 @@ static void accumulated (void **state)
 static void dropped (void **state)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     (void) state;
 
-    ok (runs_read ("model,gpu,gpus,seq,micro_batch,global_batch,bs\n"
-                   "llama-2-7b,A100 80GB,16,4096,1,64,9\n",
-                   &r, &err),
-        &err);
+    r = runs_of ("model,gpu,gpus,seq,micro_batch,global_batch,bs\n"
+                 "llama-2-7b,A100 80GB,16,4096,1,64,9\n");
     assert_non_null (strstr (r.unread, "bs (global_batch and micro_batch say it)"));
     calibrate_runs_release (&r);
 }
@@ -279,14 +275,13 @@ static void as_before (void **state)
     static const bool is[] = {true, true,  true, false, true, false,
                               true, false, true, false, true, false};
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
     (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     for (int i = 0; i < 12; i++)
         runs_row (&t, rows[i]);
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_int_equal (r.n, 12);
     for (int i = 0; i < 12; i++)
         assert_int_equal (r.run[i].compiled, is[i]);

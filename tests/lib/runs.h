@@ -68,16 +68,25 @@ static inline enum status runs_read (const char *text, struct calibrate_runs *r,
     return st;
 }
 
+/* The same of a text that can be read. */
+static inline struct calibrate_runs runs_of (const char *text)
+{
+    struct calibrate_runs r;
+    struct error err = {""};
+
+    ok (runs_read (text, &r, &err), &err);
+    return r;
+}
+
 /* A runs file of one row. */
 static inline struct calibrate_runs one (const char *const *cell)
 {
     struct calibrate_runs r;
-    struct error err = {""};
     struct text t = {0};
 
     text_add (&t, "%s\n", RUNS_HEADER);
     runs_row (&t, cell);
-    ok (runs_read (text_str (&t), &r, &err), &err);
+    r = runs_of (text_str (&t));
     assert_int_equal (r.n, 1);
     text_free (&t);
     return r;

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
@@ -406,10 +406,7 @@ int main (int argc, char **argv)
     static const char *const header[] = {"<data",    "<figure",   "prior",
                                          "held out", "<to reach", NULL};
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: accuracy DIR (a folder of runs files)\n");
-        return 2;
-    }
+    runs_dir_check (argc);
     table = table_create (header);
     oom_labels (argv[1]);
     golden (argv[1]);

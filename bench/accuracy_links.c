@@ -16,7 +16,8 @@
 #include "base/stats.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "bench/die.h"
+#include "bench/bench.h"
+#include "bench/runs_dir.h"
 #include "topology/measured/links_import.h"
 #include "topology/topology.h"
 
@@ -219,10 +220,7 @@ int main (int argc, char **argv)
     struct pair *p;
     int n;
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: accuracy_links DIR (a folder of runs files)\n");
-        return 2;
-    }
+    runs_dir_check (argc);
     snprintf (dir, sizeof dir, "%s/../links/nccl-pairwise", argv[1]);
     snprintf (path, sizeof path, "%s/xxrjun_pairwise_long.csv", dir);
     if (!(p = read_pairs (path, &n)))

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/joint.h"
 #include "bench/runs_dir.h"
 #include "mapper/search/search.h"
@@ -618,14 +618,8 @@ int main (int argc, char **argv)
 {
     struct dirent **file;
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: accuracy_sources DIR (a folder of runs files)\n");
-        return 2;
-    }
-    if ((n_sources = scandir (argv[1], &file, runs_dir_is_csv, alphasort)) < 0) {
-        perror (argv[1]);
-        return 1;
-    }
+    runs_dir_check (argc);
+    n_sources = runs_dir_files (argv[1], &file);
     source = calloc ((size_t) n_sources + 1, sizeof *source);
     for (int i = 0; i < n_sources; i++) {
         read_source (argv[1], file[i]->d_name, &source[i]);

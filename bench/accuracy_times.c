@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/runs_dir.h"
 #include "calibrate/calibrate.h"
 
@@ -438,10 +438,7 @@ int main (int argc, char **argv)
                                          "shipped", "<to reach", NULL};
     size_t n = sizeof sources / sizeof *sources;
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: accuracy_times DIR (a folder of runs files)\n");
-        return 2;
-    }
+    runs_dir_check (argc);
     table = table_create (header);
     for (size_t i = 0; i < n; i++) {
         print_all (argv[1], &sources[i]);

@@ -14,12 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
@@ -38,15 +37,6 @@ struct instance {
     double send[NODES_MAX][NODES_MAX]; /* seconds */
     double ring[NODES_MAX][NODES_MAX]; /* of the ring, were this its slowest */
 };
-
-/* Processor seconds of this thread: the machine may have other work. */
-static double cpu_s (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 /* ---- instances ---- */
 

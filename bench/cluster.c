@@ -15,7 +15,7 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
 

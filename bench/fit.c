@@ -7,7 +7,7 @@
 
 #include "base/progress.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/joint.h"
 #include "bench/runs_dir.h"
 
@@ -56,14 +56,8 @@ int main (int argc, char **argv)
     struct error err;
     int n_files, n = 0;
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: fit DIR (a folder of runs files)\n");
-        return 2;
-    }
-    if ((n_files = scandir (argv[1], &file, runs_dir_is_csv, alphasort)) < 0) {
-        perror (argv[1]);
-        return 1;
-    }
+    runs_dir_check (argc);
+    n_files = runs_dir_files (argv[1], &file);
     for (int i = 0; i < n_files; i++) {
         char path[4096];
         int rows = 0;

@@ -14,7 +14,7 @@
 
 #include "base/stats.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/planned.h"
 #include "tests/lib/days.h"
 #include "topology/edit/edit.h"

@@ -16,7 +16,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "mapper/mapper.h"
 #include "topology/edit/change.h"
 

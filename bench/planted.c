@@ -11,7 +11,7 @@
 
 #include "base/progress.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 #include "tests/lib/planted.h"

@@ -25,7 +25,7 @@
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/planned.h"
 #include "bwprobe/models.h"
 #include "bwprobe/schedule.h"

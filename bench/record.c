@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "bench/runs_dir.h"
 
 /* All runs of the folder, each with what tells its group and its estimate. */
@@ -181,14 +181,8 @@ int main (int argc, char **argv)
     struct dirent **file;
     int n, n_read = 0;
 
-    if (argc != 2) {
-        fprintf (stderr, "usage: record DIR (a folder of runs files)\n");
-        return 2;
-    }
-    if ((n = scandir (argv[1], &file, runs_dir_is_csv, alphasort)) < 0) {
-        perror (argv[1]);
-        return 1;
-    }
+    runs_dir_check (argc);
+    n = runs_dir_files (argv[1], &file);
     read = more (NULL, ((size_t) n + 1) * sizeof *read);
     for (int i = 0; i < n; i++) {
         struct error err;

@@ -3,17 +3,40 @@
 #define BENCH_RUNS_DIR_H
 
 #include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
 
-/* For scandir. */
+/* A bench that takes the folder alone; any other call ends it. */
+static inline void runs_dir_check (int argc)
+{
+    if (argc == 2)
+        return;
+    fprintf (stderr, "usage: %s DIR (a folder of runs files)\n",
+             program_invocation_short_name);
+    exit (2);
+}
+
 static inline int runs_dir_is_csv (const struct dirent *d)
 {
     const char *dot = strrchr (d->d_name, '.');
 
     return dot && strcmp (dot, ".csv") == 0;
+}
+
+/* Its runs files in the order of their names; where it cannot be read, that ends the bench.
+ * @return how many */
+static inline int runs_dir_files (const char *dir, struct dirent ***file)
+{
+    int n = scandir (dir, file, runs_dir_is_csv, alphasort);
+
+    if (n >= 0)
+        return n;
+    perror (dir);
+    exit (1);
 }
 
 /* A file's runs, but those of which shape, vocabulary or degrees are assumed: what is assumed is no

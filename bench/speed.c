@@ -9,26 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/progress.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "bench/die.h"
+#include "bench/bench.h"
 #include "mapper/mapper.h"
 #include "topology/edit/edit.h"
 
 #define RUNS 7
-
-/* Processor seconds of this thread: the machine may have other work. */
-static double cpu_s (void)
-{
-    struct timespec t;
-
-    clock_gettime (CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
-}
 
 static void add_row (struct table *t, const char *what, int digits, double value,
                      const char *unit)

@@ -7,15 +7,22 @@
 #include "topology/edit/edit.h"
 #include "topology/topology.h"
 
-static json_t *find_node (const json_t *doc, const char *name)
+/* The node that the first len bytes name.
+ * @param[out] index  its place in the list, or NULL */
+static json_t *find_node (const json_t *doc, const char *name, size_t len, size_t *index)
 {
     json_t *node;
     size_t i;
 
     json_array_foreach (json_object_get (doc, "nodes"), i, node)
     {
-        if (strcmp (json_member_text (node, "name"), name) == 0)
-            return node;
+        const char *own = json_member_text (node, "name");
+
+        if (strlen (own) != len || strncmp (own, name, len) != 0)
+            continue;
+        if (index)
+            *index = i;
+        return node;
     }
     return NULL;
 }
@@ -39,23 +46,19 @@ static enum status find_gpu (const json_t *doc, const char *what, json_t **node,
                              size_t *gpu, struct error *err)
 {
     const char *colon = strrchr (what, ':');
-    char *name = strndup (what, (size_t) (colon - what));
-    long long gpus;
-    long k = 0;
-    enum status st = ST_OK;
+    int len = (int) (colon - what);
+    long last, k;
 
-    if (!name)
-        return err_nomem (err);
-    *node = find_node (doc, name);
-    gpus = json_member_int (*node, "gpus");
+    *node = find_node (doc, what, (size_t) len, NULL);
     if (!*node)
-        st = err_set (err, ST_USAGE, "%s: the cluster has no node \"%s\"", what, name);
-    else if (!text_whole (colon + 1, 0, (long) gpus - 1, &k))
-        st = err_set (err, ST_USAGE, "%s: node %s has GPUs 0 to %lld", what, name,
-                      gpus - 1);
+        return err_set (err, ST_USAGE, "%s: the cluster has no node \"%.*s\"", what, len,
+                        what);
+    last = (long) json_member_int (*node, "gpus") - 1;
+    if (!text_whole (colon + 1, 0, last, &k))
+        return err_set (err, ST_USAGE, "%s: node %.*s has GPUs 0 to %ld", what, len, what,
+                        last);
     *gpu = (size_t) k;
-    free (name);
-    return st;
+    return ST_OK;
 }
 
 static enum status drain_gpu (json_t *doc, const char *what, bool back, struct error *err)
@@ -116,7 +119,7 @@ static enum status check_end (const json_t *doc, const char *end, struct error *
 
     if (strchr (end, ':'))
         return find_gpu (doc, end, &node, &gpu, err);
-    return find_node (doc, end)
+    return find_node (doc, end, strlen (end), NULL)
                ? ST_OK
                : err_set (err, ST_USAGE, "the cluster has no node \"%s\"", end);
 }
@@ -158,18 +161,11 @@ static enum status drain_one_way (json_t *doc, const char *from, const char *to,
 static const json_t *intra_of (const json_t *doc, const char *end)
 {
     const json_t *intra = json_object_get (json_object_get (doc, "links"), "intra");
-    json_t *node;
     size_t i;
 
-    json_array_foreach (json_object_get (doc, "nodes"), i, node)
-    {
-        const char *name = json_member_text (node, "name");
-
-        if (json_is_array (intra) && strlen (name) == strcspn (end, ":") &&
-            strncmp (name, end, strlen (name)) == 0)
-            return json_array_get (intra, i);
-    }
-    return intra;
+    return json_is_array (intra) && find_node (doc, end, strcspn (end, ":"), &i)
+               ? json_array_get (intra, i)
+               : intra;
 }
 
 /* The links that an exception can be from. */
@@ -215,7 +211,7 @@ enum status topology_drain (json_t *doc, const char *what, bool back, const char
         bool both;
     } arrows[] = {{"<->", true}, {"->", false}, {"--", true}};
 
-    if (find_node (doc, what))
+    if (find_node (doc, what, strlen (what), NULL))
         return drain_nodes (doc, what, back, reason, err);
     for (size_t k = 0; k < sizeof arrows / sizeof *arrows; k++) {
         const char *at = strstr (what, arrows[k].arrow);

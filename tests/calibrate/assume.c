@@ -13,7 +13,7 @@ static double seconds_of (const struct calibrate_runs *r, double *open)
     struct error err = {""};
     double step_s;
 
-    ok (calibrate_profiles (r, NULL, &p, &err), &err);
+    p = runs_profile (r);
     ok (calibrate_cluster (&r->run[0], &p, &c, &err), &err);
     ok (calibrate_step (&r->run[0], c, &p, &step_s, open, &err), &err);
     topology_cluster_destroy (c);
@@ -105,11 +105,10 @@ static void fills (void **state)
 {
     struct calibrate_runs r = ONE ("framework=x", "recompute=none");
     struct workload_profile p;
-    struct error err = {""};
     char gb[32];
     (void) state;
 
-    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    p = runs_profile (&r);
     p.unknown = false; /* as usual, not as lean as may be */
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs as;
@@ -237,7 +236,6 @@ static void too_large (void **state)
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
-        struct error err = {""};
         struct text text = {0};
         struct workload_profile p;
         const struct workload_degrees *d;
@@ -248,7 +246,7 @@ static void too_large (void **state)
                   "%s,H100,4096,1,1536,bf16\n",
                   t[i].cells);
         r = runs_of (text_str (&text));
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         d = &r.run[0].config.deg;
         if (d->tp != t[i].tp || d->pp != t[i].pp || d->ep != t[i].ep)
             fail_msg ("%s: tp %d pp %d ep %d", t[i].cells, d->tp, d->pp, d->ep);
@@ -502,10 +500,8 @@ static void kernels_of_old (void **state)
     for (int i = 0; i < 4; i++) {
         struct calibrate_runs r = ONE (framework[i], "gpu=V100", "gpu_mem_gb=32",
                                        "precision=fp16", i == 3 ? "model=gpt2-x" : "");
-        struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        runs_profile (&r); /* it says what the row leaves open */
         assert_int_equal (r.run[0].job.attention,
                           i == 0 ? ATTENTION_FLASH : ATTENTION_FUSED);
         calibrate_runs_release (&r);
@@ -586,7 +582,7 @@ static void mesh (void **state)
         struct error err = {""};
         struct topology_usual usual;
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         ok (calibrate_cluster (&r.run[0], &p, &c, &err), &err);
         usual = topology_usual_links (c->node[0].type->name);
         CLOSE (topology_link (c, 0, 1).bytes_per_s,
@@ -609,7 +605,7 @@ static void dated (void **state)
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r = ONE ("framework=nemo", gpu[i]);
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_int_equal (p.time.tp_comm_overlap, i == 1);
         assert_true (r.run[0].config.sequence_parallel);
         ok (calibrate_profiles (&r, &nemo, &p, &err), &err);

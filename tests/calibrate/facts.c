@@ -20,9 +20,8 @@ static void rounds (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].source, "framework=nemo");
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i].profile);
         calibrate_runs_release (&r);
     }
@@ -121,12 +120,11 @@ static double experts_s (const char *notes)
     struct text cell = {0};
     struct calibrate_runs r;
     struct workload_profile p;
-    struct error err = {""};
     double step_s;
 
     text_add (&cell, "notes=num-experts=16; moe-router-topk=2; %s", notes);
     r = ONE (text_str (&cell), "ep=16", "tp=1", "pp=1", "framework=megatron-bridge");
-    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    p = runs_profile (&r);
     step_s = runs_step (&r.run[0], &p);
     calibrate_runs_release (&r);
     text_free (&cell);
@@ -166,9 +164,8 @@ static void overlap_between_nodes (void **state)
             "layers=32", "micro_batch=1", "global_batch=64", "framework=megatron-bridge",
             "notes=26.04 NeMo Container; num-experts=16; moe-router-topk=2");
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         p = calibrate_profile_as_said (&r.run[0], &p);
         assert_true ((p.time.moe_overlap > 0) == known[i].overlaps);
         calibrate_runs_release (&r);
@@ -327,9 +324,8 @@ static void silent_facts (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].notes);
         struct workload_profile p, usual;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         usual = p;
         usual.unknown = false;
         need[i] = calibrate_need (&r.run[0], &p, MEMEST_LINKWISE);

@@ -51,9 +51,8 @@ static void profiles (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].source, known[i].framework);
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i].profile);
         calibrate_runs_release (&r);
     }
@@ -74,7 +73,7 @@ static void unknown (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i]);
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         CLOSE (p.time.gemm, (i == 0 ? .95 : 1.0) * standard.time.gemm, 1e-12);
         CLOSE (p.time.residual, .2, 1e-12);
         CLOSE (p.memory.residual, i == 0 ? .4 : .3, 1e-12);
@@ -172,9 +171,8 @@ static void unnamed (void **state)
         struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].gpu,
                                        known[i].zero, known[i].notes);
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i].profile);
         CLOSE (p.time.residual, known[i].residual, 1e-12);
         calibrate_runs_release (&r);
@@ -198,9 +196,8 @@ static void unsplit (void **state)
         struct calibrate_runs r =
             ONE (known[i][0], "tp=1", "pp=1", known[i][1], known[i][2]);
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i][3]);
         calibrate_runs_release (&r);
     }
@@ -237,7 +234,7 @@ static void early (void **state)
         struct workload_profile p, shipped;
         struct error err = {""};
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i].profile);
         if (strcmp (p.name, "megatron-lm-composed") == 0) {
             ok (workload_profile_read (p.name, &shipped, NULL, &err), &err);
@@ -279,7 +276,6 @@ static void releases (void **state)
         struct text t = {0}, notes = {0};
         struct calibrate_runs r;
         struct workload_profile p;
-        struct error err = {""};
 
         text_add (&notes, "notes=%s", known[i].notes);
         text_add (&t, "%s,%s\n", RUNS_HEADER, known[i].column);
@@ -288,7 +284,7 @@ static void releases (void **state)
         text_add (&t, ",%s\n", known[i].value);
         r = runs_of (text_str (&t));
         assert_int_equal (r.n, 1);
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_string_equal (p.name, known[i].profile);
         calibrate_runs_release (&r);
         text_free (&t);
@@ -339,10 +335,9 @@ static void peaks (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = one (known[i].cell);
         struct workload_profile p;
-        struct error err = {""};
         double peak;
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         peak = calibrate_peak (&r.run[0], &p) / UNITS_GIB;
         if (fabs (peak / known[i].gib - 1) > known[i].within)
             fail_msg ("%zu: %.2f GiB, measured %.2f", i, peak, known[i].gib);
@@ -364,9 +359,8 @@ static void fits (void **state)
 
     for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
         struct workload_profile p;
-        struct error err = {""};
 
-        ok (calibrate_profiles (&r[i], NULL, &p, &err), &err);
+        p = runs_profile (&r[i]);
         assert_true (calibrate_need (&r[i].run[0], &p, MEMEST_LINKWISE) <
                      r[i].run[0].gpu_bytes);
         calibrate_runs_release (&r[i]);
@@ -409,10 +403,9 @@ static void steps (void **state)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = one (known[i].cell);
         struct workload_profile p;
-        struct error err = {""};
         double step_s;
 
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         step_s = runs_step (&r.run[0], &p);
         if (fabs (step_s / known[i].step_s - 1) > known[i].within)
             fail_msg ("%zu: %.3f s, measured %.3f", i, step_s, known[i].step_s);

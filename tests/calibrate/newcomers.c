@@ -25,15 +25,6 @@ static struct calibrate_runs row_of (const char *columns, const char *cells)
     return r;
 }
 
-static const char *profile_name (const struct calibrate_runs *r)
-{
-    static struct workload_profile p;
-    struct error err = {""};
-
-    ok (calibrate_profiles (r, NULL, &p, &err), &err);
-    return p.name;
-}
-
 /* A number beside a GPU's name is how many there are, or its memory, or of something else. */
 static void counted_gpus (void **state)
 {
@@ -390,9 +381,9 @@ static void frameworks (void **state)
         snprintf (columns, sizeof columns, "model,gpus,%s", t[i].columns);
         snprintf (cells, sizeof cells, "gpt3-1.3b,8,%s", t[i].cells);
         r = row_of (columns, cells);
-        if (strcmp (profile_name (&r), t[i].profile) != 0 ||
+        if (strcmp (runs_profile (&r).name, t[i].profile) != 0 ||
             r.run[0].config.zero != t[i].zero)
-            fail_msg ("%s: %s, zero %d", t[i].cells, profile_name (&r),
+            fail_msg ("%s: %s, zero %d", t[i].cells, runs_profile (&r).name,
                       r.run[0].config.zero);
         calibrate_runs_release (&r);
     }
@@ -421,12 +412,11 @@ static void not_split (void **state)
         char cells[96];
         struct calibrate_runs r;
         struct workload_profile p;
-        struct error err = {""};
 
         snprintf (cells, sizeof cells, "llama-2-13b,A6000,2,%s,%s", framework[i],
                   i < 2 ? "2" : "");
         r = row_of ("model,gpu,gpus,framework,zero", cells);
-        ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+        p = runs_profile (&r);
         assert_int_equal (r.run[0].config.deg.tp, i < 2 ? 1 : 2);
         if (i < 2)
             assert_true (calibrate_chance (&r.run[0], &p) > .5);

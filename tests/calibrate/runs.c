@@ -529,14 +529,13 @@ static void profiles (void **state)
 {
     struct calibrate_runs r = ONE ("source=AlephAlpha_WANT23");
     struct workload_profile p;
-    struct error err = {""};
     (void) state;
 
-    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    p = runs_profile (&r);
     assert_string_equal (p.name, "aleph-alpha");
     calibrate_runs_release (&r);
     r = ONE ("source=nobody");
-    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    p = runs_profile (&r);
     assert_string_equal (p.name, WORKLOAD_PROFILE_DEFAULT);
     calibrate_runs_release (&r);
 }
@@ -547,11 +546,10 @@ static void framework (void **state)
 {
     struct calibrate_runs r = ONE ("source=BigScience_V100", "gpu=V100-32GB", "zero=");
     struct workload_profile p, all;
-    struct error err = {""};
     (void) state;
 
     assert_int_equal (r.run[0].config.zero, 1);
-    ok (calibrate_profiles (&r, NULL, &p, &err), &err);
+    p = runs_profile (&r);
     assert_int_equal (p.measured_rank, MEASURED_FIRST);
     /* The last stage has one micro-batch in flight, and the logits. */
     all = p;

@@ -78,6 +78,17 @@ static inline struct calibrate_runs runs_of (const char *text)
     return r;
 }
 
+/* The profile that the only run is estimated by. */
+static inline struct workload_profile runs_profile (const struct calibrate_runs *r)
+{
+    struct workload_profile p;
+    struct error err = {""};
+
+    assert_int_equal (r->n, 1);
+    ok (calibrate_profiles (r, NULL, &p, &err), &err);
+    return p;
+}
+
 /* A runs file of one row. */
 static inline struct calibrate_runs one (const char *const *cell)
 {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from ctypes import POINTER, byref, c_double, c_void_p
+from ctypes import POINTER, byref, c_double
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from .errors import UsageError
 from .library import (
-    call, call_noting, fresh, from_struct, integers, json_text, library, listed, optional, own,
-    text, text_of, warn,
+    call, create, fresh, from_struct, integers, json_text, library, listed, optional, text,
+    text_of, warn,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -131,9 +131,7 @@ class Cluster:
         return what if isinstance(what, Cluster) else cls(what)
 
     def _take(self, function: str, *arguments: Optional[bytes]) -> None:
-        pointer = c_void_p()
-        notes = call_noting(function, *arguments, byref(pointer))
-        self.pointer = own(pointer, "linkwise_cluster_destroy")
+        self.pointer, notes = create("cluster", function, *arguments)
         warn(notes, stacklevel=4)
 
     def to_json(self) -> str:

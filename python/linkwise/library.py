@@ -13,7 +13,7 @@ import weakref
 from ctypes import Array, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_void_p
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Type
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple, Type
 
 from .errors import OF_STATUS, InvalidInput, LibraryNotFound, LinkwiseWarning, UsageError
 
@@ -104,11 +104,13 @@ class Handle(c_void_p):
     """A C object, destroyed with the last reference to this: a call that has it keeps it."""
 
 
-def own(pointer: c_void_p, destroy: str) -> Handle:
-    """Take over what a function created."""
+def create(kind: str, function: str, *arguments: Any) -> Tuple[Handle, List[str]]:
+    """Call a function that creates an object of a kind ("plan").  Gives it, and the notes."""
+    pointer = c_void_p()
+    notes = call_noting(function, *arguments, byref(pointer))
     handle = Handle(pointer.value)
-    weakref.finalize(handle, getattr(library(), destroy), pointer)
-    return handle
+    weakref.finalize(handle, getattr(library(), f"linkwise_{kind}_destroy"), pointer)
+    return handle, notes
 
 
 # ---- values as C takes them; what it would cut off or take for another is a UsageError ----

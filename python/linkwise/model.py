@@ -1,9 +1,8 @@
 """Models, and framework profiles."""
 
-from ctypes import byref, c_void_p
 from typing import Any, List, Mapping, Optional, Union
 
-from .library import call_noting, json_text, library, listed, optional, own, text, warn
+from .library import Handle, create, json_text, library, listed, optional, text, warn
 
 
 class Model:
@@ -28,9 +27,7 @@ class Model:
         return what if isinstance(what, Model) else cls(what)
 
     def _take(self, function: str, *arguments: Optional[bytes]) -> None:
-        pointer = c_void_p()
-        notes = call_noting(function, *arguments, byref(pointer))
-        self.pointer = own(pointer, "linkwise_model_destroy")
+        self.pointer, notes = create("model", function, *arguments)
         warn(notes, stacklevel=4)
 
     @property
@@ -50,11 +47,9 @@ class Profile:
     """What a framework keeps, overlaps and offers: a shipped name or a file; None is the usual."""
 
     def __init__(self, name_or_path: Optional[str]) -> None:
-        self.pointer: Optional[c_void_p] = None
+        self.pointer: Optional[Handle] = None
         if name_or_path is not None:
-            pointer = c_void_p()
-            notes = call_noting("linkwise_profile_read", text(name_or_path), byref(pointer))
-            self.pointer = own(pointer, "linkwise_profile_destroy")
+            self.pointer, notes = create("profile", "linkwise_profile_read", text(name_or_path))
             warn(notes, stacklevel=4)
 
 

@@ -6,11 +6,10 @@ A plan is its document (docs/plan.md); the library is asked only for what needs 
 from __future__ import annotations
 
 import json
-from ctypes import byref, c_void_p
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .errors import FileError, InvalidInput
-from .library import Handle, call, call_noting, own, text, text_of, warn
+from .library import Handle, call, create, text, text_of, warn
 
 
 class Rank(NamedTuple):
@@ -73,9 +72,7 @@ class Plan:
     def pointer(self) -> Handle:
         """The library's plan of this text, read at the first use.  Raises as Cluster does."""
         if self._handle is None:
-            pointer = c_void_p()
-            notes = call_noting("linkwise_plan_parse", text(self._words), None, byref(pointer))
-            self._handle = own(pointer, "linkwise_plan_destroy")
+            self._handle, notes = create("plan", "linkwise_plan_parse", text(self._words), None)
             warn(notes)
         return self._handle
 

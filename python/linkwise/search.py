@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from ctypes import byref, c_void_p
+from ctypes import byref
 from typing import Callable, List, NamedTuple, Optional, Union
 
 from .cluster import Cluster
 from .job import PROGRESS, Config, Job, Settings
-from .library import Handle, call_noting, listed, own, text, to_struct, warn
+from .library import Handle, call_noting, create, listed, text, to_struct, warn
 from .model import Model, Profile
 from .plan import Plan
 
@@ -45,10 +45,8 @@ class _Search:
         return self.stop
 
     def _run(self, arguments: List[object]) -> None:
-        pointer = c_void_p()
         try:
-            self.notes = call_noting("linkwise_search", *arguments, byref(pointer))
-            self.found = own(pointer, "linkwise_plan_destroy")
+            self.found, self.notes = create("plan", "linkwise_search", *arguments)
         except BaseException as why:
             self.failure = self.failure or why
         finally:

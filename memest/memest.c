@@ -488,6 +488,11 @@ void memest_stage_least (const struct memest_problem *p, int stage, int layers,
     struct memest_stage s;
     double step;
 
+    if (p->config->deg.pp == 1 && layers == p->model->layers) { /* these are all */
+        fewest = workload_stage_guess (p->model, p->config, stage, layers);
+        memest_stage (p, stage, &fewest, out);
+        return;
+    }
     workload_stage_range (p->model, p->config, stage, layers, &fewest, &most);
     memset (most.of, 0, sizeof most.of);
     /* Each kind grows with its experts or falls, but for what one of them adds at once: so does

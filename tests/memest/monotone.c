@@ -387,6 +387,31 @@ static void least_of_all (void **state)
     }
 }
 
+/* A model that is one stage is known: where layers are of several kinds, the least is what it
+ * takes.  With less of them counted as states, a limit by risk would allow it less. */
+static void least_of_one_stage (void **state)
+{
+    struct workload_profile torchtune = profile_of ("torchtune");
+    struct trial t = {.model = model_of ("nemotron-nano-9b-v2"),
+                      .job = {.seq = 2048, .global_batch = 2, .precision = PREC_TF32},
+                      .config = config_of (4, 1, 2, 1),
+                      .profile = &torchtune};
+    struct memest_problem p = {&t.model,        &t.job, &t.config, &torchtune,
+                               MEMEST_LINKWISE, 0,      0};
+    struct memest_stage s, least;
+    (void) state;
+
+    t.config.zero = 0;
+    t.config.offload = OFFLOAD_ALL;
+    t.config.recompute = RECOMPUTE_FULL;
+    p.states_less = memest_states_less (&torchtune, .01);
+    s = stage_of (&t, 0, t.model.layers);
+    least = least_of (&t, 0, t.model.layers);
+    assert_true (least.peak_bytes == s.peak_bytes);
+    for (double limit = 1e9; limit < 2 * s.peak_bytes; limit *= 1.001)
+        assert_true (memest_fits (&p, &least, limit) == memest_fits (&p, &s, limit));
+}
+
 /* memest_max_layers is what trying every number of whole chunks finds, of models whose
  * layers differ too. */
 static void most_layers (void **state)
@@ -459,8 +484,8 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (random_configurations), cmocka_unit_test (exceptions),
-        cmocka_unit_test (least_of_all), cmocka_unit_test (most_layers),
-        cmocka_unit_test (absurd_sizes)};
+        cmocka_unit_test (least_of_all),          cmocka_unit_test (least_of_one_stage),
+        cmocka_unit_test (most_layers),           cmocka_unit_test (absurd_sizes)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

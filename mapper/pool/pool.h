@@ -173,8 +173,9 @@ void pool_compute (const struct pool *pool, const struct workload_config *c, int
 struct pool_computes *pool_computes_create (void); /* NULL: out of memory */
 void pool_computes_destroy (struct pool_computes *k);
 
-/** A listing that may end before it is whole. */
+/** A listing that may end before it is whole, or leave some out. */
 struct pool_limit {
+    bool roomy; /* without those whose states alone do not fit */
     const struct deadline *deadline;
     long least;  /* so many are listed, however late it is */
     long listed; /* so far, for those who are asked whether it is late; 0 at first */

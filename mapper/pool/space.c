@@ -290,7 +290,8 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
         for (c.zero = zero_lo; c.zero <= zero_hi && possible; c.zero++)
             for (int i = 0; i < 2; i++) {
                 c.shard = shard[c.zero][i];
-                if (i == 0 || c.shard != shard[c.zero][0])
+                if ((i == 0 || c.shard != shard[c.zero][0]) &&
+                    (room[c.zero][i] || !e->limit || !e->limit->roomy))
                     vary_recompute (e, c, room[c.zero][i]);
             }
     }

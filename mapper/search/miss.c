@@ -52,6 +52,8 @@ static bool fits_with (const struct mapper_problem *p, const struct mapper_axes 
                        int n_gpus)
 {
     struct mapper_problem other = *p;
+    struct deadline never = {.until_s = INFINITY};
+    struct pool_limit limit = {.roomy = true, .deadline = &never};
     struct pool pool;
     struct workload_config *list;
     json_t *space;
@@ -63,7 +65,7 @@ static bool fits_with (const struct mapper_problem *p, const struct mapper_axes 
         return false;
     if (n_gpus > 0)
         pool.n_gpus = n_gpus;
-    if (pool_configurations (&pool, 1, NULL, &list, &n, &space, NULL) == ST_OK) {
+    if (pool_configurations (&pool, 1, &limit, &list, &n, &space, NULL) == ST_OK) {
         for (long i = 0; i < n && !fits; i++)
             fits = pool_memory_fits (&pool, &list[i], NULL);
         free (list);

@@ -1,7 +1,7 @@
 /* What a search lists: the same on any number of threads; what is kept of compute times from
- * one configuration to the next changes no bound; where states have no room nothing fits; a
- * listing that ends early has some of everything; and a search that is late at once has a plan and
- * a bound that holds. */
+ * one configuration to the next changes no bound; where states have no room nothing fits, and a
+ * listing can leave that out; a listing that ends early has some of everything; and a search that
+ * is late at once has a plan and a bound that holds. */
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
@@ -50,6 +50,29 @@ static void check_ended (const struct pool *pool, const struct workload_config *
     json_decref (space);
 }
 
+/* Those with room for their states, in the order of all. */
+static void check_roomy (const struct pool *pool, const struct workload_config *whole,
+                         long whole_n)
+{
+    const struct deadline never = {INFINITY, NULL, NULL};
+    struct pool_limit limit = {.deadline = &never, .roomy = true};
+    struct workload_stage layers = workload_all_layers (pool->problem->model);
+    struct workload_config *list;
+    json_t *space;
+    struct error err;
+    long n, at = 0;
+
+    ok (pool_configurations (pool, 2, &limit, &list, &n, &space, &err), &err);
+    for (long i = 0; i < whole_n; i++)
+        if (pool_states_fit (pool, &whole[i], &layers)) {
+            assert_true (at < n);
+            check_alike (&whole[i], &list[at++]);
+        }
+    assert_int_equal (at, n);
+    free (list);
+    json_decref (space);
+}
+
 static void check_listed (const struct pool *pool)
 {
     struct bound_works *works = bound_works_create ();
@@ -80,6 +103,7 @@ static void check_listed (const struct pool *pool)
     assert_true (tight > 0 && tight < n);
     assert_true (of_all > 0);
     check_ended (pool, list, n);
+    check_roomy (pool, list, n);
     free (list);
     free (other);
     json_decref (space);

@@ -54,7 +54,7 @@ static int run (const char *path, char **argv)
     sigprocmask (SIG_SETMASK, &before, NULL);
     if (rc != 0) {
         builtin_error ("%s: %s", path, strerror (rc));
-        return NOT_STARTED;
+        return rc == ENOENT ? NOT_FOUND : NOT_STARTED;
     }
     return WIFSIGNALED (status) ? KILLED + WTERMSIG (status) : WEXITSTATUS (status);
 }

@@ -23,6 +23,8 @@ runs() { # the same commands, by spawn where $by says so
     echo $?
     $by no-such-command
     echo $?
+    $by "$T/bin/none"
+    echo $?
     sh -c 'exit 5' &
     $by sh -c 'trap "" CHLD; sleep .05; kill -CHLD $PPID'
     wait $!

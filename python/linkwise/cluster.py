@@ -38,15 +38,20 @@ def _plain(values: Any) -> Any:
 def _rows(matrix: Any, n: int, what: str) -> Any:
     """A number, or n rows of n as JSON has them: None for NaN.  Infinity is refused."""
     matrix = _plain(matrix)
+    expected = f"{what}: expected a number or {n} rows of {n}, one a node"
     if isinstance(matrix, (int, float)):
         return matrix
-    if len(matrix) != n or any(len(row) != n for row in matrix):
-        raise UsageError(f"{what}: expected a number or {n} rows of {n}, one a node")
-    for i, row in enumerate(matrix):
+    try:
+        rows = [[None if x is None or math.isnan(x) else x for x in row] for row in matrix]
+    except (TypeError, OverflowError) as why:
+        raise UsageError(f"{expected}: {why}") from why
+    if len(rows) != n or any(len(row) != n for row in rows):
+        raise UsageError(expected)
+    for i, row in enumerate(rows):
         for j, x in enumerate(row):
             if x is not None and math.isinf(x):
                 raise UsageError(f"{what}[{i}][{j}]: expected a finite number or NaN, found {x}")
-    return [[None if x is None or math.isnan(x) else x for x in row] for row in matrix]
+    return rows
 
 
 class Cluster:

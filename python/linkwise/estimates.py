@@ -80,7 +80,7 @@ def mem(
     warn(
         call_noting(
             "linkwise_memory", Model.of(model).pointer, Profile(profile).pointer,
-            byref(to_struct(job)), byref(to_struct(config)), text(gpu),
+            byref(to_struct(Job, job)), byref(to_struct(Config, config)), text(gpu),
             integer(stage, "stage"), byref(out),
         )
     )  # fmt: skip
@@ -104,7 +104,7 @@ def time(
     warn(
         call_noting(
             "linkwise_time", Cluster.of(cluster).pointer, Model.of(model).pointer,
-            Profile(profile).pointer, byref(to_struct(job)), byref(to_struct(config)),
+            Profile(profile).pointer, byref(to_struct(Job, job)), byref(to_struct(Config, config)),
             optional(cost_model), byref(out),
         )
     )  # fmt: skip

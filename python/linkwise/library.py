@@ -226,10 +226,12 @@ def _member(values: Any, f: Any) -> Any:
     return value
 
 
-def to_struct(values: Any) -> Any:
-    """A dataclass as its struct."""
-    struct = fresh(type(values))
-    for f in fields(values):
+def to_struct(kind: Any, values: Any) -> Any:
+    """A dataclass of this kind as its struct."""
+    if not isinstance(values, kind):
+        raise UsageError(f"expected a linkwise.{kind.__name__}, found {values!r}")
+    struct = fresh(kind)
+    for f in fields(kind):
         value = _member(values, f)
         try:
             if value is not None:

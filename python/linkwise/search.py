@@ -88,10 +88,10 @@ def plan(
     """
     c, m, p = Cluster.of(cluster), Model.of(model), Profile(profile)
     search = _Search(progress)
-    how = to_struct(settings)
+    how = to_struct(Settings, settings)
     how.progress = search.on_progress
-    found = search.run([c.pointer, m.pointer, p.pointer, byref(to_struct(job)),
-                        byref(to_struct(fixed)), byref(how)])  # fmt: skip
+    found = search.run([c.pointer, m.pointer, p.pointer, byref(to_struct(Job, job)),
+                        byref(to_struct(Config, fixed)), byref(how)])  # fmt: skip
     warn(search.notes)
     return found
 

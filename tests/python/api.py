@@ -106,8 +106,15 @@ def test_exceptions():
     refused(lw.UsageError, "objective", lw.plan, LINE, MODEL, JOB, lw.Config(),
             lw.Settings(objective="fun"))
     refused(lw.InvalidInput, "model", lw.Model.from_config, {"hidden_size": -1})
-    refused(lw.UsageError, "2 rows of 2", lw.Cluster.from_matrix, [[0, 1], [1]], gpu_type="t4",
-            gpus=1, intra=1)
+    for rows in [[0, 1], [1]], [1, 2], ["ab", "cd"], [[0, 1j], [1, 0]], [[0, 10**400], [1, 0]]:
+        refused(lw.UsageError, "2 rows of 2", lw.Cluster.from_matrix, rows, gpu_type="t4",
+                gpus=1, intra=1)
+    for job in None, {"seq": 4096}, lw.Job, lw.Config():
+        refused(lw.UsageError, "expected a linkwise.Job, found", lw.plan, LINE, MODEL, job)
+        refused(lw.UsageError, "expected a linkwise.Job, found", lw.mem, MODEL, "t4", job)
+    refused(lw.UsageError, "expected a linkwise.Config, found", lw.time, LINE, MODEL, JOB, JOB)
+    refused(lw.UsageError, "expected a linkwise.Settings, found", lw.plan, LINE, MODEL,
+            settings=None)
     refused(lw.FileError, "/nowhere", lw.Plan.read, "/nowhere")
     for words in "{", "[]", '{"degrees": {"tp": 1}, "ranks": []}':
         refused(lw.InvalidInput, "expected a plan", lw.Plan, words)

@@ -78,6 +78,32 @@ static void order (void **state)
         assert_int_equal (workload_release_of (&p, known[i].release), known[i].of);
 }
 
+/* What stands behind the @ of a framework is the last release that it ran on. */
+static void frameworks (void **state)
+{
+    static const char *const words[] = {"own", "own@25.10", "own@", "own@new",
+                                        "own@25.10@25.11"};
+    (void) state;
+
+    for (int i = 0; i < 5; i++) {
+        struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
+        struct error err = {""};
+        json_t *doc;
+
+        p.n_frameworks = 1;
+        snprintf (p.framework[0], sizeof *p.framework, "%s", words[i]);
+        doc = workload_profile_to_json (&p, "a test");
+        assert_int_equal (json_dump_file (doc, file, 0), 0);
+        json_decref (doc);
+        if (i < 2)
+            ok (workload_profile_read (file, &p, NULL, &err), &err);
+        else
+            expect (
+                workload_profile_read (file, &p, NULL, &err), &err,
+                "frameworks[0]: expected a word, or one and a release (\"fms@25.10\")");
+    }
+}
+
 /* An entry has what differs; the rest is the profile's own. */
 static void by_name (void **state)
 {
@@ -253,9 +279,10 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (release_words), cmocka_unit_test (order),
-        cmocka_unit_test (by_name),       cmocka_unit_test (refused),
-        cmocka_unit_test (captured),      cmocka_unit_test (grows),
-        cmocka_unit_test (off_its_fit),   cmocka_unit_test (serves),
+        cmocka_unit_test (frameworks),    cmocka_unit_test (by_name),
+        cmocka_unit_test (refused),       cmocka_unit_test (captured),
+        cmocka_unit_test (grows),         cmocka_unit_test (off_its_fit),
+        cmocka_unit_test (serves),
     };
 
     return cmocka_run_group_tests (tests, start, end);

@@ -100,16 +100,19 @@ bool search_is_over (struct search *x)
     return clock_s () > x->late_s + AWAITED_S;
 }
 
-/* Refuse what does not fit in memory and bound the rest. */
+/* Refuse what does not fit in memory and bound the rest.  States, which are told soonest, are too
+ * much of most where a model is too large. */
 static void bound_batch (struct search *x, struct entry *batch, int n)
 {
+    const struct workload_stage all = workload_all_layers (x->p->model);
     bool fits[BATCH];
 
 #pragma omp parallel for if (n > 1) schedule(dynamic, 16) num_threads(x->threads)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[batch[i].index];
 
-        fits[i] = pool_memory_fits (&x->pool, c, NULL);
+        fits[i] =
+            pool_states_fit (&x->pool, c, &all) && pool_memory_fits (&x->pool, c, NULL);
         if (fits[i])
             batch[i].bound_s =
                 fmax (batch[i].bound_s, search_bound (x, c, BOUND_FRACTIONS));

@@ -312,20 +312,6 @@ static enum status read_names (const struct json_at *root, const char *key, int 
     return ST_OK;
 }
 
-/* A framework's word may end in the last release that it ran on. */
-static enum status check_frameworks (const struct json_at *root, struct error *err)
-{
-    struct json_at list = json_key (root, "frameworks");
-
-    json_each (&list, one) {
-        const char *at = strchr (json_string_value (one.v), '@');
-
-        if (at && !workload_is_release (at + 1))
-            return json_fail (&one, err, "a word, or one and a release (\"fms@25.10\")");
-    }
-    return ST_OK;
-}
-
 static enum status read_served (const struct json_at *root, struct workload_profile *p,
                                 struct error *err)
 {
@@ -339,7 +325,6 @@ static enum status read_served (const struct json_at *root, struct workload_prof
                      err));
     TRY (read_names (root, "frameworks", WORKLOAD_SOURCES_MAX, p->framework,
                      &p->n_frameworks, err));
-    TRY (check_frameworks (root, err));
     TRY (read_names (root, "fitted_on", WORKLOAD_FITTED_MAX, p->fitted_on,
                      &p->n_fitted_on, err));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -147,6 +147,20 @@ static enum status read_release (json_t *doc, const struct json_at *entry,
     return st;
 }
 
+/* A framework's word may end in the last release that it ran on. */
+static enum status check_frameworks (const struct json_at *root, struct error *err)
+{
+    struct json_at list = json_key (root, "frameworks");
+
+    json_each (&list, one) {
+        const char *at = strchr (json_string_value (one.v), '@');
+
+        if (at && !workload_is_release (at + 1))
+            return json_fail (&one, err, "a word, or one and a release (\"fms@25.10\")");
+    }
+    return ST_OK;
+}
+
 enum status workload_profile_from_json (json_t *doc, const char *file,
                                         const char *release, struct workload_profile *out,
                                         struct notes *notes, struct error *err)
@@ -157,6 +171,7 @@ enum status workload_profile_from_json (json_t *doc, const char *file,
     int chosen;
 
     TRY (workload_profile_from_current (doc, file, &p, notes, err));
+    TRY (check_frameworks (&root, err));
     if (list.v)
         TRY (json_want_array (&list, &n, err));
     if (n > WORKLOAD_RELEASES_MAX)

@@ -156,12 +156,33 @@ static void numbers (void **state)
     assert_true (text_number (" -2.5e1", &x) && x == -25);
 }
 
+/* A word is whole, wherever it stands in the list; words of a text are none. */
+static void words_of_lists (void **state)
+{
+    static const struct {
+        const char *words, *word;
+        bool is;
+    } t[] = {{"full fits fit", "full", true}, {"full fits fit", "fits", true},
+             {"full fits fit", "fit", true},  {"fit", "fit", true},
+             {"full fits fit", "ful", false}, {"full fits fit", "its", false},
+             {"full fits", "fitsy", false},   {"full fits", "full fits", false},
+             {"full fits", "", false},        {"", "full", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        if (text_has_word (t[i].words, t[i].word) != t[i].is)
+            fail_msg ("\"%s\" in \"%s\"", t[i].word, t[i].words);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (numbers),    cmocka_unit_test (shell_words),
-        cmocka_unit_test (near_words), cmocka_unit_test (control_characters),
-        cmocka_unit_test (table),      cmocka_unit_test (notes_are_bounded)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (numbers),
+                                       cmocka_unit_test (shell_words),
+                                       cmocka_unit_test (near_words),
+                                       cmocka_unit_test (control_characters),
+                                       cmocka_unit_test (table),
+                                       cmocka_unit_test (words_of_lists),
+                                       cmocka_unit_test (notes_are_bounded)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * draws: LINKWISE_LAB=N starts at the one that failed. */
 #include "tests/lib/bounds.h"
 
-#define LABS 2
+#define LABS 1
 #define LABS_LONG 600 /* some 300 processor seconds */
 #define PLANNED 10    /* a lab in so many has a configuration planned */
 #define SAID 50       /* labs between two lines of a long run */

@@ -123,7 +123,7 @@ static void noise_of_nodes (void **state)
 {
     struct setting s = job_on ("16x8 a100-sxm4-80g intra:230 inter:24");
     struct topology_synth draw = topology_synth_default ();
-    int rounds = getenv ("LINKWISE_LONG") ? 200 : 2, claims = 0;
+    int rounds = getenv ("LINKWISE_LONG") ? 200 : 1, claims = 0;
     (void) state;
 
     draw.preset = "calm";

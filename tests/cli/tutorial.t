@@ -4,8 +4,10 @@
 # is its output: of ```figures the words are compared alone, of ```example nothing.  WRITE=1 writes
 # what came out into the page.
 . tests/lib/tap.sh
+. tests/lib/placed.sh
 needs_hosts
 needs openmpi-bin mpirun.openmpi
+no_driver
 page=$PWD/docs/tutorial.md
 mkdir "$T/bin"
 ln -s "$(command -v mpirun.openmpi)" "$T/bin/mpirun"
@@ -51,7 +53,7 @@ for i in 1 2 3 4; do
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_plm_rsh_agent=$HOSTS_RSH
 export OMPI_MCA_btl_tcp_if_include=10.77.0.0/24 OMPI_MCA_oob_tcp_if_include=10.77.0.0/24
-export HWLOC_XMLFILE=$1/machine.xml PATH=$1/bin:$PATH ASAN_OPTIONS=detect_leaks=0
+export HWLOC_XMLFILE=$1/machine.xml PATH=$1/bin:$1/no-driver/bin:$PATH ASAN_OPTIONS=detect_leaks=0
 cd "$1/lab"
 # Other tests run beside this one: what waits for a processor loses what its link gives.
 exec nice -n -18 bash -e -o pipefail "$1/page.sh"

@@ -18,13 +18,10 @@ result $? "place-ranks" "$T/out"
 
 # No driver that could be asked, nor a python3 to ask it; tests/launch/wrapper.t has NUMA nodes.
 no_driver
-mkdir "$T/hosts"
-printf '#!/bin/sh\nexit 1\n' >"$T/hosts/python3"
-chmod +x "$T/hosts/python3"
 inside() { # NAME HOSTS <COMMANDS: in a sandbox with so many hosts
     local name=$1
     hosts_cluster "$2" 2 >"$T/cluster.json"
-    { echo "export LINKWISE_NUMA=0 PATH=\$1/hosts:\$PATH; . tests/lib/hosts.sh; . tests/lib/slurm.sh; hosts='$(seq -s " " -f h%.0f "$2")'; hosts_up \$hosts"; cat; } >"$T/$name.sh"
+    { echo "export LINKWISE_NUMA=0 PATH=\$1/no-driver/bin:\$PATH; . tests/lib/hosts.sh; . tests/lib/slurm.sh; hosts='$(seq -s " " -f h%.0f "$2")'; hosts_up \$hosts"; cat; } >"$T/$name.sh"
     in_sandbox "$T/$name.sh" "$T" >"$T/$name.out" 2>&1
     [ $? = 0 ] && [ "$(grep -c "^rank [0-9]* of [0-9]* on h[1-8]" "$T/$name.out")" = "$(wc -l <"$T/$name/map.txt")" ] &&
         grep -Eq "running hosts +ok" "$T/$name.out" && grep -Eq "running GPUs +ok" "$T/$name.out" && grep -q "+0.00 %" "$T/$name.out"

@@ -46,6 +46,7 @@ SLURM_MORE='PartitionName=big Nodes=h1,h3 MaxTime=5 State=UP
 PartitionName=small Nodes=h2,h4 MaxTime=5 State=UP'
 hosts_up h1 h2 h3 h4
 slurm_up 4 h1 h2:2 h3 h4:2 || exit 1
+PATH=$1/no-driver/bin:$PATH
 cd "$1/launch"
 sed 's/^#SBATCH --gres=gpu:4/&\n#SBATCH --partition=big/; s/^#SBATCH --gres=gpu:2/&\n#SBATCH --partition=small/' slurm/het.sbatch >parts.sbatch
 submit() { # NAME SCRIPT [ARGUMENT...]

@@ -290,7 +290,7 @@ cudaError_t cudaEventRecord (cudaEvent_t e, cudaStream_t s)
 cudaError_t cudaEventQuery (cudaEvent_t e)
 {
     if (!((struct event *) e)->done)
-        usleep (50);
+        usleep (300);
     return ((struct event *) e)->done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime (float *ms, cudaEvent_t a, cudaEvent_t b)

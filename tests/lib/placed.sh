@@ -67,10 +67,13 @@ P
 }
 
 # no_driver: where.sh finds a library that is none where it looks for this machine's CUDA driver,
-# which does not know the GPUs of these clusters.
+# which does not know the GPUs of these clusters.  Jobs with $T/no-driver/bin first in PATH have no
+# python3 either that would start to ask it.
 no_driver() {
-    mkdir "$T/no-driver"
+    mkdir -p "$T/no-driver/bin"
     : >"$T/no-driver/libcuda.so.1"
+    printf '#!/bin/sh\nexit 1\n' >"$T/no-driver/bin/python3"
+    chmod +x "$T/no-driver/bin/python3"
     export LD_LIBRARY_PATH=$T/no-driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 }
 

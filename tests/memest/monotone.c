@@ -1,4 +1,5 @@
-/* Random valid configurations, 100,000 in the long form: which change may never raise memory, and which may.
+/* Random valid configurations, 100,000 in the long form: which change may never raise memory, and
+ * which may.
  *
  * Holds everywhere: memory never falls when the micro-batch, the sequence or a stage's
  * layers grow; it is finite, and its kinds are never negative.

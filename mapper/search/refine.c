@@ -9,7 +9,8 @@
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */
 #define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain ... */
-#define QUICK_GPUS 48      /* ... and in smaller odd pools, where moves are quick: */
+#define QUICK_GPUS 16      /* ... and in smaller pools, where moves are quick: */
+#define QUICK_ODD_GPUS 48  /* (in odd ones, where more is gained) */
 #define QUICK_BOUND 0.002
 #define IDLE 2 /* rounds of starts in a row without a gain */
 
@@ -44,7 +45,9 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
 
 enum status search_refine (struct search *x, struct error *err)
 {
-    double near = x->odd && x->pool.n_gpus <= QUICK_GPUS ? QUICK_BOUND : REFINED_BOUND;
+    double near = x->pool.n_gpus <= (x->odd ? QUICK_ODD_GPUS : QUICK_GPUS)
+                      ? QUICK_BOUND
+                      : REFINED_BOUND;
     struct looks l = {0};
     enum status st;
 

@@ -20,9 +20,10 @@
 #define STARTS_ROUNDS 10
 #define STARTS_IDLE 5       /* rounds in a row without a gain */
 #define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
-#define OTHER_START 4       /* one start in so many is of other degrees */
+#define OTHER_START 4       /* one start in so many is of another configuration */
 #define OTHERS 16           /* degrees that are near */
 #define NEAR 0.1            /* of the best: worth a start */
+#define NEAR_OWN 0.05       /* the same of its degrees */
 
 static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
@@ -30,7 +31,7 @@ static const struct round {
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
 #define GENERATIONS 3         /* at most, until one brings nothing */
 #define GENERATION_WORTH 5e-4 /* of the step: a gain that is worth another */
-#define GENERATIONS_GPUS 128  /* of an odd pool that gets them */
+#define GENERATIONS_GPUS 256  /* of an odd pool that gets them */
 #define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
 #define COPIED 1000   /* sketches of such a set */
 #define OF_DEGREES 4  /* degrees moved by themselves; in the first generation OTHERS */
@@ -185,35 +186,48 @@ static enum status siblings (struct search *x, struct looks *l, struct error *er
     return st == ST_OK ? looks_sort (x, l, err) : st;
 }
 
-/* The best look of each of the other degrees that are near the best.  @return how many */
-static int near_degrees (const struct search *x, const struct looks *l, long near[OTHERS])
+/* Of the same chunks, micro-batch and schedule: what differs else hardly changes what places are
+ * good, and siblings try it. */
+static bool same_pace (const struct workload_config *a, const struct workload_config *b)
 {
+    return a->deg.vpp == b->deg.vpp && a->micro_batch == b->micro_batch &&
+           a->schedule == b->schedule;
+}
+
+/* The best look of each kind that is near the best.
+ * @param[in] own  kinds are paces in the best's own degrees; else they are other degrees
+ * @return how many */
+static int near_kinds (const struct search *x, const struct looks *l, bool own,
+                       long near[OTHERS])
+{
+    const struct workload_config *best = &x->config[l->look[0].index];
+    double most = look_value (x, &l->look[0]) * (1 + (own ? NEAR_OWN : NEAR));
     int n = 0;
 
-    for (long i = 1;
-         i < l->n && n < OTHERS &&
-         look_value (x, &l->look[i]) < look_value (x, &l->look[0]) * (1 + NEAR);
-         i++) {
-        bool other = true;
+    for (long i = 1; i < l->n && n < OTHERS && look_value (x, &l->look[i]) < most; i++) {
+        const struct workload_config *c = &x->config[l->look[i].index];
+        bool other = look_same_degrees (c, best) == own;
 
-        for (int y = -1; y < n; y++)
-            other = other &&
-                    !look_same_degrees (&x->config[l->look[i].index],
-                                        &x->config[l->look[y < 0 ? 0 : near[y]].index]);
+        for (int y = -1; y < n && other; y++) {
+            const struct workload_config *had =
+                y < 0 ? best : &x->config[l->look[near[y]].index];
+
+            other = own ? !same_pace (c, had) : !look_same_degrees (c, had);
+        }
         if (other)
             near[n++] = i;
     }
     return n;
 }
 
-/* The best of the other degrees that are near, the k-th of them in turns; the best itself where
- * there is none. */
+/* The best of other degrees that are near, or of another pace in its own degrees: the k-th of them
+ * in turns; the best itself where there is none. */
 static long other_start (const struct search *x, const struct looks *l, int k)
 {
     long near[OTHERS];
-    int n = near_degrees (x, l, near);
+    int n = near_kinds (x, l, k % 2, near);
 
-    return n > 0 ? near[k % n] : 0;
+    return n > 0 ? near[k / 2 % n] : 0;
 }
 
 /* Start from the best STARTS times, each with its own numbers. */
@@ -383,7 +397,7 @@ static enum status each_degrees (struct search *x, const struct looks *from, int
 {
     const struct workload_config *like[OTHERS + 1];
     long near[OTHERS];
-    int n = near_degrees (x, l, near);
+    int n = near_kinds (x, l, false, near);
 
     like[0] = &x->config[l->look[0].index];
     for (int i = 0; i < n; i++)

@@ -13,7 +13,7 @@ static void tables (void **state)
              {"3 a 1", "line 1: expected a rank from 0 to 2, found \"3\""},
              {"-1 a 1", "expected a rank from 0 to 2, found \"-1\""},
              {"1x a 1", "expected a rank from 0 to 2, found \"1x\""},
-             {"0000000001 a 1", "expected a rank from 0 to 2"},
+             {"99999999999999999999 a 1", "expected a rank from 0 to 2"},
              {"0 a/b 1", "expected a host's name, found \"a/b\""},
              {"0 a -1", "expected a GPU's UUID or index, or -, found \"-1\""},
              {"0 a 1\n\n0 a 2", "line 3: rank 0 appears twice"}};

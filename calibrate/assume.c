@@ -113,6 +113,16 @@ static bool fits (const struct calibrate_run *run, const struct workload_profile
     return calibrate_need (run, p, MEMEST_LINKWISE) <= part * run->gpu_bytes;
 }
 
+/* The run with what it recomputes as that stands: leaner ways do not make it fit. */
+static struct calibrate_run as_it_stands (const struct calibrate_run *run)
+{
+    struct calibrate_run one = *run;
+
+    one.recompute_said = true;
+    one.layers_open = false;
+    return one;
+}
+
 /* ---- degrees that nobody states ---- */
 
 /* What it needs of the GPUs' memory, 1 all of it, if layers are recomputed as the framework does by
@@ -327,13 +337,12 @@ static void open_chunks (struct calibrate_run *run, const struct workload_profil
 static void open_recompute (struct calibrate_run *run, const struct workload_profile *p)
 {
     struct calibrate_way other[CALIBRATE_WAYS_MAX];
-    struct calibrate_run one = *run;
+    struct calibrate_run one = as_it_stands (run);
     bool full = run->config.recompute == RECOMPUTE_FULL, room;
     int n = run->n_ways;
 
     if (run->recompute_said || p->one_sequence)
         return;
-    one.recompute_said = true; /* else leaner ways would make it fit */
     for (int i = 0; i < n; i++) {
         other[i] = run->way[i];
         other[i].recompute = full ? RECOMPUTE_NONE : RECOMPUTE_FULL;
@@ -383,12 +392,10 @@ static void open_micro_batch (struct calibrate_run *run, const struct workload_p
 /* Some layers, nobody says how many: as many as memory asks for, one at least. */
 static void open_layers (struct calibrate_run *run, const struct workload_profile *p)
 {
-    struct calibrate_run one = *run;
+    struct calibrate_run one = as_it_stands (run);
 
     if (!run->layers_open)
         return;
-    one.recompute_said = true; /* else leaner ways would make it fit */
-    one.layers_open = false;
     for (int i = 0; i < run->n_ways; i++) {
         struct calibrate_way *w = &run->way[i];
         int most = (run->model.layers + run->config.deg.pp - 1) / run->config.deg.pp,
@@ -412,10 +419,8 @@ static const struct calibrate_way *likeliest (const struct calibrate_run *run,
                                               const struct workload_profile *p)
 {
     const struct calibrate_way *best = NULL, *most = &run->way[0];
-    struct calibrate_run one = *run;
+    struct calibrate_run one = as_it_stands (run);
 
-    one.recompute_said = true; /* else leaner ways would make it fit */
-    one.layers_open = false;
     for (const struct calibrate_way *w = run->way; w < run->way + run->n_ways; w++) {
         calibrate_set_way (&one, w);
         most = w->weight > most->weight ? w : most;

@@ -78,10 +78,7 @@ static struct flight flight_of (const struct memest_problem *p, int stage,
     const struct workload_config *c = p->config;
     int m = workload_microbatches (p->job, c), pp = c->deg.pp, v = c->deg.vpp;
     const struct workload_layers *a = &held->first, *z = &held->last;
-    bool more = workload_exchanges_overlap (p->profile, c) &&
-                !workload_schedule_rules (c->schedule)->joined;
-    double each = fmin (m, workload_in_flight (c, m, stage) + (more ? 1.0 / v : 0.0)),
-           most = -1.0;
+    double each = fmin (m, workload_in_flight (c, m, stage)), most = -1.0;
     struct flight worst = {each * held->dense, each * held->expert};
     bool alike = a->dense == z->dense && a->expert == z->expert &&
                  v * a->dense == held->dense && v * a->expert == held->expert;
@@ -160,6 +157,19 @@ static double mtp_bytes (const struct memest_shape *w)
     return w->p->model->mtp_layers * (layer + 6.0 * tensor);
 }
 
+/* Does a chunk's forward run beside another micro-batch's backward, layer by layer?  A layer's
+ * activations go before the next one's come: one layer more is there, not a chunk (Megatron-Core,
+ * model_chunk_schedule_plan.py). */
+static bool two_at_once (const struct memest_problem *p, int stage)
+{
+    const struct workload_config *c = p->config;
+    int m = workload_microbatches (p->job, c);
+
+    return workload_exchanges_overlap (p->profile, c) &&
+           !workload_schedule_rules (c->schedule)->joined &&
+           workload_in_flight (c, m, stage) < m;
+}
+
 /* @param[in,out] host_bytes  with what of them is on the host
  * @param[out] one            the fullest layer in its backward pass, with its gradients (A10) */
 static double activation_bytes (const struct memest_shape *w, int stage,
@@ -177,6 +187,8 @@ static double activation_bytes (const struct memest_shape *w, int stage,
 
     *one = (1.0 + w->p->profile->memory.recompute_workspace) *
            fmax (most_dense, most_expert);
+    if (two_at_once (w->p, stage))
+        bytes += fmax (most_dense, most_expert);
     if (c->recompute == RECOMPUTE_FULL) {
         int n = c->recompute_layers > 0 && c->recompute_layers < layers
                     ? c->recompute_layers

@@ -133,10 +133,29 @@ static void compile (struct workload_profile *p)
     p->time.layer_launch_back_s = fmin (p->time.layer_launch_back_s, COMPILED_BACK_S);
 }
 
+/* How Megatron Bridge's recipes exchange experts' tokens, where a run says nothing: some models'
+ * once to every expert, but in racks; and beside another micro-batch's compute with the precisions
+ * whose steps they capture whole, or where chunks are there and exchanges leave NVLink. */
+static void exchange_as_recipes (const struct calibrate_run *run,
+                                 struct workload_profile *own)
+{
+    const struct workload_model *preset = workload_preset_meant (run->model.name);
+    const struct workload_degrees *d = &run->config.deg;
+
+    for (int i = 0; preset && i < own->n_all_to_all; i++)
+        if (strcmp (own->all_to_all[i], preset->name) == 0 &&
+            topology_usual_rack (run->part[0].type->name) == 0)
+            own->time.deduplicated_dispatch = false;
+    if (own->graphs == GRAPHS_BLOCKS &&
+        !costmodel_takes_blocks (run->job.precision, run->part[0].type))
+        own->time.moe_overlap = 0.0;
+    if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
+        own->time.moe_overlap = fmax (own->time.moe_overlap, own->time.moe_overlap_out);
+}
+
 struct workload_profile calibrate_profile_as_said (const struct calibrate_run *run,
                                                    const struct workload_profile *p)
 {
-    const struct workload_degrees *d = &run->config.deg;
     struct workload_profile own = *p;
     double said = state_bytes_said (run, p);
     double gradient =
@@ -159,6 +178,7 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.memory.logit_bytes /= 8.0;
         own.chunked_loss = false;
     }
+    exchange_as_recipes (run, &own);
     own.time.deduplicated_dispatch =
         workload_choose (run->deduplicated, own.time.deduplicated_dispatch);
     if (run->drops_tokens) { /* which Megatron-Core offers with plain all-to-alls alone */
@@ -175,8 +195,6 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.captured_parts = CAPTURED_NOWHERE;
     else if (run->captured_parts)
         own.captured_parts = CAPTURED_EVERYWHERE;
-    if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
-        own.time.moe_overlap = fmax (own.time.moe_overlap, own.time.moe_overlap_out);
     take_facts (run, &own);
     return own;
 }

@@ -65,10 +65,14 @@ struct workload_profile {
                            their names begin with */
     int n_fitted_on;     /* 0: nobody says */
     bool fitted_experts; /* models with experts were among them */
-    char elsewhere[64];  /* the shipped profile that serves on others; "": itself */
-    char why[192];       /* it serves, if nobody named it; never in a file */
-    bool unknown;   /* it serves a framework that it does not know; never in a file */
-    char meant[64]; /* the shipped one in whose place it serves; "": itself */
+    /* presets whose recipes send experts their tokens by plain all-to-alls outside racks: of
+     * measured runs */
+    char all_to_all[WORKLOAD_FITTED_MAX][64];
+    int n_all_to_all;
+    char elsewhere[64]; /* the shipped profile that serves on others; "": itself */
+    char why[192];      /* it serves, if nobody named it; never in a file */
+    bool unknown;       /* it serves a framework that it does not know; never in a file */
+    char meant[64];     /* the shipped one in whose place it serves; "": itself */
     bool measured_allocated; /* its runs' memory is the allocator's, without overheads */
     enum workload_measured measured_rank; /* and of which pipeline stage */
     bool splits_sequences;                /* over tp, too, unless a run says otherwise */
@@ -129,12 +133,13 @@ struct workload_profile {
     bool chunked_loss;   /* only a part of the 16-bit logits is cast to fp32 at a time */
     bool repeats_kv;     /* keys and values are copied to every query head */
     bool keeps_gathered; /* inputs gathered under sequence parallelism, for backward */
-    bool gathers_fp8;    /* in fp8, what is gathered so, and weights by layer, is cast first */
-    bool uneven_chunks;  /* the chunks of a stage may hold unlike numbers of
+    bool
+        gathers_fp8; /* in fp8, what is gathered so, and weights by layer, is cast first */
+    bool uneven_chunks;                /* the chunks of a stage may hold unlike numbers of
                              layers (Megatron-Core's pipeline layouts) */
-    enum workload_precision precision;         /* of its runs, where nothing is said */
-    enum workload_attention attention;         /* of its runs, where nothing is said */
-    enum workload_recompute recompute;         /* likewise */
+    enum workload_precision precision; /* of its runs, where nothing is said */
+    enum workload_attention attention; /* of its runs, where nothing is said */
+    enum workload_recompute recompute; /* likewise */
     enum workload_recompute recompute_sharded; /* and under ZeRO 3 */
     int zero;                                  /* the same */
     enum workload_partition partition;         /* of layers, unless told otherwise */

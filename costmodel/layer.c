@@ -417,13 +417,23 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
                                                                     : 0.0);
 }
 
+/* Plain all-to-alls bring tokens in the order of their ranks; a rank with several experts sorts
+ * them again, and back before they return (Megatron-Core, transformer/moe/token_dispatcher.py,
+ * sort_chunks_by_idxs). */
+static bool sorts_twice (const struct setting *x)
+{
+    int ep = x->c->deg.ep;
+
+    return ep > 1 && x->m->experts > ep && !x->p->time.deduplicated_dispatch;
+}
+
 /* Bytes that bring tokens to their experts and back, per token-expert pair. */
 static double permute_traffic (const struct setting *x)
 {
     double columns = (x->m->gated_mlp ? 2.0 : 1.0) * x->m->expert_ffn / x->c->deg.etp;
 
     if (!x->p->grouped_experts || workload_choose (x->j->fused_mlp, x->p->fused_mlp))
-        return PERMUTE_TRAFFIC * x->h;
+        return (sorts_twice (x) ? 2.0 : 1.0) * PERMUTE_TRAFFIC * x->h;
     return UNFUSED_PERMUTE_TRAFFIC * x->h + UNFUSED_MASK_TRAFFIC * columns;
 }
 

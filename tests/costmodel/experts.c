@@ -25,6 +25,8 @@ static void expert_layers (void **state)
         s.config.deg.ep = s.config.deg.dp = 8;
         s.config.deg.etp = sp ? 2 : 1;
         s.model.q_rank = whole ? 0 : m->q_rank;
+        s.profile.time.deduplicated_dispatch =
+            whole; /* else sorted by rank and by expert */
         product (&x, 1, tokens, h, whole ? a * qk : m->q_rank);
         product (&x, 1, tokens, h, m->kv_rank + m->rope_dim);
         product (&x, 1, tokens, a * m->v_dim, h);
@@ -38,7 +40,7 @@ static void expert_layers (void **state)
         product (&x, mine, rows, f, h);
         x.traffic = elementwise (&s, fused) + (fused ? 4 : 20) * 2 * a * qk +
                     per * shared + per * f * mine * rows / tokens +
-                    8 * h * pairs / tokens;
+                    (whole ? 8 : 16) * h * pairs / tokens;
         k = compute_of (&s);
         check_layer (&s, &x, tokens, qk + m->v_dim, &k.expert);
         topology_cluster_destroy (s.cluster);
@@ -175,7 +177,7 @@ static void capacity (void **state)
     struct machine g = machine_in (&s);
     struct parts once = {.g = &g}, twice = {.g = &g};
     struct costmodel_compute none, one, two;
-    double moved = (6 * f + 8 * h) * pairs / g.memory_rate;
+    double moved = (6 * f + 16 * h) * pairs / g.memory_rate;
     (void) state;
 
     assert_true (fmod (rows, 64) == 0);

@@ -329,6 +329,8 @@ static enum status read_served (const struct json_at *root, struct workload_prof
                      &p->n_fitted_on, err));
     TRY (read_names (root, "all_to_all", WORKLOAD_FITTED_MAX, p->all_to_all,
                      &p->n_all_to_all, err));
+    TRY (read_names (root, "all_to_all_outside_racks", WORKLOAD_FITTED_MAX,
+                     p->all_to_all_outside_racks, &p->n_all_to_all_outside_racks, err));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (!json_has (root, words[i].key))
             continue;
@@ -494,7 +496,8 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
     struct text known = {0};
 
     text_add (&known,
-              "version name source sources frameworks gpu fitted_on all_to_all elsewhere "
+              "version name source sources frameworks gpu fitted_on all_to_all "
+              "all_to_all_outside_racks elsewhere "
               "precision zero attention recompute recompute_sharded "
               "selective_recompute all_reduce partition cuda_graphs captured_parts "
               "zero_with_pipeline zero_with_tensor zero_with_experts zero_stages "
@@ -658,5 +661,9 @@ json_t *workload_profile_to_json (const struct workload_profile *p, const char *
     if (doc && p->n_all_to_all > 0)
         json_object_set_new (doc, "all_to_all",
                              names_json (p->all_to_all, p->n_all_to_all));
+    if (doc && p->n_all_to_all_outside_racks > 0)
+        json_object_set_new (
+            doc, "all_to_all_outside_racks",
+            names_json (p->all_to_all_outside_racks, p->n_all_to_all_outside_racks));
     return doc;
 }

@@ -65,10 +65,11 @@ struct workload_profile {
                            their names begin with */
     int n_fitted_on;     /* 0: nobody says */
     bool fitted_experts; /* models with experts were among them */
-    /* presets whose recipes send experts their tokens by plain all-to-alls outside racks: of
-     * measured runs */
-    char all_to_all[WORKLOAD_FITTED_MAX][64];
-    int n_all_to_all;
+    /* presets whose recipes send experts their tokens by plain all-to-alls, unless the step is
+     * captured, or outside racks alone: of measured runs */
+    char all_to_all[WORKLOAD_FITTED_MAX][64],
+        all_to_all_outside_racks[WORKLOAD_FITTED_MAX][64];
+    int n_all_to_all, n_all_to_all_outside_racks;
     char elsewhere[64]; /* the shipped profile that serves on others; "": itself */
     char why[192];      /* it serves, if nobody named it; never in a file */
     bool unknown;       /* it serves a framework that it does not know; never in a file */

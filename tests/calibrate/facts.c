@@ -145,31 +145,70 @@ static void experts_notes (void **state)
     CLOSE (experts_s (""), flex, 1e-12); /* the framework's */
 }
 
-/* Releases whose recipes overlap no exchanges do where these leave the NVLink domain beside an
- * interleaved pipeline. */
-static void overlap_between_nodes (void **state)
+/* Recipes overlap exchanges with precisions of blocks since 26.06; else where these leave the
+ * NVLink domain beside an interleaved pipeline. */
+static void exchanges_overlap (void **state)
 {
     static const struct {
-        const char *gpu, *ep, *vpp;
+        const char *gpu, *ep, *vpp, *precision, *notes;
         bool overlaps;
-    } known[] = {{"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", true},
-                 {"gpu=H100-SXM5-80GB", "ep=8", "vpp=2", false},
-                 {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", false},
-                 {"gpu=GB200", "ep=16", "vpp=2", false}};
+    } known[] = {
+        {"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", "precision=bf16", "26.04", true},
+        {"gpu=H100-SXM5-80GB", "ep=8", "vpp=2", "precision=bf16", "26.04", false},
+        {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", "precision=bf16", "26.04", false},
+        {"gpu=GB200", "ep=16", "vpp=2", "precision=mxfp8", "26.04", false},
+        {"gpu=GB200", "ep=16", "vpp=2", "precision=mxfp8", "26.06", true},
+        {"gpu=GB200", "ep=16", "vpp=2", "precision=bf16", "26.06", false},
+        {"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", "precision=fp8", "26.06", true},
+        {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", "precision=fp8", "26.06", false}};
     (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct calibrate_runs r = ONE (
-            "model=x", known[i].gpu, known[i].ep, known[i].vpp, "gpus=32", "pp=2", "tp=1",
-            "layers=32", "micro_batch=1", "global_batch=64", "framework=megatron-bridge",
-            "notes=26.04 NeMo Container; num-experts=16; moe-router-topk=2");
+        struct text notes = {0};
+        struct calibrate_runs r;
         struct workload_profile p;
 
+        text_add (&notes, "notes=%s NeMo Container; num-experts=16; moe-router-topk=2",
+                  known[i].notes);
+        r = ONE ("model=x", known[i].gpu, known[i].ep, known[i].vpp, known[i].precision,
+                 "gpus=32", "pp=2", "tp=1", "layers=32", "micro_batch=1",
+                 "global_batch=64", "framework=megatron-bridge", text_str (&notes));
         p = runs_profile (&r);
         p = calibrate_profile_as_said (&r.run[0], &p);
         assert_true ((p.time.moe_overlap > 0) == known[i].overlaps);
         calibrate_runs_release (&r);
+        text_free (&notes);
     }
+}
+
+/* Some models' recipes keep the plain all-to-all: GPT-OSS's where no step is captured, Qwen3 235B's
+ * outside racks. */
+static void recipes_exchange (void **state)
+{
+    static const struct {
+        const char *model, *gpu, *precision;
+        bool plain;
+    } known[] = {{"model=GPT OSS 120B", "gpu=GB200", "precision=bf16", true},
+                 {"model=GPT OSS 120B", "gpu=GB200", "precision=mxfp8", false},
+                 {"model=Qwen3_235B_a22B", "gpu=GB200", "precision=bf16", false},
+                 {"model=Qwen3_235B_a22B", "gpu=B200", "precision=mxfp8", true},
+                 {"model=Qwen3_30B_a3B", "gpu=H100-SXM5-80GB", "precision=fp8", false}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        for (int said = 0; said < 2; said++) {
+            struct calibrate_runs r =
+                ONE (known[i].model, known[i].gpu, known[i].precision, "ep=8", "gpus=64",
+                     "pp=1", "tp=1", "dp=64", "layers=", "hidden=", "heads=", "kv_heads=",
+                     "ffn=", "vocab=", "micro_batch=1", "global_batch=64",
+                     "framework=megatron-bridge",
+                     said ? "notes=moe-token-dispatcher-type=flex" : "notes=");
+            struct workload_profile p = runs_profile (&r);
+
+            p = calibrate_profile_as_said (&r.run[0], &p);
+            assert_true (p.time.deduplicated_dispatch == (said || !known[i].plain));
+            calibrate_runs_release (&r);
+        }
 }
 
 /* A row's fused rotary embeddings take less time. */
@@ -342,13 +381,13 @@ static void silent_facts (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (rounds),         cmocka_unit_test (fused),
-        cmocka_unit_test (compiled),       cmocka_unit_test (dropped),
-        cmocka_unit_test (experts_notes),  cmocka_unit_test (overlap_between_nodes),
-        cmocka_unit_test (rotary),         cmocka_unit_test (captures),
-        cmocka_unit_test (captured_parts), cmocka_unit_test (precision),
-        cmocka_unit_test (networks),       cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (silent_facts),
+        cmocka_unit_test (rounds),           cmocka_unit_test (fused),
+        cmocka_unit_test (compiled),         cmocka_unit_test (dropped),
+        cmocka_unit_test (experts_notes),    cmocka_unit_test (exchanges_overlap),
+        cmocka_unit_test (recipes_exchange), cmocka_unit_test (rotary),
+        cmocka_unit_test (captures),         cmocka_unit_test (captured_parts),
+        cmocka_unit_test (precision),        cmocka_unit_test (networks),
+        cmocka_unit_test (silent_recompute), cmocka_unit_test (silent_facts),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

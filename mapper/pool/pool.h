@@ -176,6 +176,7 @@ void pool_computes_destroy (struct pool_computes *k);
 /** A listing that may end before it is whole, or leave some out. */
 struct pool_limit {
     bool roomy; /* without those whose states alone do not fit */
+    int gpus;   /* without those of fewer; 0: none */
     const struct deadline *deadline;
     long least;  /* so many are listed, however late it is */
     long listed; /* so far, for those who are asked whether it is late; 0 at first */

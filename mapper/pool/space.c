@@ -324,12 +324,14 @@ static void vary_experts (struct enumeration *e, struct workload_config c)
 static void vary_batch (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_problem *p = e->pool->problem;
-    long long rest = e->pool->n_gpus / ((long long) c.deg.tp * c.deg.cp * c.deg.pp);
+    long long replica = (long long) c.deg.tp * c.deg.cp * c.deg.pp;
+    long long rest = e->pool->n_gpus / replica;
     struct values dp = {0}, micro = {0};
 
     e->failed |= !divisors (p->job->global_batch, rest, p->axes.dp, &dp);
     for (int i = 0; i < dp.n && !e->failed && !e->ended; i++) {
-        if (dp.v[i] > rest || dp.v[i] < 1 || p->job->global_batch % dp.v[i] != 0)
+        if (dp.v[i] > rest || dp.v[i] < 1 || p->job->global_batch % dp.v[i] != 0 ||
+            (e->limit && dp.v[i] * replica < e->limit->gpus))
             continue;
         c.deg.dp = dp.v[i];
 

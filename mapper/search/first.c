@@ -38,11 +38,12 @@ static bool is_late (void *context)
     return deadline_passed (&x->deadline);
 }
 
-/* All configurations, or those that there is time for. */
+/* All configurations of so many GPUs, or those that there is time for. */
 static enum status list (struct search *x, struct error *err)
 {
     bool whole = x->p->cost_model != COSTMODEL_CRITICAL_PATH;
-    struct pool_limit limit = {.least = whole ? LONG_MAX : LISTED_LEAST};
+    struct pool_limit limit = {.least = whole ? LONG_MAX : LISTED_LEAST,
+                               .gpus = x->gpus_least};
     struct watch watch = {x, &limit};
     struct deadline deadline = {INFINITY, is_late, &watch};
 

@@ -33,8 +33,10 @@
 /* Of a time limit of an odd pool, what is left then: before the rest is sketched; to bound it. */
 #define FIRST_PART 0.1
 #define FILL_PART 0.25
-#define FIRST 64      /* configurations in the heap, of which a first plan is sketched */
-#define AWAITED_S 1.0 /* that it may be late */
+#define FIRST 64       /* configurations in the heap, of which a first plan is sketched */
+#define FEW 16         /* the same of the plan that tells how few GPUs may do */
+#define FEWER_GPUS 256 /* of a pool of which it is told */
+#define AWAITED_S 1.0  /* that it may be late */
 #define PROBED 8 /* batches bounded before a first plan tells whether they are LOST */
 /* Small pools and odd ones: placing takes longest there, and all is gone through in any case. */
 #define PROBED_LATE INT_MAX
@@ -303,7 +305,7 @@ static bool is_settled (struct search *x, bool joint)
 
 /* A first plan of few configurations, however many there are: sketches, since bounds of an odd pool
  * say little.  More are looked at only where none of these can be placed. */
-static enum status sketch_first (struct search *x, struct error *err)
+static enum status sketch_first (struct search *x, long few, struct error *err)
 {
     struct deadline all = x->deadline;
     enum status st = ST_OK;
@@ -312,9 +314,9 @@ static enum status sketch_first (struct search *x, struct error *err)
     x->deadline.until_s = fmax (all.until_s, clock_s () + AWAITED_S);
     while (st == ST_OK && x->best < 0 && x->heap_n >= n &&
            !deadline_passed (&x->deadline)) {
-        n = x->heap_n + FIRST;
+        n = x->heap_n + few;
         search_fill (x, INFINITY, n);
-        st = search_sketch_some (x, FIRST, err);
+        st = search_sketch_some (x, few, err);
     }
     x->first_sketch = x->best >= 0 ? x->placed[x->best].index : -1;
     x->deadline = all;
@@ -331,7 +333,7 @@ static enum status run_first (struct search *x, struct limit most, struct error 
     x->sketches_next =
         x->odd && x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && isfinite (all.until_s);
     if (x->sketches_next) {
-        TRY (sketch_first (x, err));
+        TRY (sketch_first (x, FIRST, err));
         x->deadline = deadline_part (&all, FIRST_PART);
     }
     st = run (x, most, err);
@@ -468,6 +470,32 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
                                           "ask for what one node holds");
 }
 
+/* Configurations of few GPUs are most of a large space, and take longer by their compute alone: how
+ * few may be better than a plan of nearly all GPUs, sketched for this?
+ * @param[in] x  as search_pool takes it; it is the caller's copy */
+static enum status gpus_worth (struct search x, int *least, struct error *err)
+{
+    struct mapper_info info = {0};
+    bool large = x.pool.n_gpus >= FEWER_GPUS && x.pool.n_islands == 1;
+    enum status st = ST_OK;
+
+    *least = 1;
+    if (!large || x.p->objective != MAPPER_STEP || isfinite (x.deadline.until_s) ||
+        x.p->cost_model != COSTMODEL_CRITICAL_PATH)
+        return ST_OK;
+    x.info = &info;
+    x.gpus_least = x.pool.n_gpus - x.pool.n_gpus / 16;
+    TRY (pool_init (&x.pool, x.p, err));
+    st = search_list (&x, err);
+    if (st == ST_OK)
+        st = sketch_first (&x, FEW, err);
+    if (st == ST_OK && x.best >= 0)
+        *least = (int) (bound_gpu_seconds (&x.pool) / search_cut (&x));
+    release (&x);
+    mapper_info_release (&info);
+    return st == ST_NOMEM ? st : ST_OK; /* there may be none of so many */
+}
+
 static enum status search_nodes (const struct mapper_problem *p,
                                  const struct mapper_settings *s, int part,
                                  struct mapper_result *r, struct mapper_info *info,
@@ -494,6 +522,8 @@ static enum status search_nodes (const struct mapper_problem *p,
         .context = s->context};
     *info = (struct mapper_info){0};
     st = pool_init (&x.pool, p, err);
+    if (st == ST_OK)
+        st = gpus_worth (x, &x.gpus_least, err);
     if (st == ST_OK)
         st = search_pool (&x, r, err);
     info->seconds = clock_s () - start_s;

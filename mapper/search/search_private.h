@@ -41,6 +41,7 @@ struct search {
     long n;
     /* Of those that were not, in the objective's measure; INFINITY */
     double unlisted_bound_s;
+    int gpus_least; /* of what is listed: fewer take longer than a plan that is known */
     long tried;    /* placements in a small pool so far, in exact_splits' measure */
     long sketched; /* configurations */
     bool annealed; /* were the best sketches? */
@@ -97,7 +98,7 @@ enum status search_finish (struct search *x, struct mapper_result *out,
 
 /* ---- first.c ---- */
 
-/** List the configurations, each with what its compute takes at least; when it is late a million or
+/** List the configurations of so many GPUs, each with what its compute takes at least; when it is late a million or
  *  so, and what none of the rest is below.
  *  @return ST_OK, ST_NOMEM, or as pool_configurations */
 enum status search_list (struct search *x, struct error *err);

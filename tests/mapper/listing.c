@@ -1,6 +1,6 @@
 /* What a search lists: the same on any number of threads; what is kept of compute times from
  * one configuration to the next changes no bound; where states have no room nothing fits, and a
- * listing can leave that out; a listing that ends early has some of everything; and a search that
+ * listing can leave that out, and few GPUs; a listing that ends early has some of everything; and a search that
  * is late at once has a plan and a bound that holds. */
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
@@ -50,12 +50,12 @@ static void check_ended (const struct pool *pool, const struct workload_config *
     json_decref (space);
 }
 
-/* Those with room for their states, in the order of all. */
-static void check_roomy (const struct pool *pool, const struct workload_config *whole,
-                         long whole_n)
+/* Those with room for their states, or of so many GPUs, in the order of all. */
+static void check_some (const struct pool *pool, const struct workload_config *whole,
+                        long whole_n, bool roomy, int gpus)
 {
     const struct deadline never = {INFINITY, NULL, NULL};
-    struct pool_limit limit = {.deadline = &never, .roomy = true};
+    struct pool_limit limit = {.deadline = &never, .roomy = roomy, .gpus = gpus};
     struct workload_stage layers = workload_all_layers (pool->problem->model);
     struct workload_config *list;
     json_t *space;
@@ -64,7 +64,8 @@ static void check_roomy (const struct pool *pool, const struct workload_config *
 
     ok (pool_configurations (pool, 2, &limit, &list, &n, &space, &err), &err);
     for (long i = 0; i < whole_n; i++)
-        if (pool_states_fit (pool, &whole[i], &layers)) {
+        if (workload_world (&whole[i].deg) >= gpus &&
+            (!roomy || pool_states_fit (pool, &whole[i], &layers))) {
             assert_true (at < n);
             check_alike (&whole[i], &list[at++]);
         }
@@ -103,7 +104,8 @@ static void check_listed (const struct pool *pool)
     assert_true (tight > 0 && tight < n);
     assert_true (of_all > 0);
     check_ended (pool, list, n);
-    check_roomy (pool, list, n);
+    check_some (pool, list, n, true, 0);
+    check_some (pool, list, n, false, pool->n_gpus / 2);
     free (list);
     free (other);
     json_decref (space);
@@ -346,13 +348,36 @@ static void time_enough (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A large pool, of which few GPUs are best: a plan of nearly all tells that they may be. */
+static void few_gpus_are_best (void **state)
+{
+    struct setting s = setting_of ("gpt2", "32x8 a100-sxm4-80g intra:250 inter:20");
+    struct mapper_problem p = search_problem (&s);
+    struct found free;
+    (void) state;
+
+    s.job.seq = 1024;
+    s.job.global_batch = 8;
+    p.axes.micro_batch = 1;
+    free = search (&p, NULL);
+    assert_true (workload_world (&free.r.config.deg) < 128);
+    for (p.axes.dp = 1; p.axes.dp <= 8; p.axes.dp *= 2) {
+        struct found one = search (&p, NULL);
+
+        assert_true (one.r.estimate.step_s >= free.r.estimate.step_s * (1 - 1e-9));
+        found_release (&one);
+    }
+    found_release (&free);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (listed),           cmocka_unit_test (zero_stages),
         cmocka_unit_test (shards),           cmocka_unit_test (late),
         cmocka_unit_test (late_in_odd_pool), cmocka_unit_test (late_among_failing_links),
-        cmocka_unit_test (time_enough)};
+        cmocka_unit_test (time_enough),      cmocka_unit_test (few_gpus_are_best)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -29,11 +29,26 @@ const char *topology_links_import_format_at (int i)
     return i < FORMATS ? formats[i]->name : NULL;
 }
 
+static bool looks_like (const struct links_format *f, const char *text)
+{
+    bool json = f->json_has[0] && links_is_json (text), all = true;
+    int most = json ? 2 : 3;
+
+    if (!json && !f->text_has[0])
+        return f->matches && f->matches (text);
+    for (int i = 0; i < most && all; i++) {
+        const char *word = json ? f->json_has[i] : f->text_has[i];
+
+        all = !word || strstr (text, word);
+    }
+    return all;
+}
+
 /* By its name; with "auto" what the text looks like.  NULL: none. */
 static const struct links_format *find_format (const char *name, const char *text)
 {
     for (int i = 0; i < FORMATS; i++)
-        if (strcmp (name, "auto") == 0 ? formats[i]->matches (text)
+        if (strcmp (name, "auto") == 0 ? looks_like (formats[i], text)
                                        : strcmp (name, formats[i]->name) == 0)
             return formats[i];
     return NULL;
@@ -325,8 +340,9 @@ static enum status read_as (struct links_table *t, const struct links_format *f,
     struct json_at root = {.key = t->file};
     enum status st;
 
+    t->next = text;
     if (f->read && !(f->read_json && links_is_json (text)))
-        return f->read (t, text);
+        return f->read (t);
     TRY (json_parse (t->file, text, strlen (text), &root.v, t->err));
     st = f->read_json (t, &root);
     json_decref (root.v);

@@ -84,10 +84,9 @@ static const char *host_of (char *cell)
     return *cell ? cell : NULL;
 }
 
-static enum status read_csv (struct links_table *t, char *text)
+static enum status read_csv (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
-    char *column[COLUMNS_MAX], *cell[COLUMNS_MAX], *line = links_line (&lines);
+    char *column[COLUMNS_MAX], *cell[COLUMNS_MAX], *line = links_line (t);
     const char *counter[COLUMNS_MAX];
     int n = links_words (line, ',', column, COLUMNS_MAX),
         host = find_column (column, n, "hostname host node instance"),
@@ -97,8 +96,8 @@ static enum status read_csv (struct links_table *t, char *text)
     for (int i = 0; i < n; i++)
         counter[i] = counter_of (column[i]);
     if (gpu < 0)
-        return links_fail (t, 1, "expected a column gpu, found %d others", n);
-    while ((line = links_line (&lines))) {
+        return links_fail (t, "expected a column gpu, found %d others", n);
+    while ((line = links_line (t))) {
         int cells;
         long index;
 
@@ -107,12 +106,11 @@ static enum status read_csv (struct links_table *t, char *text)
         if (cells <= 1 && (cells == 0 || !*cell[0]))
             continue;
         if (cells != n)
-            return links_fail (t, lines.number, "expected %d cells, found %d", n, cells);
+            return links_fail (t, "expected %d cells, found %d", n, cells);
         if (strncasecmp (cell[gpu], "gpu ", 4) == 0)
             cell[gpu] += 4;
         if (!links_whole (cell[gpu], 0, 1023, &index))
-            return links_fail (t, lines.number,
-                               "expected a GPU's number, found \"%.40s\"", cell[gpu]);
+            return links_fail (t, "expected a GPU's number, found \"%.40s\"", cell[gpu]);
 
         struct links_counter at = {.node = host >= 0 ? host_of (cell[host]) : NULL,
                                    .uuid = uuid >= 0 && *cell[uuid] ? cell[uuid] : NULL,
@@ -120,7 +118,7 @@ static enum status read_csv (struct links_table *t, char *text)
 
         for (int i = 0; i < n; i++)
             if (counter[i])
-                TRY (links_table_count (t, lines.number, &at, counter[i], cell[i]));
+                TRY (links_table_count (t, &at, counter[i], cell[i]));
     }
     return ST_OK;
 }
@@ -130,7 +128,7 @@ static bool matches (const char *text)
     return (strstr (text, PREFIX "NVLINK_") && strstr (text, "UUID=\"")) || is_csv (text);
 }
 
-static enum status read_line (struct links_table *t, int number, char *line)
+static enum status read_line (struct links_table *t, char *line)
 {
     char *labels = strchr (line, '{'), *end = strrchr (line, '}'), *word[2];
     char gpu[16], uuid[64], host[256];
@@ -145,25 +143,24 @@ static enum status read_line (struct links_table *t, int number, char *line)
     if (!topology_counter_spelled (line + sizeof PREFIX - 1))
         return ST_OK;
     if (!end || !links_whole (gpu, 0, 1023, &index))
-        return links_fail (t, number, "expected a label gpu=\"N\", found \"%.40s\"", gpu);
-    if (links_words (end + 1, '\0', word, 2) < 1)
-        return links_fail (t, number, "expected a count after the labels, found nothing");
+        return links_fail (t, "expected a label gpu=\"N\", found \"%.40s\"", gpu);
+    if (text_words (end + 1, word, 2) < 1)
+        return links_fail (t, "expected a count after the labels, found nothing");
 
     struct links_counter at = {
         .node = host[0] ? host : NULL, .uuid = uuid[0] ? uuid : NULL, .gpu = (int) index};
 
-    return links_table_count (t, number, &at, line + sizeof PREFIX - 1, word[0]);
+    return links_table_count (t, &at, line + sizeof PREFIX - 1, word[0]);
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
-
-    if (is_csv (text))
-        return read_csv (t, text);
-    for (char *line; (line = links_line (&lines));)
-        TRY (read_line (t, lines.number, line + strspn (line, " \t")));
+    if (is_csv (t->next))
+        return read_csv (t);
+    for (char *line; (line = links_line (t));)
+        TRY (read_line (t, line + strspn (line, " \t")));
     return ST_OK;
 }
 
-const struct links_format links_format_dcgm = {"dcgm", matches, read, NULL};
+const struct links_format links_format_dcgm = {
+    .name = "dcgm", .matches = matches, .read = read};

@@ -41,7 +41,7 @@ static enum section section_of (const char *line)
 /* A table's columns and one of its rows. */
 struct row {
     char *column[COLUMNS_MAX], *cell[COLUMNS_MAX];
-    int columns, cells, line;
+    int columns, cells;
 };
 
 static const char *cell_of (const struct row *r, const char *name)
@@ -65,8 +65,7 @@ static enum status read_node (struct links_table *t, struct fabric *f,
                *what = cell_of (r, "NodeDesc");
 
     if (!guid || !type || !what)
-        return links_fail (t, r->line,
-                           "expected NodeGUID, NodeType and NodeDesc in table NODES");
+        return links_fail (t, "expected NodeGUID, NodeType and NodeDesc in table NODES");
     if (strcmp (type, "1") == 0)
         json_object_set_new (f->hosts, guid, json_string (what));
     return ST_OK;
@@ -81,7 +80,7 @@ static enum status read_link (struct links_table *t, struct fabric *f,
 
     for (int i = 0; i < 4; i++)
         if (!(v[i] = cell_of (r, key[i])))
-            return links_fail (t, r->line, "expected %s in table LINKS", key[i]);
+            return links_fail (t, "expected %s in table LINKS", key[i]);
     end_text (v[0], v[1], a);
     end_text (v[2], v[3], b);
     json_object_set_new (f->peers, a, json_string (b));
@@ -95,14 +94,13 @@ static enum status read_counts (struct links_table *t, struct fabric *f,
     const char *guid = cell_of (r, "NodeGUID"), *port = cell_of (r, "PortNumber");
 
     if (!guid || !port)
-        return links_fail (t, r->line,
-                           "expected NodeGUID and PortNumber in table PM_INFO");
+        return links_fail (t, "expected NodeGUID and PortNumber in table PM_INFO");
     for (int i = 0; i < r->columns && i < r->cells; i++) {
         if (!topology_counter_spelled (r->column[i]))
             continue;
         if (!array_grow (&f->count, f->n, sizeof *f->count))
             return err_nomem (t->err);
-        f->count[f->n++] = (struct count){guid, port, r->column[i], r->cell[i], r->line};
+        f->count[f->n++] = (struct count){guid, port, r->column[i], r->cell[i], t->line};
     }
     return ST_OK;
 }
@@ -119,6 +117,7 @@ static enum status place_counts (struct links_table *t, const struct fabric *f)
         struct links_counter at = {.port = port, .gpu = -1};
         int words;
 
+        t->line = c->line;
         if (!what) {
             there = json_member_text (f->peers, end_text (c->guid, c->port, own));
             snprintf (desc, sizeof desc, "%.*s", there ? (int) strcspn (there, " ") : 0,
@@ -130,15 +129,14 @@ static enum status place_counts (struct links_table *t, const struct fabric *f)
             continue;
         }
         snprintf (desc, sizeof desc, "%s", what);
-        words = links_words (desc, '\0', word, 2);
+        words = text_words (desc, word, 2);
         if (words == 0)
-            return links_fail (t, c->line, "%.40s: expected a host's name as NodeDesc",
-                               c->guid);
+            return links_fail (t, "%.40s: expected a host's name as NodeDesc", c->guid);
         snprintf (port, sizeof port, "%.80s/%.20s%s", words > 1 ? word[1] : "port",
                   there ? there + strcspn (there, " ") + (*there != '\0') : c->port,
                   there ? " (switch)" : "");
         at.node = word[0];
-        TRY (links_table_count (t, c->line, &at, c->name, c->word));
+        TRY (links_table_count (t, &at, c->name, c->word));
     }
     if (between > 0)
         notes_add (t->notes,
@@ -148,21 +146,19 @@ static enum status place_counts (struct links_table *t, const struct fabric *f)
     return ST_OK;
 }
 
-static enum status read_tables (struct links_table *t, struct fabric *f, char *text)
+static enum status read_tables (struct links_table *t, struct fabric *f)
 {
     static enum status (*const reader[]) (struct links_table *, struct fabric *,
                                           const struct row *) = {read_node, read_link,
                                                                  read_counts};
-    struct links_lines lines = {.next = text};
     enum section section = OTHER;
     int begun = 0;
     struct row r = {.columns = 0};
 
-    for (char *line; (line = links_line (&lines));) {
-        r.line = lines.number;
+    for (char *line; (line = links_line (t));) {
         if (strncmp (line, "START_", 6) == 0) {
             section = section_of (line);
-            begun = lines.number;
+            begun = t->line;
             r.columns = 0;
         } else if (strncmp (line, "END_", 4) == 0) {
             section = OTHER;
@@ -175,23 +171,19 @@ static enum status read_tables (struct links_table *t, struct fabric *f, char *t
             TRY (reader[section](t, f, &r));
         }
     }
-    return section == OTHER ? ST_OK
-                            : links_fail (t, begun,
-                                          "expected the table's END_ line, found the end "
-                                          "of the file");
+    if (section == OTHER)
+        return ST_OK;
+    t->line = begun;
+    return links_fail (t, "expected the table's END_ line, found the end "
+                          "of the file");
 }
 
-static bool matches (const char *text)
-{
-    return strstr (text, "START_PM_INFO") && strstr (text, "START_NODES");
-}
-
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
     struct fabric f = {.hosts = json_object (), .peers = json_object ()};
     enum status st = f.hosts && f.peers ? ST_OK : err_nomem (t->err);
 
-    THEN (st, read_tables (t, &f, text));
+    THEN (st, read_tables (t, &f));
     THEN (st, place_counts (t, &f));
     json_decref (f.hosts);
     json_decref (f.peers);
@@ -199,4 +191,5 @@ static enum status read (struct links_table *t, char *text)
     return st;
 }
 
-const struct links_format links_format_ibdiagnet = {"ibdiagnet", matches, read, NULL};
+const struct links_format links_format_ibdiagnet = {
+    .name = "ibdiagnet", .text_has = {"START_PM_INFO", "START_NODES"}, .read = read};

@@ -158,16 +158,15 @@ static enum status read_record (struct links_table *t, struct dump *d,
 
 /* A line that is cut off, as the last of a running process is, is passed over and told;
  * one that is whole and wrong is not. */
-static enum status read_line (struct links_table *t, struct dump *d, int number,
-                              const char *line)
+static enum status read_line (struct links_table *t, struct dump *d, const char *line)
 {
     char name[300];
     struct json_at root = {.key = name};
     enum status st;
 
-    snprintf (name, sizeof name, "%.250s: line %d", t->file, number);
+    snprintf (name, sizeof name, "%.250s: line %d", t->file, t->line);
     if (json_parse (name, line, strlen (line), &root.v, NULL) != ST_OK) {
-        d->first_bad = d->bad++ ? d->first_bad : number;
+        d->first_bad = d->bad++ ? d->first_bad : t->line;
         return ST_OK;
     }
     st = read_record (t, d, &root);
@@ -236,8 +235,7 @@ static enum status add_link (struct links_table *t, const struct operation *op, 
     }
     a = links_table_end (t, op->src, 0);
     b = links_table_end (t, op->dst, 0);
-    return a < 0 || b < 0 ? ST_NOMEM
-                          : links_table_add (t, a, b, LINKS_BANDWIDTH, rate, NULL);
+    return a < 0 || b < 0 ? ST_NOMEM : links_table_add (t, a, b, LINKS_BANDWIDTH, rate);
 }
 
 static enum status add_links (struct links_table *t, struct dump *d)
@@ -293,15 +291,14 @@ static bool matches (const char *text)
            strstr (text, "\"dump_timestamp_us\"");
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
     struct dump d = {.comms = json_object (), .seats = json_object ()};
     enum status st = d.comms && d.seats ? ST_OK : err_nomem (t->err);
 
-    for (char *line; st == ST_OK && (line = links_line (&lines));)
+    for (char *line; st == ST_OK && (line = links_line (t));)
         if (line[strspn (line, " \t")])
-            st = read_line (t, &d, lines.number, line);
+            st = read_line (t, &d, line);
     THEN (st, add_links (t, &d));
     if (st == ST_OK) {
         note_rest (t, &d);
@@ -314,5 +311,5 @@ static enum status read (struct links_table *t, char *text)
     return st;
 }
 
-const struct links_format links_format_inspector = {"nccl-inspector", matches, read,
-                                                    NULL};
+const struct links_format links_format_inspector = {
+    .name = "nccl-inspector", .matches = matches, .read = read};

@@ -48,11 +48,11 @@ static bool matches (const char *text)
     return n > 2 && (*s == ',' || *s == '\t') && s[1] != *s && memchr (s + 1, *s, n - 1);
 }
 
-static enum status read_cells (struct links_table *t, const struct form *f, int number,
-                               int row, const int *end, int n, char **word, int words)
+static enum status read_cells (struct links_table *t, const struct form *f, int row,
+                               const int *end, int n, char **word, int words)
 {
     if (words != n + 1)
-        return links_fail (t, number, "expected a name and %d cells, found %d cells", n,
+        return links_fail (t, "expected a name and %d cells, found %d cells", n,
                            words - 1);
     for (int j = 0; j < n; j++) {
         int a = end[f->rows_receive ? j : row], b = end[f->rows_receive ? row : j];
@@ -61,26 +61,24 @@ static enum status read_cells (struct links_table *t, const struct form *f, int 
         if (j == row || !*word[j + 1])
             continue;
         if (links_absent (word[j + 1]))
-            TRY (links_table_add (t, a, b, LINKS_FAILED, 0, "the file says nan"));
+            TRY (links_table_failed (t, a, b, "the file says nan"));
         else if (!links_number (word[j + 1], &x) || x <= 0)
-            return links_fail (t, number, "expected a number > 0, found \"%.40s\"",
-                               word[j + 1]);
+            return links_fail (t, "expected a number > 0, found \"%.40s\"", word[j + 1]);
         else
-            TRY (links_table_add (t, a, b, LINKS_BANDWIDTH, x * f->unit, NULL));
+            TRY (links_table_add (t, a, b, LINKS_BANDWIDTH, x * f->unit));
     }
     return ST_OK;
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
     struct form f = {0};
     char **word = malloc ((COLUMNS_MAX + 2) * sizeof *word);
     int *end = malloc (COLUMNS_MAX * sizeof *end), n = 0, row = 0;
     char separator = 0;
     enum status st = word && end ? ST_OK : err_nomem (t->err);
 
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; st == ST_OK && (line = links_line (t));) {
         int words;
 
         if (line[0] == '#') {
@@ -99,10 +97,9 @@ static enum status read (struct links_table *t, char *text)
             for (int j = 1; j < words && st == ST_OK; j++) {
                 end[n] = j <= COLUMNS_MAX ? links_table_place (t, word[j], 0) : -1;
                 if (end[n] < 0)
-                    st = links_fail (t, lines.number,
-                                     "too many columns, or out of memory");
+                    st = links_fail (t, "too many columns, or out of memory");
                 else if (end[n] != n)
-                    st = links_fail (t, lines.number, "\"%.60s\" appears twice", word[j]);
+                    st = links_fail (t, "\"%.60s\" appears twice", word[j]);
                 else if (f.gpus > 0)
                     t->node[t->end[n].node].gpus = f.gpus;
                 n++;
@@ -111,16 +108,16 @@ static enum status read (struct links_table *t, char *text)
         }
         words = links_words (line, separator, word, COLUMNS_MAX + 2);
         if (row >= n || links_table_node (t, word[0]) != t->end[end[row]].node)
-            st = links_fail (t, lines.number,
+            st = links_fail (t,
                              "expected row %d of %d, in the order of the columns, found "
                              "\"%.60s\"",
                              row + 1, n, word[0]);
         else
-            st = read_cells (t, &f, lines.number, row, end, n, word, words);
+            st = read_cells (t, &f, row, end, n, word, words);
         row++;
     }
     if (st == ST_OK && row != n)
-        st = links_fail (t, lines.number, "expected %d rows, found %d", n, row);
+        st = links_fail (t, "expected %d rows, found %d", n, row);
     if (st == ST_OK && f.gpus > 1)
         notes_add (t->notes,
                    "%s: %d GPUs per node took part: the rates may not be those of one "
@@ -131,4 +128,5 @@ static enum status read (struct links_table *t, char *text)
     return st;
 }
 
-const struct links_format links_format_matrix = {"matrix", matches, read, NULL};
+const struct links_format links_format_matrix = {
+    .name = "matrix", .matches = matches, .read = read};

@@ -36,8 +36,8 @@ static int end_of (struct links_table *t, const struct header *h, char *label)
     return links_table_end (t, node, gpu);
 }
 
-static enum status read_columns (struct links_table *t, struct header *h, int number,
-                                 char **word, int n)
+static enum status read_columns (struct links_table *t, struct header *h, char **word,
+                                 int n)
 {
     h->n = 0;
     h->sends = strcmp (word[0], "Send") == 0;
@@ -47,23 +47,21 @@ static enum status read_columns (struct links_table *t, struct header *h, int nu
         if (!*word[i]) /* lines end with a separator */
             continue;
         if (h->n == COLUMNS_MAX)
-            return links_fail (t, number, "more than %d columns", COLUMNS_MAX);
+            return links_fail (t, "more than %d columns", COLUMNS_MAX);
         if ((e = end_of (t, h, word[i])) < 0)
             return ST_NOMEM;
         h->end[h->n++] = e;
     }
     if (h->n < 2)
-        return links_fail (t, number, "expected at least 2 columns of hosts, found %d",
-                           h->n);
+        return links_fail (t, "expected at least 2 columns of hosts, found %d", h->n);
     return ST_OK;
 }
 
-static enum status read_row (struct links_table *t, const struct header *h, int number,
-                             int row, char **word, int n)
+static enum status read_row (struct links_table *t, const struct header *h, int row,
+                             char **word, int n)
 {
     if (n < h->n + 1 || row >= h->n)
-        return links_fail (t, number, "expected a row of %d numbers, found %d", h->n,
-                           n - 1);
+        return links_fail (t, "expected a row of %d numbers, found %d", h->n, n - 1);
     for (int j = 0; j < h->n; j++) {
         int a = h->end[row], b = h->end[j];
         double x;
@@ -71,41 +69,39 @@ static enum status read_row (struct links_table *t, const struct header *h, int 
         if (j == row || links_absent (word[j + 1]))
             continue;
         if (!links_number (word[j + 1], &x))
-            return links_fail (t, number, "expected a number, found \"%.40s\"",
-                               word[j + 1]);
+            return links_fail (t, "expected a number, found \"%.40s\"", word[j + 1]);
         if (x > 0)
             TRY (links_table_add (t, h->sends ? a : b, h->sends ? b : a, LINKS_BANDWIDTH,
-                                  x * MIB, NULL));
+                                  x * MIB));
     }
     return ST_OK;
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
     struct header *h = calloc (1, sizeof *h);
     char **word = malloc ((COLUMNS_MAX + 2) * sizeof *word);
     int row = -1;
     enum status st = h && word ? ST_OK : err_nomem (t->err);
 
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; st == ST_OK && (line = links_line (t));) {
         bool title = strncmp (line, "Send", 4) == 0 || strncmp (line, "Recv", 4) == 0;
         char sep = strchr (line, '\t') ? '\t' : ',';
 
         if (title && line[4] == sep) {
-            st = read_columns (t, h, lines.number, word,
-                               links_words (line, sep, word, COLUMNS_MAX + 2));
+            st =
+                read_columns (t, h, word, links_words (line, sep, word, COLUMNS_MAX + 2));
             row = 0;
         } else if (row >= 0 && row < h->n && strchr (line, sep)) {
-            st = read_row (t, h, lines.number, row, word,
+            st = read_row (t, h, row, word,
                            links_words (line, sep, word, COLUMNS_MAX + 2));
             row++;
         } else if (row >= 0 && row < h->n) {
-            st = links_fail (t, lines.number, "expected row %d of %d", row + 1, h->n);
+            st = links_fail (t, "expected row %d of %d", row + 1, h->n);
         }
     }
     if (st == ST_OK && row >= 0 && row < h->n)
-        st = links_fail (t, lines.number, "expected %d rows, found %d", h->n, row);
+        st = links_fail (t, "expected %d rows, found %d", h->n, row);
     free (h);
     free (word);
     return st;
@@ -144,7 +140,7 @@ static enum status read_table (struct links_table *t, const struct json_at *at,
                 continue;
             TRY (json_want_number (&cell, 0, false, 1e9, &x, t->err));
             TRY (links_table_add (t, sends ? a : b, sends ? b : a, LINKS_BANDWIDTH,
-                                  x * MIB, NULL));
+                                  x * MIB));
         }
     }
     return ST_OK;
@@ -160,15 +156,17 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
 
 static bool matches (const char *text)
 {
-    const char *s = text + strspn (text, " \t\r\n");
-
-    if (links_is_json (text))
-        return strstr (s, "\"gpus\"") && strstr (s, "\"bandwidth\"");
-    for (; s; s = (s = strchr (s, '\n')) ? s + 1 : NULL)
+    for (const char *s = text + strspn (text, " \t\r\n"); s;
+         s = (s = strchr (s, '\n')) ? s + 1 : NULL)
         if ((strncmp (s, "Send", 4) == 0 || strncmp (s, "Recv", 4) == 0) &&
             (s[4] == '\t' || s[4] == ','))
             return true;
     return false;
 }
 
-const struct links_format links_format_mpigraph = {"mpigraph", matches, read, read_json};
+const struct links_format links_format_mpigraph = {
+    .name = "mpigraph",
+    .json_has = {"\"gpus\"", "\"bandwidth\""},
+    .matches = matches,
+    .read = read,
+    .read_json = read_json};

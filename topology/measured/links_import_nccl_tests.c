@@ -87,7 +87,9 @@ static enum status pair_run (struct links_table *t, const struct run *r, double 
     if (a < 0 || b < 0)
         return ST_NOMEM;
     if (a == b)
-        return links_fail (t, r->line, "two ranks of this run share one GPU");
+        return err_set (t->err, ST_INVALID,
+                        "%s: line %d: two ranks of this run share one GPU", t->file,
+                        r->line);
     for (int i = 0; i < r->rows; i++) {
         bytes[i] = r->row[i].bytes;
         seconds[i] = r->row[i].time_s;
@@ -95,12 +97,13 @@ static enum status pair_run (struct links_table *t, const struct run *r, double 
 
     struct stats_line fit = stats_fit_line (bytes, seconds, r->rows);
 
-    if (r->rows == 0)
-        return links_table_add_both (t, a, b, LINKS_FAILED, 0,
-                                     "the run printed no result");
-    TRY (links_table_add_both (t, a, b, LINKS_BANDWIDTH, bus, NULL));
+    if (r->rows == 0) {
+        TRY (links_table_failed (t, a, b, "the run printed no result"));
+        return links_table_failed (t, b, a, "the run printed no result");
+    }
+    TRY (links_table_add_both (t, a, b, LINKS_BANDWIDTH, bus));
     return is_op (r, "sendrecv") && fit.groups >= 2 && fit.intercept > 0
-               ? links_table_add_both (t, a, b, LINKS_LATENCY, fit.intercept, NULL)
+               ? links_table_add_both (t, a, b, LINKS_LATENCY, fit.intercept)
                : ST_OK;
 }
 
@@ -152,16 +155,15 @@ static enum status finish_run (struct links_table *t, struct run *r)
     return ST_OK;
 }
 
-static enum status add_rank (struct links_table *t, struct run *r, int line,
-                             const char *host, int device, const char *product)
+static enum status add_rank (struct links_table *t, struct run *r, const char *host,
+                             int device, const char *product)
 {
     int node = links_table_node (t, host);
 
     if (node < 0)
         return ST_NOMEM;
     if (r->ranks == RANKS_MAX || device >= DEVICES_MAX)
-        return links_fail (t, line, "more than %d ranks, or device %d", RANKS_MAX,
-                           device);
+        return links_fail (t, "more than %d ranks, or device %d", RANKS_MAX, device);
     r->rank_node[r->ranks] = node;
     r->rank_gpu[r->ranks++] = device;
     if (t->node[node].gpus <= device)
@@ -169,11 +171,11 @@ static enum status add_rank (struct links_table *t, struct run *r, int line,
     return links_table_product (t, node, product);
 }
 
-static enum status start_run (struct links_table *t, struct run *r, int line)
+static enum status start_run (struct links_table *t, struct run *r)
 {
     enum status st = finish_run (t, r);
 
-    r->line = line;
+    r->line = t->line;
     r->op[0] = '\0';
     r->reduces = false;
     r->ranks = r->rows = r->time_at = 0;
@@ -193,28 +195,26 @@ static void keep_row (struct run *r, const struct row *row)
 /* ---- text ---- */
 
 /* "#  Rank  0 Group  0 Pid   6899 on HOST device  0 [0000:04:00] NVIDIA H100 80GB HBM3" */
-static enum status read_rank (struct links_table *t, struct run *r, int number,
-                              char *line)
+static enum status read_rank (struct links_table *t, struct run *r, char *line)
 {
     char *on = strstr (line, " on "), *device = on ? strstr (on, " device ") : NULL;
     char *word[2], *product;
     long gpu;
 
     if (!device || !(product = strchr (device, ']')))
-        return links_fail (t, number,
-                           "expected `# Rank N ... on HOST device N [BUS] NAME`");
+        return links_fail (t, "expected `# Rank N ... on HOST device N [BUS] NAME`");
     *device = '\0';
-    if (links_words (on + 4, '\0', word, 1) != 1)
-        return links_fail (t, number, "expected a host's name after \"on\"");
+    if (text_words (on + 4, word, 1) != 1)
+        return links_fail (t, "expected a host's name after \"on\"");
 
     char *host = word[0];
 
-    if (links_words (device + 8, '\0', word, 1) != 1 ||
+    if (text_words (device + 8, word, 1) != 1 ||
         !links_whole (word[0], 0, DEVICES_MAX - 1, &gpu))
-        return links_fail (t, number, "expected a device's number");
+        return links_fail (t, "expected a device's number");
     product++;
     product += strspn (product, " ");
-    return add_rank (t, r, number, host, (int) gpu, product);
+    return add_rank (t, r, host, (int) gpu, product);
 }
 
 /* The header names the columns: the first time, algbw and busbw are out of place. */
@@ -232,30 +232,27 @@ static void read_header (struct run *r, char **word, int n)
     }
 }
 
-static enum status read_row (struct links_table *t, struct run *r, int number,
-                             char **word, int n)
+static enum status read_row (struct links_table *t, struct run *r, char **word, int n)
 {
     struct row row = {0};
 
     if (n <= r->bus_at || !links_number (word[0], &row.bytes) || row.bytes < 0)
-        return links_fail (t, number, "expected a row of results, found \"%.40s\"",
-                           word[0]);
+        return links_fail (t, "expected a row of results, found \"%.40s\"", word[0]);
     if (links_absent (word[r->bus_at]) || row.bytes == 0)
         return ST_OK;
     if (!links_number (word[r->time_at], &row.time_s) ||
         !links_number (word[r->alg_at], &row.alg) ||
         !links_number (word[r->bus_at], &row.bus))
-        return links_fail (t, number, "expected numbers for time, algbw and busbw");
+        return links_fail (t, "expected numbers for time, algbw and busbw");
     if (r->rows == ROWS_MAX)
-        return links_fail (t, number, "more than %d results of one run", ROWS_MAX);
+        return links_fail (t, "more than %d results of one run", ROWS_MAX);
     keep_row (r, &row);
     for (int i = 2; i < r->time_at; i++)
         r->reduces |= text_has_word (REDUCTIONS, word[i]);
     return ST_OK;
 }
 
-static enum status read_line (struct links_table *t, struct run *r, int number,
-                              char *line)
+static enum status read_line (struct links_table *t, struct run *r, char *line)
 {
     char *word[WORDS_MAX];
     static const char starting[] = "# Collective test starting: ";
@@ -266,22 +263,22 @@ static enum status read_line (struct links_table *t, struct run *r, int number,
 
         strcpy (op, r->line && r->ranks == 0 ? r->op : "");
 
-        enum status st = start_run (t, r, number);
+        enum status st = start_run (t, r);
 
         strcpy (r->op, op);
         return st;
     }
     if (strncmp (line, starting, sizeof starting - 1) == 0) {
-        enum status st = start_run (t, r, number);
+        enum status st = start_run (t, r);
 
         snprintf (r->op, sizeof r->op, "%s", line + sizeof starting - 1);
         return st;
     }
     if (line[0] == '#' && strstr (line, " Rank ") && strstr (line, " device "))
-        return r->line ? read_rank (t, r, number, line)
-                       : links_fail (t, number, "a rank before any `# nThread` line");
+        return r->line ? read_rank (t, r, line)
+                       : links_fail (t, "a rank before any `# nThread` line");
     if (line[0] == '#' && strstr (line, "busbw")) {
-        int n = links_words (line, '\0', word, WORDS_MAX);
+        int n = text_words (line, word, WORDS_MAX);
 
         read_header (r, word, n);
         return ST_OK;
@@ -291,7 +288,7 @@ static enum status read_line (struct links_table *t, struct run *r, int number,
 
     if (r->time_at == 0 || line[blank] < '0' || line[blank] > '9')
         return ST_OK; /* a comment, or what NCCL and the launcher say in between */
-    return read_row (t, r, number, word, links_words (line, '\0', word, WORDS_MAX));
+    return read_row (t, r, word, text_words (line, word, WORDS_MAX));
 }
 
 /* ---- JSON ---- */
@@ -316,7 +313,7 @@ static enum status read_devices (struct links_table *t, struct run *r,
             TRY (json_want_string (&info, &product, t->err));
         /* One entry a process, although each may drive several GPUs. */
         for (int k = 0; k < threads * gpus; k++)
-            TRY (add_rank (t, r, 1, name, first + k, product));
+            TRY (add_rank (t, r, name, first + k, product));
     }
     return ST_OK;
 }
@@ -350,6 +347,7 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     const char *path = json_string_value (program.v);
     struct run r = {.line = 1};
 
+    t->line = 1;
     if (path)
         snprintf (r.op, sizeof r.op, "%s", file_name (path));
     TRY (read_devices (t, &r, &config));
@@ -359,22 +357,18 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     return finish_run (t, &r);
 }
 
-static bool matches (const char *text)
+static enum status read (struct links_table *t)
 {
-    if (links_is_json (text))
-        return strstr (text, "\"out_of_place\"") && strstr (text, "\"bus_bw\"");
-    return strstr (text, "# nThread ") && strstr (text, "busbw");
-}
-
-static enum status read (struct links_table *t, char *text)
-{
-    struct links_lines lines = {.next = text};
     struct run r = {.line = 0};
 
-    for (char *line; (line = links_line (&lines));)
-        TRY (read_line (t, &r, lines.number, line));
+    for (char *line; (line = links_line (t));)
+        TRY (read_line (t, &r, line));
     return finish_run (t, &r);
 }
 
-const struct links_format links_format_nccl_tests = {"nccl-tests", matches, read,
-                                                     read_json};
+const struct links_format links_format_nccl_tests = {
+    .name = "nccl-tests",
+    .text_has = {"# nThread ", "busbw"},
+    .json_has = {"\"out_of_place\"", "\"bus_bw\""},
+    .read = read,
+    .read_json = read_json};

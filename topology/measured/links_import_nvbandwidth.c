@@ -85,8 +85,7 @@ static enum status add_matrices (struct links_table *t, struct found *f)
 /* ---- text ---- */
 
 /* "Process 0 (HOST): device 0: NAME (BUS)" or "Device 0: NAME (BUS)" */
-static enum status read_device (struct links_table *t, struct found *f, int number,
-                                char *line)
+static enum status read_device (struct links_table *t, struct found *f, char *line)
 {
     char *open = strchr (line, '('), *close = open ? strchr (open, ')') : NULL, *name;
     const char *host = "n0";
@@ -105,14 +104,13 @@ static enum status read_device (struct links_table *t, struct found *f, int numb
         return ST_OK;
     *name++ = '\0';
     if (!links_whole (device, 0, GPUS_MAX - 1, &gpu))
-        return links_fail (t, number, "expected a device's number, found \"%.40s\"",
-                           device);
+        return links_fail (t, "expected a device's number, found \"%.40s\"", device);
     name += strspn (name, " ");
     name[strcspn (name, "(")] = '\0';
     for (size_t n = strlen (name); n > 0 && name[n - 1] == ' '; n--)
         name[n - 1] = '\0';
     if (f->devices == GPUS_MAX)
-        return links_fail (t, number, "more than %d GPUs", GPUS_MAX);
+        return links_fail (t, "more than %d GPUs", GPUS_MAX);
 
     int end = links_table_place (t, host, (int) gpu);
 
@@ -122,19 +120,18 @@ static enum status read_device (struct links_table *t, struct found *f, int numb
     return links_table_product (t, t->end[end].node, name);
 }
 
-static enum status read_text (struct links_table *t, struct found *f, char *text)
+static enum status read_text (struct links_table *t, struct found *f)
 {
-    struct links_lines lines = {.next = text};
     const struct kind *kind = NULL;
     bool matrix = false;
     enum status st = ST_OK;
 
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; st == ST_OK && (line = links_line (t));) {
         if (strncmp (line, "Process ", 8) == 0 || strncmp (line, "Device ", 7) == 0) {
             /* "Device to Device ..." is the title of a matrix. */
             matrix |= kind && strstr (line, "GPU(row)");
             if (!matrix)
-                st = read_device (t, f, lines.number, line);
+                st = read_device (t, f, line);
         } else if (strncmp (line, "Running ", 8) == 0) {
             line[strcspn (line + 8, ". ") + 8] = '\0';
             kind = kind_of (line + 8);
@@ -144,8 +141,7 @@ static enum status read_text (struct links_table *t, struct found *f, char *text
         } else if (kind && matrix && line[strspn (line, " ")] == '0') {
             struct links_grid *g = &f->grid[kind - kinds];
 
-            links_grid_free (g);
-            st = links_grid_read (t, &lines, line, 0, g);
+            st = links_grid_read (t, line, 0, g);
             kind = NULL;
             matrix = false;
         }
@@ -221,17 +217,15 @@ static enum status finish (struct links_table *t, struct found *f, enum status s
 
 static bool matches (const char *text)
 {
-    if (links_is_json (text))
-        return strstr (text, "\"nvbandwidth\"") && strstr (text, "\"testcases\"");
     return strstr (text, "nvbandwidth Version") ||
            (strstr (text, "\nRunning ") && strstr (text, "GPU(row)"));
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
     struct found f = {.devices = 0};
 
-    return finish (t, &f, read_text (t, &f, text));
+    return finish (t, &f, read_text (t, &f));
 }
 
 static enum status read_json (struct links_table *t, const struct json_at *root)
@@ -241,5 +235,9 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     return finish (t, &f, read_cases (t, &f, root));
 }
 
-const struct links_format links_format_nvbandwidth = {"nvbandwidth", matches, read,
-                                                      read_json};
+const struct links_format links_format_nvbandwidth = {
+    .name = "nvbandwidth",
+    .json_has = {"\"nvbandwidth\"", "\"testcases\""},
+    .matches = matches,
+    .read = read,
+    .read_json = read_json};

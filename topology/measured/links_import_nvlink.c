@@ -58,7 +58,7 @@ static const char *counter_in (const char *line)
                                        : NULL;
 }
 
-static enum status read_count (struct links_table *t, int number, const struct place *at,
+static enum status read_count (struct links_table *t, const struct place *at,
                                const char *counter, const char *word)
 {
     char port[32];
@@ -66,23 +66,16 @@ static enum status read_count (struct links_table *t, int number, const struct p
         .uuid = at->uuid[0] ? at->uuid : NULL, .port = port, .gpu = (int) at->gpu};
 
     if (at->gpu < 0 || at->link < 0)
-        return links_fail (t, number, "expected a GPU and a link above a counter");
+        return links_fail (t, "expected a GPU and a link above a counter");
     snprintf (port, sizeof port, "nvlink %ld", at->link);
-    return links_table_count (t, number, &where, counter, word);
+    return links_table_count (t, &where, counter, word);
 }
 
-static bool matches (const char *text)
+static enum status read (struct links_table *t)
 {
-    return strstr (text, "GPU ") && strstr (text, "Link 0") &&
-           strstr (text, "Replay Error");
-}
-
-static enum status read (struct links_table *t, char *text)
-{
-    struct links_lines lines = {.next = text};
     struct place at = {-1, -1, ""};
 
-    for (char *line; (line = links_line (&lines));) {
+    for (char *line; (line = links_line (t));) {
         const char *counter = counter_in (line);
         char *word[WORDS_MAX];
         int n;
@@ -92,14 +85,15 @@ static enum status read (struct links_table *t, char *text)
         for (char *s = line; *s; s++)
             if (*s == '|')
                 *s = ' ';
-        n = links_words (line, '\0', word, WORDS_MAX);
+        n = text_words (line, word, WORDS_MAX);
         if (!counter && numbered (word, n, "GPU", GPUS_MAX - 1, &at.gpu))
             at.link = -1;
         numbered (word, n, "Link", LINKS_MAX - 1, &at.link);
         if (counter && n > 0)
-            TRY (read_count (t, lines.number, &at, counter, word[n - 1]));
+            TRY (read_count (t, &at, counter, word[n - 1]));
     }
     return ST_OK;
 }
 
-const struct links_format links_format_nvlink = {"nvlink", matches, read, NULL};
+const struct links_format links_format_nvlink = {
+    .name = "nvlink", .text_has = {"GPU ", "Link 0", "Replay Error"}, .read = read};

@@ -45,12 +45,11 @@ static enum status finish (struct links_table *t, const struct osu_table *o)
     case NONE:
         break;
     case BANDWIDTH:
-        return links_table_add (t, a, b, LINKS_BANDWIDTH, o->value * 1e6, NULL);
+        return links_table_add (t, a, b, LINKS_BANDWIDTH, o->value * 1e6);
     case BOTH_WAYS:
-        return links_table_add_both (t, a, b, LINKS_BANDWIDTH, 0.5 * o->value * 1e6,
-                                     NULL);
+        return links_table_add_both (t, a, b, LINKS_BANDWIDTH, 0.5 * o->value * 1e6);
     case LATENCY:
-        return links_table_add_both (t, a, b, LINKS_LATENCY, o->value * UNITS_US, NULL);
+        return links_table_add_both (t, a, b, LINKS_LATENCY, o->value * UNITS_US);
     case MULTIPLE:
         t->node_bytes_per_s = o->value * 1e6;
         break;
@@ -58,17 +57,11 @@ static enum status finish (struct links_table *t, const struct osu_table *o)
     return ST_OK;
 }
 
-static bool matches (const char *text)
+static enum status read (struct links_table *t)
 {
-    return strstr (text, "# OSU MPI") != NULL;
-}
-
-static enum status read (struct links_table *t, char *text)
-{
-    struct links_lines lines = {.next = text};
     struct osu_table o = {.kind = NONE};
 
-    for (char *line; (line = links_line (&lines));) {
+    for (char *line; (line = links_line (t));) {
         char *word[4];
         double bytes, value;
 
@@ -76,15 +69,15 @@ static enum status read (struct links_table *t, char *text)
             TRY (finish (t, &o));
             o = (struct osu_table){.kind = kind_of (line)};
             if (o.kind == NONE)
-                notes_add (t->notes, "%s: line %d: %.60s: left out", t->file,
-                           lines.number, line + 2);
+                notes_add (t->notes, "%s: line %d: %.60s: left out", t->file, t->line,
+                           line + 2);
             continue;
         }
-        if (o.kind == NONE || links_words (line, '\0', word, 4) < 2 ||
+        if (o.kind == NONE || text_words (line, word, 4) < 2 ||
             !links_number (word[0], &bytes) || !links_number (word[1], &value))
             continue;
         if (bytes < 0 || value <= 0)
-            return links_fail (t, lines.number, "expected a size and a number > 0");
+            return links_fail (t, "expected a size and a number > 0");
         if (!o.any || (o.kind == LATENCY ? bytes < o.best_bytes : bytes > o.best_bytes)) {
             o.any = true;
             o.best_bytes = bytes;
@@ -101,4 +94,5 @@ static enum status read (struct links_table *t, char *text)
     return ST_OK;
 }
 
-const struct links_format links_format_osu = {"osu", matches, read, NULL};
+const struct links_format links_format_osu = {
+    .name = "osu", .text_has = {"# OSU MPI"}, .read = read};

@@ -119,16 +119,15 @@ static void read_device (struct machine *m, const char *line)
     snprintf (m->product, sizeof m->product, "%.*s", (int) (n < 100 ? n : 100), name);
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
     struct machine m = {.product = ""};
     enum kind kind = KINDS;
     int machines = 0;
     enum status st = ST_OK;
 
     t->gpus_known = true;
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; st == ST_OK && (line = links_line (t));) {
         enum kind found = kind_of (line);
         char *s = line + strspn (line, " ");
 
@@ -140,7 +139,7 @@ static enum status read (struct links_table *t, char *text)
                    (strncmp (s, "D\\D", 3) == 0 || strncmp (s, "GPU", 3) == 0)) {
             if (m.grid[kind].v)
                 st = finish_machine (t, &m, machines++);
-            THEN (st, links_grid_read (t, &lines, line, 1, &m.grid[kind]));
+            THEN (st, links_grid_read (t, line, 1, &m.grid[kind]));
             kind = KINDS;
         }
     }
@@ -150,4 +149,5 @@ static enum status read (struct links_table *t, char *text)
     return st;
 }
 
-const struct links_format links_format_p2p = {"p2p", matches, read, NULL};
+const struct links_format links_format_p2p = {
+    .name = "p2p", .matches = matches, .read = read};

@@ -84,22 +84,21 @@ static bool matches (const char *text)
 }
 
 /* NAN where the column or its number is absent. */
-static enum status cell (struct links_table *t, const struct form *f, int number,
-                         char **word, enum column c, double *x)
+static enum status cell (struct links_table *t, const struct form *f, char **word,
+                         enum column c, double *x)
 {
     *x = NAN;
     if (f->at[c] < 0 || links_absent (word[f->at[c]]))
         return ST_OK;
     if (!links_number (word[f->at[c]], x) || *x < 0 || (c == RATE && *x <= 0))
-        return links_fail (t, number, "expected a number, found \"%.40s\"",
-                           word[f->at[c]]);
+        return links_fail (t, "expected a number, found \"%.40s\"", word[f->at[c]]);
     *x *= f->unit[c];
     return ST_OK;
 }
 
 /* @return ST_OK with it->a < 0 for a row that is left out */
-static enum status read_item (struct links_table *t, const struct form *f, int number,
-                              char **word, int n, struct item *it)
+static enum status read_item (struct links_table *t, const struct form *f, char **word,
+                              int n, struct item *it)
 {
     bool directed = f->at[SRC] >= 0 && f->at[DST] >= 0;
     int place[2] = {f->at[directed ? SRC : A], f->at[directed ? DST : B]}, end[2];
@@ -108,21 +107,21 @@ static enum status read_item (struct links_table *t, const struct form *f, int n
     it->a = -1;
     for (int c = 0; c < NONE; c++)
         if (f->at[c] >= n)
-            return links_fail (t, number, "expected at least %d cells, found %d",
-                               f->at[c] + 1, n);
-    TRY (cell (t, f, number, word, GPUS, &gpus));
+            return links_fail (t, "expected at least %d cells, found %d", f->at[c] + 1,
+                               n);
+    TRY (cell (t, f, word, GPUS, &gpus));
     if (gpus > 1 || (f->at[OP] >= 0 && strncmp (word[f->at[OP]], "sendrecv", 8) != 0))
         return ST_OK;
     for (int k = 0; k < 2; k++)
         if ((end[k] = links_table_place (t, word[place[k]], 0)) < 0)
             return ST_NOMEM;
     if (end[0] == end[1])
-        return links_fail (t, number, "a link from \"%.60s\" to itself", word[place[0]]);
+        return links_fail (t, "a link from \"%.60s\" to itself", word[place[0]]);
     it->b = end[1];
-    TRY (cell (t, f, number, word, RATE, &it->rate));
-    TRY (cell (t, f, number, word, LATENCY, &it->latency));
-    TRY (cell (t, f, number, word, BYTES, &it->bytes));
-    TRY (cell (t, f, number, word, TIME, &it->time));
+    TRY (cell (t, f, word, RATE, &it->rate));
+    TRY (cell (t, f, word, LATENCY, &it->latency));
+    TRY (cell (t, f, word, BYTES, &it->bytes));
+    TRY (cell (t, f, word, TIME, &it->time));
     it->a = end[0];
     return ST_OK;
 }
@@ -136,10 +135,10 @@ static int by_link (const void *a, const void *b)
 }
 
 static enum status add (struct links_table *t, bool directed, const struct item *it,
-                        enum links_quantity what, double x, const char *reason)
+                        enum links_quantity what, double x)
 {
-    return directed ? links_table_add (t, it->a, it->b, what, x, reason)
-                    : links_table_add_both (t, it->a, it->b, what, x, reason);
+    return directed ? links_table_add (t, it->a, it->b, what, x)
+                    : links_table_add_both (t, it->a, it->b, what, x);
 }
 
 /* The lines of one link, sorted by size. */
@@ -153,7 +152,7 @@ static enum status add_link (struct links_table *t, const struct form *f,
 
     for (int i = 0; i < n; i++) {
         if (!isnan (it[i].latency))
-            TRY (add (t, directed, &it[i], LINKS_LATENCY, it[i].latency, NULL));
+            TRY (add (t, directed, &it[i], LINKS_LATENCY, it[i].latency));
         if (!isnan (it[i].bytes) && !isnan (it[i].time)) {
             bytes[k] = it[i].bytes;
             seconds[k++] = it[i].time;
@@ -161,15 +160,18 @@ static enum status add_link (struct links_table *t, const struct form *f,
         if (sizes && it[i].bytes < largest->bytes)
             continue;
         if (!isnan (it[i].rate))
-            TRY (add (t, directed, &it[i], LINKS_BANDWIDTH, it[i].rate, NULL));
+            TRY (add (t, directed, &it[i], LINKS_BANDWIDTH, it[i].rate));
         else if (f->at[RATE] >= 0)
-            TRY (add (t, directed, &it[i], LINKS_FAILED, 0, "the file has no number"));
+            for (int way = 0; way < (directed ? 1 : 2); way++)
+                TRY (links_table_failed (t, way ? it[i].b : it[i].a,
+                                         way ? it[i].a : it[i].b,
+                                         "the file has no number"));
     }
 
     struct stats_line fit = stats_fit_line (bytes, seconds, k);
 
     return f->at[LATENCY] < 0 && fit.groups >= 2 && fit.intercept > 0
-               ? add (t, directed, largest, LINKS_LATENCY, fit.intercept, NULL)
+               ? add (t, directed, largest, LINKS_LATENCY, fit.intercept)
                : ST_OK;
 }
 
@@ -190,9 +192,8 @@ static enum status add_links (struct links_table *t, const struct form *f,
     return st;
 }
 
-static enum status read (struct links_table *t, char *text)
+static enum status read (struct links_table *t)
 {
-    struct links_lines lines = {.next = text};
     struct form f;
     struct item *item = NULL;
     char *word[COLUMNS_MAX];
@@ -200,7 +201,7 @@ static enum status read (struct links_table *t, char *text)
     bool header = false;
     enum status st = ST_OK;
 
-    for (char *line; st == ST_OK && (line = links_line (&lines));) {
+    for (char *line; st == ST_OK && (line = links_line (t));) {
         if (line[0] == '#' && t->source.len == 0)
             text_add (&t->source, "%.400s", line + 1 + strspn (line + 1, " "));
         if (line[0] == '#' || !*line)
@@ -212,7 +213,7 @@ static enum status read (struct links_table *t, char *text)
             header = true;
             if (!read_form (&f, word, words))
                 st = links_fail (
-                    t, lines.number,
+                    t,
                     "expected columns src,dst or from,to or a,b and a rate or a latency");
             continue;
         }
@@ -220,7 +221,7 @@ static enum status read (struct links_table *t, char *text)
             st = err_nomem (t->err);
             break;
         }
-        st = read_item (t, &f, lines.number, word, words, &item[n]);
+        st = read_item (t, &f, word, words, &item[n]);
         if (st == ST_OK && item[n].a >= 0)
             n++;
         else
@@ -237,4 +238,5 @@ static enum status read (struct links_table *t, char *text)
     return st;
 }
 
-const struct links_format links_format_pairs = {"pairs", matches, read, NULL};
+const struct links_format links_format_pairs = {
+    .name = "pairs", .matches = matches, .read = read};

@@ -11,8 +11,8 @@
 
 /* "# Port extended counters: Lid 12 port 1 (CapMask: 0x5300)" -> "lid 12 port 1"; other
  * lines leave the port as it is. */
-static enum status read_port (struct links_table *t, int line, const char *text,
-                              char *port, size_t room)
+static enum status read_port (struct links_table *t, const char *text, char *port,
+                              size_t room)
 {
     static const char digits[] = "0123456789";
     const char *lid = text[0] == '#' ? strstr (text, " Lid ") : NULL,
@@ -24,7 +24,7 @@ static enum status read_port (struct links_table *t, int line, const char *text,
     n = strspn (lid += 5, digits);
     m = strspn (number += 6, digits);
     if (n == 0 || n > DIGITS_MAX || m == 0 || m > DIGITS_MAX)
-        return links_fail (t, line,
+        return links_fail (t,
                            "expected `Lid N port N` with numbers of up to %d digits, "
                            "found \"%.80s\"",
                            DIGITS_MAX, text);
@@ -32,21 +32,15 @@ static enum status read_port (struct links_table *t, int line, const char *text,
     return ST_OK;
 }
 
-static bool matches (const char *text)
+static enum status read (struct links_table *t)
 {
-    return strstr (text, " Lid ") && strstr (text, "PortSelect:.");
-}
-
-static enum status read (struct links_table *t, char *text)
-{
-    struct links_lines lines = {.next = text};
     char port[64] = "";
 
-    for (char *line; (line = links_line (&lines));) {
+    for (char *line; (line = links_line (t));) {
         char *name = line + strspn (line, " \t"), *colon = strchr (name, ':'), *word[1];
         struct links_counter at = {.port = port, .gpu = -1};
 
-        TRY (read_port (t, lines.number, name, port, sizeof port));
+        TRY (read_port (t, name, port, sizeof port));
         if (*name == '#' || !colon)
             continue;
         *colon++ = '\0';
@@ -54,16 +48,16 @@ static enum status read (struct links_table *t, char *text)
         if (!topology_counter_spelled (name))
             continue;
         if (!*port)
-            return links_fail (t, lines.number,
+            return links_fail (t,
                                "expected `# Port counters: Lid N port N` above %s, found "
                                "no such line",
                                name);
-        if (links_words (colon, '\0', word, 1) != 1)
-            return links_fail (t, lines.number, "%s: expected a count, found nothing",
-                               name);
-        TRY (links_table_count (t, lines.number, &at, name, word[0]));
+        if (text_words (colon, word, 1) != 1)
+            return links_fail (t, "%s: expected a count, found nothing", name);
+        TRY (links_table_count (t, &at, name, word[0]));
     }
     return ST_OK;
 }
 
-const struct links_format links_format_perfquery = {"perfquery", matches, read, NULL};
+const struct links_format links_format_perfquery = {
+    .name = "perfquery", .text_has = {" Lid ", "PortSelect:."}, .read = read};

@@ -17,6 +17,8 @@ struct links_table {
     const char *file; /* for messages */
     struct notes *notes;
     struct error *err;
+    char *next; /* where the text's next line begins; NULL: there is none */
+    int line;   /* the number of the line given last, from 1; for messages */
 
     struct links_node {
         char *name;
@@ -61,11 +63,13 @@ int links_table_place (struct links_table *t, const char *name, int gpu);
 
 /** Add a sample; src != dst are endpoints. */
 enum status links_table_add (struct links_table *t, int src, int dst,
-                             enum links_quantity what, double value, const char *reason);
+                             enum links_quantity what, double value);
 /** Add it for both directions. */
 enum status links_table_add_both (struct links_table *t, int a, int b,
-                                  enum links_quantity what, double value,
-                                  const char *reason);
+                                  enum links_quantity what, double value);
+/** Add that the measurement failed.  @param[in] reason  a constant text */
+enum status links_table_failed (struct links_table *t, int src, int dst,
+                                const char *reason);
 
 /** Name a node's GPU product, if it has none yet. */
 enum status links_table_product (struct links_table *t, int node, const char *product);
@@ -80,28 +84,22 @@ struct links_counter {
  *  (topology/counters.h) is passed over.  Of two values for one counter the larger holds:
  *  tools print old, narrow counters beside the wide ones.
  *  @param[in] word  its value as the file has it; one that is no number is passed over
- *                   where links_absent or DCGM's blank, refused elsewhere
- *  @param[in] line  for messages */
-enum status links_table_count (struct links_table *t, int line,
-                               const struct links_counter *at, const char *name,
-                               const char *word);
+ *                   where links_absent or DCGM's blank, refused elsewhere */
+enum status links_table_count (struct links_table *t, const struct links_counter *at,
+                               const char *name, const char *word);
 
 /** "FILE: line N: TEXT" with ST_INVALID. */
-#define links_fail(t, line, text, ...) \
-    err_set ((t)->err, ST_INVALID, "%s: line %d: " text, (t)->file, (line), ##__VA_ARGS__)
+#define links_fail(t, text, ...)                                               \
+    err_set ((t)->err, ST_INVALID, "%s: line %d: " text, (t)->file, (t)->line, \
+             ##__VA_ARGS__)
 
-/** A text, cut into lines in place. */
-struct links_lines {
-    char *next; /* NULL at the end */
-    int number; /* of the line given last, from 1 */
-};
-/** The next line without its end, or NULL.  It lies in the text. */
-char *links_line (struct links_lines *l);
+/** The text's next line without its end, or NULL.  It lies in the text. */
+char *links_line (struct links_table *t);
 /** Where the first line begins that is neither empty nor a comment; "" where all are. */
 const char *links_first_line (const char *text);
 
-/** Cut a line into words in place, at blanks, or at the given separator (then words may be
- *  empty, and blanks and quotes around them are dropped).
+/** Cut a line into words in place at the separator.  Words may be empty; blanks and quotes around
+ *  them are dropped.
  *  @param[out] word  [max]
  *  @return how many; words beyond max are dropped */
 int links_words (char *line, char separator, char **word, int max);
@@ -122,12 +120,12 @@ struct links_grid {
 };
 /** Read the rows `index v v v ...` that follow a header `... 0 1 2 ...`.
  *
- *  @param     lines   after the header line; on return after the last row
- *  @param[in] header  that line, read for the number of columns
- *  @param[in] skip    words of the header before the first column
+ *  @param[in]     header  the line given last, read for the number of columns
+ *  @param[in]     skip    words of the header before the first column
+ *  @param[in,out] grid    free it, also after a failure
  */
-enum status links_grid_read (struct links_table *t, struct links_lines *lines,
-                             char *header, int skip, struct links_grid *grid);
+enum status links_grid_read (struct links_table *t, char *header, int skip,
+                             struct links_grid *grid);
 /** Add what it has above 0 as samples.
  *  @param[in] end        [n] endpoints of its rows and columns
  *  @param[in] unit       the table's unit in SI units
@@ -146,9 +144,13 @@ static inline bool links_is_json (const char *text)
 /** A format: one of the links_import_*.c files. */
 struct links_format {
     const char *name;
+    /* Words that stand in all its texts, and in its JSON; where neither is given, `matches` says
+     * whether a text looks like one. */
+    const char *text_has[3], *json_has[2];
     bool (*matches) (const char *text);
-    /** Read a text, NUL-terminated and the importer's to change; NULL: there is only JSON. */
-    enum status (*read) (struct links_table *t, char *text);
+    /** Read the table's text, NUL-terminated and the importer's to change; NULL: there is only
+     *  JSON. */
+    enum status (*read) (struct links_table *t);
     /** Read JSON; NULL: there is none. */
     enum status (*read_json) (struct links_table *t, const struct json_at *root);
 };

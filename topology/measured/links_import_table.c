@@ -63,8 +63,16 @@ int links_table_place (struct links_table *t, const char *name, int gpu)
     return node < 0 ? -1 : links_table_end (t, node, gpu);
 }
 
+static enum status add_sample (struct links_table *t, struct links_sample s)
+{
+    if (!array_grow (&t->sample, t->n_samples, sizeof *t->sample))
+        return err_nomem (t->err);
+    t->sample[t->n_samples++] = s;
+    return ST_OK;
+}
+
 enum status links_table_add (struct links_table *t, int src, int dst,
-                             enum links_quantity what, double value, const char *reason)
+                             enum links_quantity what, double value)
 {
     /* What a cluster file may hold. */
     if ((what == LINKS_BANDWIDTH && !(value > 0 && value <= 1e9 * UNITS_GB)) ||
@@ -74,18 +82,20 @@ enum status links_table_add (struct links_table *t, int src, int dst,
                         what == LINKS_BANDWIDTH ? "a bandwidth of" : "a latency of",
                         value / (what == LINKS_BANDWIDTH ? UNITS_GB : UNITS_US),
                         what == LINKS_BANDWIDTH ? "GB/s" : "us");
-    if (!array_grow (&t->sample, t->n_samples, sizeof *t->sample))
-        return err_nomem (t->err);
-    t->sample[t->n_samples++] = (struct links_sample){src, dst, what, value, reason};
-    return ST_OK;
+    return add_sample (t, (struct links_sample){src, dst, what, value, NULL});
 }
 
 enum status links_table_add_both (struct links_table *t, int a, int b,
-                                  enum links_quantity what, double value,
-                                  const char *reason)
+                                  enum links_quantity what, double value)
 {
-    TRY (links_table_add (t, a, b, what, value, reason));
-    return links_table_add (t, b, a, what, value, reason);
+    TRY (links_table_add (t, a, b, what, value));
+    return links_table_add (t, b, a, what, value);
+}
+
+enum status links_table_failed (struct links_table *t, int src, int dst,
+                                const char *reason)
+{
+    return add_sample (t, (struct links_sample){src, dst, LINKS_FAILED, 0, reason});
 }
 
 enum status links_table_product (struct links_table *t, int node, const char *product)
@@ -125,9 +135,8 @@ static json_t *counter_entry (struct links_table *t, const struct links_counter 
     return one;
 }
 
-enum status links_table_count (struct links_table *t, int line,
-                               const struct links_counter *at, const char *name,
-                               const char *word)
+enum status links_table_count (struct links_table *t, const struct links_counter *at,
+                               const char *name, const char *word)
 {
     const struct topology_counter *kind = topology_counter_spelled (name);
     char node[TOPOLOGY_NAME_MAX + 1];
@@ -138,7 +147,7 @@ enum status links_table_count (struct links_table *t, int line,
     if (!kind || links_absent (word))
         return ST_OK;
     if (!links_number (word, &x) || x < 0)
-        return links_fail (t, line, "%s: expected a count, found \"%.40s\"", name, word);
+        return links_fail (t, "%s: expected a count, found \"%.40s\"", name, word);
     if (x > COUNT_MAX)
         return ST_OK;
     if (at->node) {
@@ -157,20 +166,20 @@ enum status links_table_count (struct links_table *t, int line,
 
 /* ---- lines and words ---- */
 
-char *links_line (struct links_lines *l)
+char *links_line (struct links_table *t)
 {
-    char *line = l->next;
+    char *line = t->next;
 
     if (!line || !*line)
         return NULL;
 
     size_t n = strcspn (line, "\n");
 
-    l->next = line[n] ? line + n + 1 : NULL;
+    t->next = line[n] ? line + n + 1 : NULL;
     line[n] = '\0';
     if (n > 0 && line[n - 1] == '\r')
         line[n - 1] = '\0';
-    l->number++;
+    t->line++;
     return line;
 }
 
@@ -188,8 +197,6 @@ int links_words (char *line, char separator, char **word, int max)
     int n = 0;
     char *s = line;
 
-    if (!separator)
-        return text_words (line, word, max);
     while (n < max) {
         char *end = strchr (s, separator), *last;
 
@@ -230,46 +237,38 @@ bool links_whole (const char *word, long lo, long hi, long *n)
 
 /* ---- tables with numbered rows and columns ---- */
 
-enum status links_grid_read (struct links_table *t, struct links_lines *lines,
-                             char *header, int skip, struct links_grid *grid)
+enum status links_grid_read (struct links_table *t, char *header, int skip,
+                             struct links_grid *grid)
 {
     char *word[LINKS_GRID_MAX + 2];
-    int n = links_words (header, '\0', word, LINKS_GRID_MAX + 2) - skip;
+    int n = text_words (header, word, LINKS_GRID_MAX + 2) - skip;
     long index;
 
     for (int j = 0; j < n; j++)
         if (!links_whole (word[skip + j], j, j, &index))
-            return links_fail (t, lines->number,
-                               "expected column %d of a matrix, found \"%.40s\"", j,
+            return links_fail (t, "expected column %d of a matrix, found \"%.40s\"", j,
                                word[skip + j]);
     if (n < 1 || n > LINKS_GRID_MAX)
-        return links_fail (t, lines->number, "expected the columns of a matrix, 0 to %d",
+        return links_fail (t, "expected the columns of a matrix, 0 to %d",
                            LINKS_GRID_MAX - 1);
+    links_grid_free (grid);
     grid->n = n;
     grid->v = malloc ((size_t) n * (size_t) n * sizeof *grid->v);
     if (!grid->v)
         return err_nomem (t->err);
     for (int i = 0; i < n; i++) {
-        char *line = links_line (lines);
-        int words = line ? links_words (line, '\0', word, LINKS_GRID_MAX + 2) : 0;
+        char *line = links_line (t);
+        int words = line ? text_words (line, word, LINKS_GRID_MAX + 2) : 0;
 
-        if (words != n + 1 || !links_whole (word[0], i, i, &index)) {
-            links_grid_free (grid);
-            return links_fail (t, lines->number,
-                               "expected row %d of a matrix of %d, found %s", i, n,
+        if (words != n + 1 || !links_whole (word[0], i, i, &index))
+            return links_fail (t, "expected row %d of a matrix of %d, found %s", i, n,
                                line ? "something else" : "the end of the file");
-        }
         for (int j = 0; j < n; j++) {
             double *v = &grid->v[i * n + j];
 
             *v = NAN;
-            if (!links_absent (word[j + 1]) && !links_number (word[j + 1], v)) {
-                enum status st = links_fail (
-                    t, lines->number, "expected a number, found \"%.40s\"", word[j + 1]);
-
-                links_grid_free (grid);
-                return st;
-            }
+            if (!links_absent (word[j + 1]) && !links_number (word[j + 1], v))
+                return links_fail (t, "expected a number, found \"%.40s\"", word[j + 1]);
         }
     }
     return ST_OK;
@@ -285,7 +284,7 @@ enum status links_grid_add (struct links_table *t, const struct links_grid *g,
 
             if (i != j && x > 0)
                 TRY (links_table_add (t, end[row_sends ? i : j], end[row_sends ? j : i],
-                                      what, x, NULL));
+                                      what, x));
         }
     return ST_OK;
 }

@@ -10,12 +10,6 @@
 
 #include "base/units.h"
 
-static bool matches (const char *text)
-{
-    return links_is_json (text) && strstr (text, "\"node_betas_list\"") &&
-           strstr (text, "\"remote_beta\"");
-}
-
 static enum status read_json (struct links_table *t, const struct json_at *root)
 {
     struct json_at betas = json_key (root, "node_betas_list"),
@@ -56,4 +50,7 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     return ST_OK;
 }
 
-const struct links_format links_format_taccl = {"taccl", matches, NULL, read_json};
+const struct links_format links_format_taccl = {
+    .name = "taccl",
+    .json_has = {"\"node_betas_list\"", "\"remote_beta\""},
+    .read_json = read_json};

@@ -498,6 +498,13 @@ json_t *json_array_in (json_t *object, const char *key)
     return json_object_get (object, key);
 }
 
+json_t *json_row_in (json_t *rows, int i)
+{
+    if ((size_t) i == json_array_size (rows))
+        json_array_append_new (rows, json_array ());
+    return json_array_get (rows, (size_t) i);
+}
+
 int json_number_of (json_t *numbers, const char *fmt, ...)
 {
     int n = (int) json_object_size (numbers);
@@ -517,6 +524,12 @@ int json_number_of (json_t *numbers, const char *fmt, ...)
     if (n < 0)
         memory_lost ();
     return n;
+}
+
+void json_decref_all (json_t *const *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_decref (v[i]);
 }
 
 json_t *json_number_or_null (double x)

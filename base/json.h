@@ -72,6 +72,12 @@ enum status json_fail (const struct json_at *at, struct error *err, const char *
 enum status json_fail_text (const struct json_at *at, struct error *err, const char *fmt,
                             ...) __attribute__ ((format (printf, 3, 4)));
 
+/** json_decref each of these. */
+#define JSON_DECREF_ALL(...)                         \
+    json_decref_all ((json_t *const[]){__VA_ARGS__}, \
+                     sizeof (json_t *const[]){__VA_ARGS__} / sizeof (json_t *))
+void json_decref_all (json_t *const *v, size_t n);
+
 /** True if the member is there and not null. */
 bool json_has (const struct json_at *at, const char *key);
 
@@ -129,6 +135,10 @@ static inline json_int_t json_member_int (const json_t *object, const char *key)
 /** A member that is an object, or a list; an empty one is made where there is none.  Borrowed. */
 json_t *json_object_in (json_t *object, const char *key);
 json_t *json_array_in (json_t *object, const char *key);
+
+/** The i-th of a list of lists, which has i or more; an empty one is made where it has i.
+ *  Borrowed. */
+json_t *json_row_in (json_t *rows, int i);
 
 /** The number of a key in an object that numbers its keys 0, 1, ... as they come; a new one gets
  *  the next.

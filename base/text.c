@@ -134,6 +134,21 @@ int text_words (char *line, char **word, int max)
     return n;
 }
 
+int text_cells (char *line, char separator, const char *trim, char **cell, int max)
+{
+    int n = 0;
+
+    for (char *s = line, *end; s && n < max; s = end) {
+        if ((end = strchr (s, separator)))
+            *end++ = '\0';
+        s += strspn (s, trim);
+        for (char *last = s + strlen (s); last > s && strchr (trim, last[-1]);)
+            *--last = '\0';
+        cell[n++] = s;
+    }
+    return n;
+}
+
 bool text_whole (const char *s, long lo, long hi, long *out)
 {
     char *end;

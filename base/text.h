@@ -34,6 +34,12 @@ void text_clean_line (char *line);
  *  @return how many; words beyond max are dropped */
 int text_words (char *line, char **word, int max);
 
+/** Cut a line into cells in place at the separator, and drop blanks (characters of `trim`) around
+ *  them.  They may be empty.
+ *  @param[out] cell  [max]
+ *  @return how many; cells beyond max are dropped */
+int text_cells (char *line, char separator, const char *trim, char **cell, int max);
+
 /** Is the word among `words`, which have one blank between them? */
 bool text_has_word (const char *words, const char *word);
 

@@ -443,9 +443,9 @@ static enum status write_export (void *input, struct notes *notes, struct error 
 
 static void list_formats (struct text *out)
 {
-    for (int i = 0; topology_export_name (i); i++)
-        text_add (out, "  %-14s %s\n", topology_export_name (i),
-                  topology_export_what (i));
+    for (int i = 0; topology_export_at (i); i++)
+        text_add (out, "  %-14s %s\n", topology_export_at (i)->name,
+                  topology_export_at (i)->what);
 }
 
 static const struct cli_option export_options[] = {

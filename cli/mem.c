@@ -183,8 +183,7 @@ static enum status estimate (struct estimate *e, struct error *err)
 
     e->problem = mapper_memory_problem (&p, &plan->config);
     e->limit_bytes = mapper_memory_limit (&p, e->gpu->memory_bytes);
-    e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage);
-    if (!e->stage)
+    if (!(e->stage = calloc ((size_t) plan->config.deg.pp, sizeof *e->stage)))
         return err_nomem (err);
     e->worst = api_stages (&p, &e->work, e->gpu->memory_bytes, e->stage);
     for (int i = 0; i < plan->config.deg.pp; i++)

@@ -58,8 +58,7 @@ static enum status check_model (const struct plan_from *x,
                       "--from: %s is a plan of %s, not of %s: leave MODEL out to replan "
                       "that job, or --from out to plan another",
                       x->file, old->model.name, m.name);
-    json_decref (a);
-    json_decref (b);
+    JSON_DECREF_ALL (a, b);
     return st;
 }
 

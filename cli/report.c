@@ -400,9 +400,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
         st = report_page (page, &out, err);
     THEN (st, file_write (in->out, text_str (&out), out.len, err));
     text_free (&out);
-    json_decref (page);
-    json_decref (s[0].doc);
-    json_decref (s[1].doc);
+    JSON_DECREF_ALL (page, s[0].doc, s[1].doc);
     return st;
 }
 

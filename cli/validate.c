@@ -348,8 +348,7 @@ static void print_parts (const struct validation *v)
                        (long long) json_member_int (type, "rows"),
                        json_member_text (type, "source"));
     }
-    json_decref (rows);
-    json_decref (list);
+    JSON_DECREF_ALL (rows, list);
 }
 
 static enum status print_json (const struct validation *v, const struct cli_scores *s,

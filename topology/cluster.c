@@ -2,6 +2,7 @@
 #include "topology/topology_private.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,12 @@ bool topology_name_ok (const char *name)
             return false;
     }
     return true;
+}
+
+const char *topology_place_text (const char *node, int gpu, char buf[TOPOLOGY_PLACE_TEXT])
+{
+    snprintf (buf, TOPOLOGY_PLACE_TEXT, gpu < 0 ? "%s" : "%s:%d", node, gpu);
+    return buf;
 }
 
 static int by_key (const void *key, const void *entry)
@@ -192,10 +199,9 @@ static void node_release (struct topology_node *n)
     texts_release (n->gpu_cpus, n->gpus);
     texts_release (n->gpu_pci, n->gpus);
     texts_release (n->switches, n->levels);
-    free (n->switch_id);
     if (n->own_intra)
         topology_links_release (n->own_intra);
-    free (n->own_intra);
+    FREE_ALL (n->switch_id, n->own_intra);
 }
 
 void topology_cluster_destroy (struct topology_cluster *c)

@@ -107,15 +107,11 @@ json_t *topology_matrix_json (const struct topology_matrix *m, int n, double uni
 {
     json_t *rows = json_array ();
 
-    for (int i = 0; i < n; i++) {
-        json_t *row = json_array ();
-
+    for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
             json_array_append_new (
-                row, i == j ? json_null ()
-                            : json_number_or_null (topology_matrix_at (m, i, j) / unit));
-        json_array_append_new (rows, row);
-    }
+                json_row_in (rows, i),
+                json_number_or_null (i == j ? NAN : topology_matrix_at (m, i, j) / unit));
     return rows;
 }
 

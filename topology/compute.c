@@ -289,8 +289,7 @@ enum status topology_compute_apply (json_t *into,
         if (!seen)
             st = apply_type (&g, into, g.gpu[i].type, work, notes);
     }
-    json_decref (g.nodes);
-    json_decref (g.index);
+    JSON_DECREF_ALL (g.nodes, g.index);
     free (work);
     free (g.gpu);
     return st;

@@ -4,6 +4,7 @@
  * 48); of xGMI: what RCCL counts on (MI200 36, MI300 48). */
 #include "topology/known.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -113,17 +114,14 @@ json_t *known_intra_of (const double *gb_per_s, size_t n, const char *source)
     json_t *rows = json_array ();
     bool alike = gb_per_s[1] > 0;
 
-    for (size_t i = 0; i < n; i++) {
-        json_t *row = json_array ();
-
+    for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double x = gb_per_s[i * n + j];
 
             alike = alike && (i == j || (x <= gb_per_s[1] && x >= gb_per_s[1]));
-            json_array_append_new (row, i != j && x > 0 ? json_real (x) : json_null ());
+            json_array_append_new (json_row_in (rows, (int) i),
+                                   json_number_or_null (i != j && x > 0 ? x : NAN));
         }
-        json_array_append_new (rows, row);
-    }
     if (!alike)
         return nominal (rows, source);
     json_decref (rows);

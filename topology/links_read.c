@@ -52,8 +52,7 @@ static enum status read_shared_intra (struct reader *r, const struct json_at *at
 
     for (int i = 0; i < c->n_nodes; i++)
         gpus = c->node[i].gpus_listed > gpus ? c->node[i].gpus_listed : gpus;
-    c->intra = calloc (1, sizeof *c->intra);
-    if (!c->intra)
+    if (!(c->intra = calloc (1, sizeof *c->intra)))
         return err_nomem (r->err);
     c->n_intra = 1;
     TRY (read_one_intra (r, at, gpus, c->intra));
@@ -75,8 +74,7 @@ static enum status read_intra_list (struct reader *r, const struct json_at *at)
     if (json_array_size (at->v) != (size_t) c->n_nodes)
         return json_fail (at, r->err, "one object, or a list of %d (one per node)",
                           c->n_nodes);
-    c->intra = calloc ((size_t) c->n_nodes, sizeof *c->intra);
-    if (!c->intra)
+    if (!(c->intra = calloc ((size_t) c->n_nodes, sizeof *c->intra)))
         return err_nomem (r->err);
     c->n_intra = c->n_nodes;
     json_each (at, one) {

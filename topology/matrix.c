@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 
 /* What an entry of a matrix may be. */
@@ -120,20 +121,13 @@ static enum status read_npy (struct reader *r, const struct json_at *at, int n,
 static enum status read_list (struct reader *r, const struct json_at *at,
                               const struct entry_rule *rule, double **out, size_t n)
 {
-    double *v = calloc (n + 1, sizeof *v);
-    enum status st = v ? ST_OK : err_nomem (r->err);
-
-    for (size_t k = 0; k < n && st == ST_OK; k++) {
-        struct json_at one = json_entry (at, k);
-
-        st = read_entry (r, &one, rule, &v[k]);
-        v[k] *= rule->unit;
+    if (!(*out = calloc (n + 1, sizeof **out)))
+        return err_nomem (r->err);
+    json_each (at, one) {
+        TRY (read_entry (r, &one, rule, &(*out)[one.index]));
+        (*out)[one.index] *= rule->unit;
     }
-    if (st == ST_OK)
-        *out = v;
-    else
-        free (v);
-    return st;
+    return ST_OK;
 }
 
 static enum status read_by_node (struct reader *r, const struct json_at *at, int n,
@@ -310,10 +304,8 @@ void topology_matrix_release (struct topology_matrix *m)
     npy_close (&m->npy);
     free (m->own);
     if (m->pattern) {
-        free (m->pattern->by_node);
-        free (m->pattern->by_hops);
         pairs_free (m->pattern->except);
-        free (m->pattern);
+        FREE_ALL (m->pattern->by_node, m->pattern->by_hops, m->pattern);
     }
     *m = (struct topology_matrix){0};
 }

@@ -276,8 +276,7 @@ static enum status sort_names (struct reader *r, const struct json_at *nodes)
 {
     struct topology_cluster *c = r->c;
 
-    c->by_name = calloc ((size_t) c->n_nodes, sizeof *c->by_name);
-    if (!c->by_name)
+    if (!(c->by_name = calloc ((size_t) c->n_nodes, sizeof *c->by_name)))
         return err_nomem (r->err);
     for (int i = 0; i < c->n_nodes; i++)
         c->by_name[i] = &c->node[i];

@@ -305,6 +305,11 @@ int topology_node_of_host (const struct topology_cluster *c, const char *host);
 /** True if a text is a legal node name: [A-Za-z0-9][A-Za-z0-9._-]{0,252}. */
 bool topology_name_ok (const char *name);
 
+/** "n3", or "n3:5" with a GPU's number; buf has room for both.  @param[in] gpu  below 0: none */
+#define TOPOLOGY_PLACE_TEXT (TOPOLOGY_NAME_MAX + 16)
+const char *topology_place_text (const char *node, int gpu,
+                                 char buf[TOPOLOGY_PLACE_TEXT]);
+
 /** One directed link. */
 struct topology_link {
     double bytes_per_s; /* what to price it at; 0: nothing of its kind was measured */

@@ -124,8 +124,7 @@ enum status topology_types_read (struct reader *r, const struct json_at *root)
     if (!json_has (root, "gpu_types"))
         return ST_OK;
     TRY (json_want_object (&at, r->err));
-    r->c->type = calloc (json_object_size (at.v) + 1, sizeof *r->c->type);
-    if (!r->c->type)
+    if (!(r->c->type = calloc (json_object_size (at.v) + 1, sizeof *r->c->type)))
         return err_nomem (r->err);
     json_object_foreach (at.v, name, value)
     {

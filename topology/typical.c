@@ -82,12 +82,12 @@ enum status topology_inside_create (const struct topology_cluster *c,
     struct topology_inside *x = calloc (1, sizeof *x);
     size_t n = (size_t) c->n_nodes;
 
-    if (x) {
-        x->c = c;
-        x->kind_of = calloc (n, sizeof *x->kind_of);
-        x->kind = calloc (n, sizeof *x->kind);
-    }
-    if (x && x->kind_of && x->kind) {
+    if (!x)
+        return err_nomem (err);
+    x->c = c;
+    x->kind_of = calloc (n, sizeof *x->kind_of);
+    x->kind = calloc (n, sizeof *x->kind);
+    if (x->kind_of && x->kind) {
         find_kinds (x);
         for (int i = 0; i < c->n_nodes; i++) {
             size_t g = (size_t) c->node[i].gpus;
@@ -98,7 +98,7 @@ enum status topology_inside_create (const struct topology_cluster *c,
             x->room = LINKS_MOST;
         x->v = malloc ((x->room + n) * sizeof *x->v); /* a place has one link a node */
     }
-    if (!x || !x->v || !make_tables (x)) {
+    if (!x->v || !make_tables (x)) {
         topology_inside_destroy (x);
         return err_nomem (err);
     }
@@ -108,12 +108,11 @@ enum status topology_inside_create (const struct topology_cluster *c,
 
 void topology_inside_destroy (struct topology_inside *x)
 {
-    for (int k = 0; x && k < x->n_kinds; k++)
+    if (!x)
+        return;
+    for (int k = 0; k < x->n_kinds; k++)
         free (x->kind[k].typical);
-    if (x) {
-        FREE_ALL (x->kind, x->kind_of, x->v);
-    }
-    free (x);
+    FREE_ALL (x->kind, x->kind_of, x->v, x);
 }
 
 /* ---- medians ---- */
@@ -203,8 +202,7 @@ enum status topology_pair_typical (const struct topology_cluster *c, double *byt
         *bytes_per_s = c->pair_bytes_per_s.number;
         return ST_OK;
     }
-    v = malloc (n * n * sizeof *v);
-    if (!v)
+    if (!(v = malloc (n * n * sizeof *v)))
         return err_nomem (err);
     for (int i = 0; i < c->n_nodes; i++)
         for (int j = 0; j < c->n_nodes && !c->node[i].drained; j++) {

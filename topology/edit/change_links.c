@@ -151,13 +151,13 @@ static enum status mend_inside_link (struct change *x, struct topology_inside *u
     struct topology_link l = topology_link_given (x->c, src, dst);
     double typical = topology_inside_typical (usual, src, dst);
     const char *name = x->c->node[x->c->node_of_gpu[src]].name;
-    char from[TOPOLOGY_NAME_MAX + 16], to[TOPOLOGY_NAME_MAX + 16];
+    char from[TOPOLOGY_PLACE_TEXT], to[TOPOLOGY_PLACE_TEXT];
 
     if (isnan (typical) || (l.measured && l.bytes_per_s >= typical))
         return ST_OK;
-    snprintf (from, sizeof from, "%s:%d", name, topology_gpu_index (x->c, src));
-    snprintf (to, sizeof to, "%s:%d", name, topology_gpu_index (x->c, dst));
-    return except (x, from, to, json_real (typical / UNITS_GB));
+    return except (x, topology_place_text (name, topology_gpu_index (x->c, src), from),
+                   topology_place_text (name, topology_gpu_index (x->c, dst), to),
+                   json_real (typical / UNITS_GB));
 }
 
 static enum status mend_inside (struct change *x, int node)

@@ -45,9 +45,7 @@ static void widen (json_t *object, const char *key, const struct topology_matrix
         return;
     rows = json_array ();
     among = typical (m, e, like);
-    for (int i = 0; i < e->n; i++) {
-        json_t *row = json_array ();
-
+    for (int i = 0; i < e->n; i++)
         for (int j = 0; j < e->n; j++) {
             bool kin = e->owner[e->home[i]] == e->owner[e->home[j]] &&
                        e->owner[i] != e->owner[j];
@@ -55,10 +53,8 @@ static void widen (json_t *object, const char *key, const struct topology_matrix
                        : kin  ? among
                               : topology_matrix_at (m, e->home[i], e->home[j]);
 
-            json_array_append_new (row, json_number_or_null (v / unit));
+            json_array_append_new (json_row_in (rows, i), json_number_or_null (v / unit));
         }
-        json_array_append_new (rows, row);
-    }
     json_object_set_new (object, key, rows);
 }
 

@@ -42,9 +42,7 @@ static json_t *rows_json (const float *v, int n)
 {
     json_t *rows = json_array ();
 
-    for (int i = 0; i < n; i++) {
-        json_t *row = json_array ();
-
+    for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
             float x = v[(size_t) i * (size_t) n + (size_t) j];
             char digits[32];
@@ -54,10 +52,9 @@ static json_t *rows_json (const float *v, int n)
             if (strtof (digits, NULL) != x)
                 snprintf (digits, sizeof digits, "%.9g", (double) x);
             json_array_append_new (
-                row, i == j ? json_null () : json_number_or_null (strtod (digits, NULL)));
+                json_row_in (rows, i),
+                json_number_or_null (i == j ? NAN : strtod (digits, NULL)));
         }
-        json_array_append_new (rows, row);
-    }
     return rows;
 }
 
@@ -106,15 +103,6 @@ enum status topology_document_matrix (struct topology_document *d, json_t *objec
 
 /* ---- writing ---- */
 
-/* "big.json" -> "big.0.npy" */
-static char *side_name (const char *base, int k)
-{
-    struct text t = {0};
-
-    text_add (&t, "%.*s.%d.npy", file_stem (base), base, k);
-    return t.s;
-}
-
 enum status topology_document_write (struct topology_document *d, const char *path,
                                      struct error *err)
 {
@@ -134,12 +122,12 @@ enum status topology_document_write (struct topology_document *d, const char *pa
                       file_open_number (path) == 1 ? "standard output" : path,
                       TOPOLOGY_INLINE_MAX);
     for (int k = 0; k < d->n_sides && st == ST_OK; k++) {
-        char *name = side_name (base, k);
+        struct text name = {0};
 
-        item[k] = (struct file_item){name, d->side[k].bytes, d->side[k].len, 0644};
-        if (name)
-            json_object_set_new (d->side[k].reference, "npy", json_string (name));
-        else
+        text_add (&name, "%.*s.%d.npy", file_stem (base), base, k); /* of "big.json" */
+        item[k] = (struct file_item){name.s, d->side[k].bytes, d->side[k].len, 0644};
+        json_object_set_new (d->side[k].reference, "npy", json_string (text_str (&name)));
+        if (name.failed)
             st = err_nomem (err);
     }
     THEN (st, (text = json_text (d->doc)) ? ST_OK : err_nomem (err));
@@ -210,8 +198,7 @@ enum status topology_document_read (const char *arg, const char *out,
 
     if (st == ST_OK) {
         from = c->folder ? c->folder : ".";
-        x.doc = json_deep_copy (c->doc);
-        if (!x.doc)
+        if (!(x.doc = json_deep_copy (c->doc)))
             st = err_nomem (err);
         else if (!file_same (from, to))
             st = topology_document_adopt (&x, c->folder ? c->folder : "", err);

@@ -370,10 +370,7 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
         json_decref (m.source[i].doc);
     }
     FREE_ALL (m.source, m.accused);
-    json_decref (m.told);
-    json_decref (m.history);
-    json_decref (m.nodes);
-    json_decref (m.index);
+    JSON_DECREF_ALL (m.told, m.history, m.nodes, m.index);
     if (st == ST_OK)
         *out = d;
     else

@@ -266,8 +266,7 @@ enum status merge_counters (struct merge *m)
                    "or later one",
                    file[0]->name);
     THEN (st, accuse_all (m, &c));
-    json_decref (c.place);
-    json_decref (c.gpu_of);
+    JSON_DECREF_ALL (c.place, c.gpu_of);
     free (file);
     free (c.v);
     return st;

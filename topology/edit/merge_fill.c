@@ -89,8 +89,7 @@ static enum status fill_inter (struct merge *m, json_t *links)
         double total, rate = nic_rates (node, &total);
 
         if (rate <= 0) {
-            json_decref (rates);
-            json_decref (totals);
+            JSON_DECREF_ALL (rates, totals);
             return err_set (
                 m->err, ST_INVALID,
                 "links.inter: no file gives the links between the nodes, and the NIC "
@@ -227,10 +226,5 @@ void merge_measured (struct merge *m)
         }
         json_object_set (m->doc, "measured", result);
     }
-    json_decref (result);
-    json_decref (ends);
-    json_decref (numbers);
-    json_decref (pairs);
-    json_decref (place);
-    json_decref (files);
+    JSON_DECREF_ALL (result, ends, numbers, pairs, place, files);
 }

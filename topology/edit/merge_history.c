@@ -274,7 +274,7 @@ static json_t *finding_json (const char *from, const char *to,
 static json_t *list_findings (struct walk *w)
 {
     json_t *list = json_array ();
-    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
+    char from[TOPOLOGY_PLACE_TEXT], to[TOPOLOGY_PLACE_TEXT];
 
     qsort (w->found, (size_t) w->n_found, sizeof *w->found, by_change);
     for (int k = 0; k < w->n_found && k < LISTED_MAX; k++) {

@@ -147,36 +147,21 @@ static void fill (struct inside *x, json_t *intra)
     json_t *rows = json_array (), *errors = json_array ();
     bool any = false;
 
-    for (int i = 0; i < x->gpus; i++) {
-        json_t *row = json_array (), *error_row = json_array ();
-
+    for (int i = 0; i < x->gpus; i++)
         for (int j = 0; j < x->gpus; j++) {
             double error = NAN;
 
-            json_array_append_new (row, i == j ? json_null () : entry (x, i, j, &error));
-            json_array_append_new (error_row, json_number_or_null (error));
+            json_array_append_new (json_row_in (rows, i),
+                                   i == j ? json_null () : entry (x, i, j, &error));
+            json_array_append_new (json_row_in (errors, i), json_number_or_null (error));
             any = any || !isnan (error);
         }
-        json_array_append_new (rows, row);
-        json_array_append_new (errors, error_row);
-    }
     json_object_set_new (intra, "bandwidth_gb_per_s", rows);
     if (any)
         json_object_set (intra, "estimate_error", errors);
     else
         json_object_del (intra, "estimate_error");
     json_decref (errors);
-}
-
-/* "n1:3", or "n1" for all of its GPUs. */
-static void end_text (const struct inside *x, int gpu, char text[MERGE_END_TEXT])
-{
-    const char *name = merge_name_of (x->m, x->at);
-
-    if (x->uniform)
-        snprintf (text, MERGE_END_TEXT, "%s", name);
-    else
-        snprintf (text, MERGE_END_TEXT, "%s:%d", name, gpu);
 }
 
 /* Other traffic does not slow most links of one node at once.  One number is of all of them. */
@@ -198,7 +183,8 @@ static bool is_slow (struct inside *x)
 /* Looks whether several measurements come to another rate than the newest, and tells. */
 static void see (struct inside *x)
 {
-    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
+    char from[TOPOLOGY_PLACE_TEXT], to[TOPOLOGY_PLACE_TEXT];
+    const char *name = merge_name_of (x->m, x->at);
     struct history_finding f;
 
     x->slow = is_slow (x);
@@ -207,9 +193,9 @@ static void see (struct inside *x)
             if (i == j || !weigh (x, i, j, accused_since (x, i, j), &f))
                 continue;
             x->changed = x->changed || f.e.why != HISTORY_NEWEST;
-            end_text (x, i, from);
-            end_text (x, j, to);
-            merge_history_inside (x->m, from, to, &f);
+            merge_history_inside (
+                x->m, topology_place_text (name, x->uniform ? -1 : i, from),
+                topology_place_text (name, x->uniform ? -1 : j, to), &f);
         }
 }
 

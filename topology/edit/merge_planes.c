@@ -107,14 +107,8 @@ static void put (struct merge_planes *p, const struct giver *from, int i, int j,
             fabs ((double) new - (double) old) / fmax ((double) new, (double) old);
 
         p->conflicts++;
-        if (share > p->largest.share) {
-            p->largest.share = share;
-            p->largest.from = i;
-            p->largest.to = j;
-            p->largest.source = from->source;
-            p->largest.old = old;
-            p->largest.new = new;
-        }
+        if (share > p->largest.share)
+            p->largest = (struct merge_conflict){share, i, j, from->source, old, new};
     }
     p->bw[at] = new;
     p->us[at] = (float) (l.latency_s / UNITS_US);
@@ -214,7 +208,7 @@ static void put_source (const struct merge *m, struct merge_planes *p, int k,
 
 static void note_conflicts (const struct merge *m, const struct merge_planes *p)
 {
-    char from[MERGE_END_TEXT], to[MERGE_END_TEXT];
+    char from[TOPOLOGY_PLACE_TEXT], to[TOPOLOGY_PLACE_TEXT];
 
     if (p->conflicts > 0)
         notes_add (

@@ -98,7 +98,7 @@ struct merge_planes {
         weak; /* [n*n] 1: nominal, busy or an estimate: a measurement alone replaces it */
     unsigned short *from; /* [n*n] sources before it are forgotten: the link failed */
     double conflicts;
-    struct {
+    struct merge_conflict {
         double share; /* of the larger rate */
         int from, to, source;
         float old, new;
@@ -108,18 +108,12 @@ struct merge_planes {
 /** The links between nodes into `links.inter` or `links.gpu`. */
 enum status merge_between (struct merge *m, json_t *links);
 /** An endpoint in words: "n1" or "n1:3". */
-#define MERGE_END_TEXT (TOPOLOGY_NAME_MAX + 12)
 static inline const char *merge_end_text (const struct merge *m,
                                           const struct merge_planes *p, int end,
-                                          char buf[MERGE_END_TEXT])
+                                          char buf[TOPOLOGY_PLACE_TEXT])
 {
-    const char *name = merge_name_of (m, p->node[end]);
-
-    if (p->over_gpus)
-        snprintf (buf, MERGE_END_TEXT, "%s:%d", name, end - p->first[p->node[end]]);
-    else
-        snprintf (buf, MERGE_END_TEXT, "%s", name);
-    return buf;
+    return topology_place_text (merge_name_of (m, p->node[end]),
+                                p->over_gpus ? end - p->first[p->node[end]] : -1, buf);
 }
 
 /** What counters accuse: `m->accused` is filled. */

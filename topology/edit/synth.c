@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/rng.h"
 #include "topology/edit/edit.h"
@@ -191,17 +192,13 @@ static json_t *planted_json (const struct drawing *d)
 {
     json_t *stages = json_array ();
 
-    for (int p = 0; p < d->s->plant; p++) {
-        json_t *row = json_array ();
-
+    for (int p = 0; p < d->s->plant; p++)
         for (int r = 0; r < d->dp; r++) {
             char name[24];
 
             snprintf (name, sizeof name, "n%d", d->planted[p * d->dp + r]);
-            json_array_append_new (row, json_string (name));
+            json_array_append_new (json_row_in (stages, p), json_string (name));
         }
-        json_array_append_new (stages, row);
-    }
     return json_pack ("{s:i, s:i, s:i, s:f, s:o}", "tp", d->s->gpus, "pp", d->s->plant,
                       "dp", d->dp, "gb_per_s", d->best, "stages", stages);
 }

@@ -39,6 +39,4 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_csv = {
-    .name = "csv",
-    .what = "a line a link: rate, latency, how it is known",
-    .write = write};
+    .format = {"csv", "a line a link: rate, latency, how it is known"}, .write = write};

@@ -10,14 +10,9 @@ static const struct export_format *const formats[] = {&export_slurm, &export_pro
                                                       &export_svg,   &export_graphviz};
 #define FORMATS ((int) (sizeof formats / sizeof *formats))
 
-const char *topology_export_name (int i)
+const struct topology_export_format *topology_export_at (int i)
 {
-    return i < FORMATS ? formats[i]->name : NULL;
-}
-
-const char *topology_export_what (int i)
-{
-    return i < FORMATS ? formats[i]->what : NULL;
+    return i < FORMATS ? &formats[i]->format : NULL;
 }
 
 static const struct export_format *find (const char *name, struct error *err)
@@ -25,10 +20,10 @@ static const struct export_format *find (const char *name, struct error *err)
     struct text names = {0};
 
     for (int i = 0; i < FORMATS; i++)
-        if (strcmp (formats[i]->name, name) == 0)
+        if (strcmp (formats[i]->format.name, name) == 0)
             return formats[i];
     for (int i = 0; i < FORMATS; i++)
-        text_add (&names, "%s%s", i ? ", " : "", formats[i]->name);
+        text_add (&names, "%s%s", i ? ", " : "", formats[i]->format.name);
     err_set (err, ST_USAGE, "--to: expected %s, found \"%s\"", text_str (&names), name);
     text_free (&names);
     return NULL;
@@ -79,7 +74,7 @@ enum status topology_export (const struct topology_cluster *c, const char *forma
     enum status st = !f ? ST_USAGE : title ? ST_OK : err_nomem (err);
 
     if (st == ST_OK && node && !f->of_node)
-        st = err_set (err, ST_USAGE, "--node: %s shows all nodes", f->name);
+        st = err_set (err, ST_USAGE, "--node: %s shows all nodes", f->format.name);
     if (st == ST_OK) {
         text_clean_line (title);
         st = f->write (&x, err);

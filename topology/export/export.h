@@ -4,9 +4,12 @@
 
 #include "topology/survey/stats.h"
 
-/** The formats, one a line; NULL beyond the last. */
-const char *topology_export_name (int i);
-const char *topology_export_what (int i);
+/** A format, and what it is on one line. */
+struct topology_export_format {
+    const char *name, *what;
+};
+/** The i-th, or NULL after the last. */
+const struct topology_export_format *topology_export_at (int i);
 
 /** Write a cluster for another program, whole or not at all; the same cluster gives the same
  *  bytes.  Free text of the cluster is escaped as the format wants it.

@@ -164,7 +164,6 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_graphviz = {
-    .name = "graphviz",
-    .what = "nodes and links, or the inside of one --node",
+    .format = {"graphviz", "nodes and links, or the inside of one --node"},
     .of_node = true,
     .write = write};

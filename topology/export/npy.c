@@ -64,7 +64,6 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_npy = {
-    .name = "npy",
-    .what = "matrices: GB/s in FILE, us in .latency.npy beside it",
+    .format = {"npy", "matrices: GB/s in FILE, us in .latency.npy beside it"},
     .second = ".latency.npy",
     .write = write};

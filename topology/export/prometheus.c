@@ -136,6 +136,5 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_prometheus = {
-    .name = "prometheus",
-    .what = "link and node health in the text exposition format",
+    .format = {"prometheus", "link and node health in the text exposition format"},
     .write = write};

@@ -334,6 +334,5 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_slurm = {
-    .name = "slurm-topology",
-    .what = "switches that keep slow pairs apart, .conf or .yaml",
+    .format = {"slurm-topology", "switches that keep slow pairs apart, .conf or .yaml"},
     .write = write};

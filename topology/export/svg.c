@@ -173,6 +173,5 @@ static enum status write (struct exporting *x, struct error *err)
 }
 
 const struct export_format export_svg = {
-    .name = "svg",
-    .what = "the heat maps as a picture, the worst links marked",
+    .format = {"svg", "the heat maps as a picture, the worst links marked"},
     .write = write};

@@ -39,7 +39,7 @@ static enum status look (struct machine *m, struct notes *notes, struct error *e
         /* len counts the NUL. */
         struct import in = {"this machine", xml, strlen (xml), notes, err};
 
-        st = import_hwloc.read_machine (&in, m);
+        st = import_machine (&import_hwloc, &in, m);
         hwloc_free_xmlbuffer (topology, xml);
     }
     hwloc_topology_destroy (topology);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/xml.h"
 
 static const struct importer *const importers[] = {
     &import_hwloc,          &import_nccl,        &import_smi,
@@ -16,10 +17,33 @@ const struct topology_format *topology_format_at (int i)
     return i < N_IMPORTERS ? &importers[i]->format : NULL;
 }
 
+static bool is (const struct importer *importer, const char *data)
+{
+    const char *const *root = importer->root;
+
+    return importer->is ? importer->is (data)
+                        : import_is_xml (data, root[0]) ||
+                              (root[1] && import_is_xml (data, root[1]));
+}
+
+enum status import_machine (const struct importer *importer, const struct import *in,
+                            struct machine *m)
+{
+    struct xml *root;
+    enum status st;
+
+    if (importer->read_machine)
+        return importer->read_machine (in, m);
+    TRY (xml_parse (in->name, in->data, in->len, &root, in->err));
+    st = importer->read_xml (in, root, m);
+    xml_free (root);
+    return st;
+}
+
 const struct topology_format *topology_format_detect (const char *data, size_t len)
 {
     for (int i = 0; i < N_IMPORTERS; i++)
-        if (!file_not_text (data, len) && importers[i]->is (data + file_mark (data, len)))
+        if (!file_not_text (data, len) && is (importers[i], data + file_mark (data, len)))
             return &importers[i]->format;
     return NULL;
 }
@@ -32,7 +56,7 @@ static const struct importer *choose (const struct import *in, const char *forma
 
     for (int i = 0; i < N_IMPORTERS && !found; i++)
         if (strcmp (format, "auto") == 0
-                ? importers[i]->is (in->data)
+                ? is (importers[i], in->data)
                 : strcmp (format, importers[i]->format.name) == 0)
             found = importers[i];
     for (int i = 0; i < N_IMPORTERS; i++)
@@ -76,7 +100,7 @@ static enum status read_machine (const struct importer *importer, const struct i
     size_t len = dot && dot > base ? (size_t) (dot - base) : strlen (base);
     struct machine m = {.source = strdup (importer->source), .name = strndup (base, len)};
     enum status st =
-        m.source && m.name ? importer->read_machine (in, &m) : err_nomem (in->err);
+        m.source && m.name ? import_machine (importer, in, &m) : err_nomem (in->err);
 
     THEN (st, machine_to_json (&m, in->name, doc, in->notes, in->err));
     machine_release (&m);

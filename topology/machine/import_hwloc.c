@@ -232,8 +232,7 @@ static enum status read_objects (struct reading *r)
 
         if (host) {
             free (m->name);
-            m->name = strndup (host, strcspn (host, "."));
-            if (!m->name)
+            if (!(m->name = strndup (host, strcspn (host, "."))))
                 memory_lost ();
         }
         st = machine_prepare (m, r->in->name, r->in->err);
@@ -369,8 +368,10 @@ static enum status read_nvlinks (struct reading *r, const struct xml *d)
 
 /* ---- the document ---- */
 
-static enum status read_root (struct reading *r)
+static enum status read_root (const struct import *in, const struct xml *root,
+                              struct machine *m)
 {
+    struct reading of = {in, m, root}, *r = &of;
     const char *version = xml_attr (r->root, "version");
     bool topology = strcmp (r->root->name, "topology") == 0;
 
@@ -394,24 +395,8 @@ static enum status read_root (struct reading *r)
     return ST_OK;
 }
 
-static enum status read_machine (const struct import *in, struct machine *m)
-{
-    struct xml *root;
-    enum status st;
-
-    TRY (xml_parse (in->name, in->data, in->len, &root, in->err));
-    st = read_root (&(struct reading){in, m, root});
-    xml_free (root);
-    return st;
-}
-
-static bool is_hwloc (const char *data)
-{
-    return import_is_xml (data, "topology");
-}
-
 const struct importer import_hwloc = {
     .format = {"hwloc", "hwloc XML, as `lstopo FILE.xml` writes it"},
-    .is = is_hwloc,
-    .read_machine = read_machine,
+    .root = {"topology"},
+    .read_xml = read_root,
     .source = "hwloc XML"};

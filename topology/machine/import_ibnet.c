@@ -302,8 +302,7 @@ static enum status build (struct reading *r, json_t **doc)
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
                           "nodes", nodes);
     FREE_ALL (between, cables, group);
-    json_decref (nodes);
-    json_decref (seen);
+    JSON_DECREF_ALL (nodes, seen);
     return st;
 }
 

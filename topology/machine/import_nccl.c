@@ -222,8 +222,11 @@ static enum status read_nvlinks (struct reading *r)
 
 /* ---- the document ---- */
 
-static enum status read_root (struct reading *r)
+static enum status read_root (const struct import *in, const struct xml *root,
+                              struct machine *m)
 {
+    struct reading of = {in, m, root, 0}, *r = &of;
+
     if (named (r->root, "graphs"))
         return import_fail (
             r->in, "an NCCL graph (rings and trees, NCCL_GRAPH_FILE), not a topology: "
@@ -244,24 +247,8 @@ static enum status read_root (struct reading *r)
     return ST_OK;
 }
 
-static enum status read_machine (const struct import *in, struct machine *m)
-{
-    struct xml *root;
-    enum status st;
-
-    TRY (xml_parse (in->name, in->data, in->len, &root, in->err));
-    st = read_root (&(struct reading){in, m, root, 0});
-    xml_free (root);
-    return st;
-}
-
-static bool is_nccl (const char *data)
-{
-    return import_is_xml (data, "system") || import_is_xml (data, "graphs");
-}
-
 const struct importer import_nccl = {
     .format = {"nccl-topo", "NCCL topology XML (NCCL_TOPO_DUMP_FILE, NCCL_TOPO_FILE)"},
-    .is = is_nccl,
-    .read_machine = read_machine,
+    .root = {"system", "graphs"},
+    .read_xml = read_root,
     .source = "NCCL topology XML"};

@@ -16,15 +16,24 @@ struct import {
     struct error *err;
 };
 
+struct xml;
+
 /** One importer: is it that format, and its reader, of a whole document or of one machine. */
 struct importer {
     struct topology_format format;
     bool (*is) (const char *data);
+    const char *root[2]; /* instead: the XML's outermost element has one of these names */
     enum status (*read) (const struct import *in, json_t **doc);
-    /** Fill a machine and prepare it. */
+    /** Fill a machine and prepare it; from XML where `root` says so. */
     enum status (*read_machine) (const struct import *in, struct machine *m);
+    enum status (*read_xml) (const struct import *in, const struct xml *root,
+                             struct machine *m);
     const char *source; /* of a machine */
 };
+
+/** Fill a machine with what the importer reads, by read_machine or read_xml. */
+enum status import_machine (const struct importer *importer, const struct import *in,
+                            struct machine *m);
 
 /* One file each. */
 extern const struct importer import_hwloc, import_nccl, import_smi, import_slurm_topology,

@@ -193,8 +193,7 @@ static enum status read_nodes (const struct import *in, json_t **doc)
                           "nodes", r.nodes);
         st = *doc ? ST_OK : err_nomem (in->err);
     }
-    json_decref (r.nodes);
-    json_decref (r.seen);
+    JSON_DECREF_ALL (r.nodes, r.seen);
     return st;
 }
 

@@ -265,8 +265,7 @@ static enum status read_topology (const struct import *in, json_t **doc)
         FREE_ALL (r.unit[k].name, r.unit[k].nodes, r.unit[k].below);
     }
     free (r.unit);
-    json_decref (r.nodes);
-    json_decref (r.place);
+    JSON_DECREF_ALL (r.nodes, r.place);
     return st;
 }
 

@@ -52,23 +52,7 @@ static int gpu_number (const char *s)
 /* Split a line into cells, trimmed, in place: at tabs, or at blanks. */
 static int split (char *line, bool tabs, char **cell, int max)
 {
-    int n = 0;
-
-    if (!tabs)
-        return text_words (line, cell, max);
-    for (char *p = line; p && n < max;) {
-        char *tab = strchr (p, '\t'), *end;
-
-        if (tab)
-            *tab = '\0';
-        p += strspn (p, " ");
-        end = p + strlen (p);
-        while (end > p && end[-1] == ' ')
-            *--end = '\0';
-        cell[n++] = p;
-        p = tab ? tab + 1 : NULL;
-    }
-    return n;
+    return tabs ? text_cells (line, '\t', " ", cell, max) : text_words (line, cell, max);
 }
 
 /* ---- the header ---- */

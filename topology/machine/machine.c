@@ -282,23 +282,19 @@ static json_t *gpu_path_json (const struct machine *m)
 {
     json_t *rows = json_array ();
 
-    for (int i = 0; i < m->n_gpus; i++) {
-        json_t *row = json_array ();
-
+    for (int i = 0; i < m->n_gpus; i++)
         for (int j = 0; j < m->n_gpus; j++) {
             size_t at = (size_t) i * (size_t) m->n_gpus + (size_t) j;
             char nv[32];
 
             snprintf (nv, sizeof nv, "NV%.0f", m->links[at]);
-            json_array_append_new (row,
+            json_array_append_new (json_row_in (rows, i),
                                    i == j             ? json_string ("X")
                                    : m->links[at] > 0 ? json_string (nv)
                                    : m->gpu_path[at] != 0
                                        ? json_string (machine_path_word (m->gpu_path[at]))
                                        : json_null ());
         }
-        json_array_append_new (rows, row);
-    }
     return rows;
 }
 
@@ -336,8 +332,7 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
         notes_add (notes, "%s: the NUMA nodes of some GPUs are unknown", where);
     if (pci)
         json_object_set (node, "gpu_pci", pcis);
-    json_decref (numas);
-    json_decref (pcis);
+    JSON_DECREF_ALL (numas, pcis);
     set (node, "gpu_uuid", gpu_texts (m, offsetof (struct machine_gpu, uuid)));
     set (node, "gpu_cpus", gpu_texts (m, offsetof (struct machine_gpu, cpus)));
     set (node, "gpu_nic", gpu_nics (m));

@@ -86,14 +86,12 @@ static size_t add_pair (struct links_table *t, size_t at, double *work,
 
         struct stats_spread s = stats_spread_of (work, n[what]);
 
-        (what == LINKS_LATENCY ? m->latency : m->bandwidth)[ij] = s.median;
-        m->any_latency |= what == LINKS_LATENCY;
-        if (what == LINKS_BANDWIDTH)
-            json_object_set_new (pair, "isolated_gb_per_s",
-                                 topology_links_spread (&s, UNITS_GB));
-        else
-            json_object_set_new (pair, "latency_us",
-                                 topology_links_spread (&s, UNITS_US));
+        bool latency = what == LINKS_LATENCY;
+
+        (latency ? m->latency : m->bandwidth)[ij] = s.median;
+        m->any_latency |= latency;
+        json_object_set_new (pair, latency ? "latency_us" : "isolated_gb_per_s",
+                             topology_links_spread (&s, latency ? UNITS_US : UNITS_GB));
     }
     for (size_t k = at; k < end; k++)
         if (t->sample[k].what == LINKS_FAILED)
@@ -314,9 +312,7 @@ static enum status to_json (struct links_table *t, const char *tool, json_t **do
         *doc = d;
         d = NULL;
     }
-    json_decref (d);
-    json_decref (pairs);
-    json_decref (ends);
+    JSON_DECREF_ALL (d, pairs, ends);
     FREE_ALL (m.bandwidth, m.latency);
     return st;
 }
@@ -326,8 +322,7 @@ static void release (struct links_table *t)
     for (int i = 0; i < t->n_nodes; i++)
         FREE_ALL (t->node[i].name, t->node[i].product);
     FREE_ALL (t->node, t->end, t->sample);
-    json_decref (t->counters);
-    json_decref (t->counter_at);
+    JSON_DECREF_ALL (t->counters, t->counter_at);
     text_free (&t->source);
 }
 

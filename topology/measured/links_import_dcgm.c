@@ -88,7 +88,7 @@ static enum status read_csv (struct links_table *t)
 {
     char *column[COLUMNS_MAX], *cell[COLUMNS_MAX], *line = links_line (t);
     const char *counter[COLUMNS_MAX];
-    int n = links_words (line, ',', column, COLUMNS_MAX),
+    int n = text_cells (line, ',', LINKS_BLANKS, column, COLUMNS_MAX),
         host = find_column (column, n, "hostname host node instance"),
         uuid = find_column (column, n, "uuid gpu_uuid"),
         gpu = find_column (column, n, "gpu gpu_id gpuid index entity");
@@ -102,7 +102,7 @@ static enum status read_csv (struct links_table *t)
         long index;
 
         text_clean_line (line);
-        cells = links_words (line, ',', cell, COLUMNS_MAX);
+        cells = text_cells (line, ',', LINKS_BLANKS, cell, COLUMNS_MAX);
         if (cells <= 1 && (cells == 0 || !*cell[0]))
             continue;
         if (cells != n)

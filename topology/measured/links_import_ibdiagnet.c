@@ -163,9 +163,9 @@ static enum status read_tables (struct links_table *t, struct fabric *f)
         } else if (strncmp (line, "END_", 4) == 0) {
             section = OTHER;
         } else if (section != OTHER && *line && r.columns == 0) {
-            r.columns = links_words (line, ',', r.column, COLUMNS_MAX);
+            r.columns = text_cells (line, ',', LINKS_BLANKS, r.column, COLUMNS_MAX);
         } else if (section != OTHER && *line) {
-            r.cells = links_words (line, ',', r.cell, COLUMNS_MAX);
+            r.cells = text_cells (line, ',', LINKS_BLANKS, r.cell, COLUMNS_MAX);
             for (int i = 0; i < r.cells; i++)
                 text_clean_line (r.cell[i]);
             TRY (reader[section](t, f, &r));
@@ -185,8 +185,7 @@ static enum status read (struct links_table *t)
 
     THEN (st, read_tables (t, &f));
     THEN (st, place_counts (t, &f));
-    json_decref (f.hosts);
-    json_decref (f.peers);
+    JSON_DECREF_ALL (f.hosts, f.peers);
     free (f.count);
     return st;
 }

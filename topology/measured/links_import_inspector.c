@@ -305,8 +305,7 @@ static enum status read (struct links_table *t)
         t->when_s = d.when_us * UNITS_US;
         t->busy = true;
     }
-    json_decref (d.comms);
-    json_decref (d.seats);
+    JSON_DECREF_ALL (d.comms, d.seats);
     free (d.op);
     return st;
 }

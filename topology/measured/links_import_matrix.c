@@ -93,7 +93,7 @@ static enum status read (struct links_table *t)
             separator = *line == '\t' ? '\t' : ',';
             read_hint (&f, t->file);
             f.unit = f.unit > 0 ? f.unit : UNITS_GB;
-            words = links_words (line, separator, word, COLUMNS_MAX + 2);
+            words = text_cells (line, separator, LINKS_BLANKS, word, COLUMNS_MAX + 2);
             for (int j = 1; j < words && st == ST_OK; j++) {
                 end[n] = j <= COLUMNS_MAX ? links_table_place (t, word[j], 0) : -1;
                 if (end[n] < 0)
@@ -106,7 +106,7 @@ static enum status read (struct links_table *t)
             }
             continue;
         }
-        words = links_words (line, separator, word, COLUMNS_MAX + 2);
+        words = text_cells (line, separator, LINKS_BLANKS, word, COLUMNS_MAX + 2);
         if (row >= n || links_table_node (t, word[0]) != t->end[end[row]].node)
             st = links_fail (t,
                              "expected row %d of %d, in the order of the columns, found "

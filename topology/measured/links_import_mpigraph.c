@@ -89,12 +89,12 @@ static enum status read (struct links_table *t)
         char sep = strchr (line, '\t') ? '\t' : ',';
 
         if (title && line[4] == sep) {
-            st =
-                read_columns (t, h, word, links_words (line, sep, word, COLUMNS_MAX + 2));
+            st = read_columns (
+                t, h, word, text_cells (line, sep, LINKS_BLANKS, word, COLUMNS_MAX + 2));
             row = 0;
         } else if (row >= 0 && row < h->n && strchr (line, sep)) {
             st = read_row (t, h, row, word,
-                           links_words (line, sep, word, COLUMNS_MAX + 2));
+                           text_cells (line, sep, LINKS_BLANKS, word, COLUMNS_MAX + 2));
             row++;
         } else if (row >= 0 && row < h->n) {
             st = links_fail (t, "expected row %d of %d", row + 1, h->n);

@@ -171,15 +171,18 @@ static enum status add_rank (struct links_table *t, struct run *r, const char *h
     return links_table_product (t, node, product);
 }
 
-static enum status start_run (struct links_table *t, struct run *r)
+/* @param[in] op  its name, or "" */
+static enum status start_run (struct links_table *t, struct run *r, const char *op)
 {
-    enum status st = finish_run (t, r);
+    char name[sizeof r->op]; /* op may be the last run's */
 
+    snprintf (name, sizeof name, "%s", op);
+    TRY (finish_run (t, r));
+    strcpy (r->op, name);
     r->line = t->line;
-    r->op[0] = '\0';
     r->reduces = false;
     r->ranks = r->rows = r->time_at = 0;
-    return st;
+    return ST_OK;
 }
 
 /* A row in the file's units. */
@@ -257,23 +260,10 @@ static enum status read_line (struct links_table *t, struct run *r, char *line)
     char *word[WORDS_MAX];
     static const char starting[] = "# Collective test starting: ";
 
-    if (strncmp (line, "# nThread ", 10) == 0) {
-        /* The operation's name may stand just before. */
-        char op[sizeof r->op];
-
-        strcpy (op, r->line && r->ranks == 0 ? r->op : "");
-
-        enum status st = start_run (t, r);
-
-        strcpy (r->op, op);
-        return st;
-    }
-    if (strncmp (line, starting, sizeof starting - 1) == 0) {
-        enum status st = start_run (t, r);
-
-        snprintf (r->op, sizeof r->op, "%s", line + sizeof starting - 1);
-        return st;
-    }
+    if (strncmp (line, "# nThread ", 10) == 0) /* the name may stand just before */
+        return start_run (t, r, r->line && r->ranks == 0 ? r->op : "");
+    if (strncmp (line, starting, sizeof starting - 1) == 0)
+        return start_run (t, r, line + sizeof starting - 1);
     if (line[0] == '#' && strstr (line, " Rank ") && strstr (line, " device "))
         return r->line ? read_rank (t, r, line)
                        : links_fail (t, "a rank before any `# nThread` line");

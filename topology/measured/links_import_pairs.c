@@ -80,7 +80,7 @@ static bool matches (const char *text)
     text = links_first_line (text);
     snprintf (line, sizeof line, "%.*s", (int) (strcspn (text, "\r\n") % sizeof line),
               text);
-    return read_form (&f, word, links_words (line, ',', word, COLUMNS_MAX));
+    return read_form (&f, word, text_cells (line, ',', LINKS_BLANKS, word, COLUMNS_MAX));
 }
 
 /* NAN where the column or its number is absent. */
@@ -207,7 +207,7 @@ static enum status read (struct links_table *t)
         if (line[0] == '#' || !*line)
             continue;
 
-        int words = links_words (line, ',', word, COLUMNS_MAX);
+        int words = text_cells (line, ',', LINKS_BLANKS, word, COLUMNS_MAX);
 
         if (!header) {
             header = true;

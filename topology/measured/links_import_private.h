@@ -98,11 +98,8 @@ char *links_line (struct links_table *t);
 /** Where the first line begins that is neither empty nor a comment; "" where all are. */
 const char *links_first_line (const char *text);
 
-/** Cut a line into words in place at the separator.  Words may be empty; blanks and quotes around
- *  them are dropped.
- *  @param[out] word  [max]
- *  @return how many; words beyond max are dropped */
-int links_words (char *line, char separator, char **word, int max);
+/** What stands around the cells of a line, for text_cells. */
+#define LINKS_BLANKS " \t\""
 
 /** Read a number that fills the whole word. */
 bool links_number (const char *word, double *x);

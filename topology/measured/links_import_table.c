@@ -192,28 +192,6 @@ const char *links_first_line (const char *text)
     return text;
 }
 
-int links_words (char *line, char separator, char **word, int max)
-{
-    int n = 0;
-    char *s = line;
-
-    while (n < max) {
-        char *end = strchr (s, separator), *last;
-
-        if (end)
-            *end = '\0';
-        s += strspn (s, " \t\"");
-        last = s + strlen (s);
-        while (last > s && strchr (" \t\"", last[-1]))
-            *--last = '\0';
-        word[n++] = s;
-        if (!end)
-            break;
-        s = end + 1;
-    }
-    return n;
-}
-
 bool links_number (const char *word, double *x)
 {
     /* No hexadecimal, no "inf" or "nan". */
@@ -253,8 +231,7 @@ enum status links_grid_read (struct links_table *t, char *header, int skip,
                            LINKS_GRID_MAX - 1);
     links_grid_free (grid);
     grid->n = n;
-    grid->v = malloc ((size_t) n * (size_t) n * sizeof *grid->v);
-    if (!grid->v)
+    if (!(grid->v = malloc ((size_t) n * (size_t) n * sizeof *grid->v)))
         return err_nomem (t->err);
     for (int i = 0; i < n; i++) {
         char *line = links_line (t);

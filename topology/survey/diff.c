@@ -3,6 +3,7 @@
 #include "topology/survey/diff.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,14 +35,6 @@ bool topology_same_cluster (const struct topology_cluster *a,
 
 /* ---- intervals ---- */
 
-static void end_key (struct text *t, const char *node, int gpu)
-{
-    if (gpu < 0)
-        text_add (t, "%s", node);
-    else
-        text_add (t, "%s:%d", node, gpu);
-}
-
 /* {"n0:3>n1:2": the pair's isolated_gb_per_s}; "n0>n1" where nodes took part with one
  * GPU.  A new reference. */
 static json_t *intervals_of (const struct topology_cluster *c)
@@ -70,9 +63,8 @@ static json_t *intervals_of (const struct topology_cluster *c)
             const json_t *at = topology_measured_end (measured, pair, sides[s]);
             const char *node = json_member_text (at, "node");
 
-            text_add (&key, "%s", s ? ">" : "");
-            end_key (&key, node ? node : "",
-                     single ? (int) json_member_int (at, "gpu") : -1);
+            text_add (&key, single ? "%s%s:%d" : "%s%s", s ? ">" : "", node ? node : "",
+                      (int) json_member_int (at, "gpu"));
         }
         if (json_is_number (json_object_get (spread, "low")) &&
             json_is_number (json_object_get (spread, "high")))
@@ -87,19 +79,15 @@ static bool interval (const json_t *map, const struct topology_cluster *c,
                       struct topology_end from, struct topology_end to, double *low,
                       double *high)
 {
-    struct text key = {0};
+    char a[TOPOLOGY_END_TEXT], b[TOPOLOGY_END_TEXT], key[2 * TOPOLOGY_END_TEXT];
     const json_t *spread = NULL;
 
     for (int whole = 0; whole < 2 && !spread && json_object_size (map) > 0; whole++) {
-        key.len = 0;
-        end_key (&key, c->node[from.node].name,
-                 from.gpu < 0 || whole ? -1 : topology_gpu_index (c, from.gpu));
-        text_add (&key, ">");
-        end_key (&key, c->node[to.node].name,
-                 to.gpu < 0 || whole ? -1 : topology_gpu_index (c, to.gpu));
-        spread = json_object_get (map, text_str (&key));
+        snprintf (key, sizeof key, "%s>%s", topology_end_text (c, from, a),
+                  topology_end_text (c, to, b));
+        spread = json_object_get (map, key);
+        from.gpu = to.gpu = -1;
     }
-    text_free (&key);
     if (!spread)
         return false;
     *low = json_member_number (spread, "low");
@@ -276,8 +264,7 @@ enum status topology_diff_collect (const struct topology_cluster *a,
         d.nodes_gone = missing (a, b);
         d.nodes_new = missing (b, a);
     }
-    json_decref (w.interval_a);
-    json_decref (w.interval_b);
+    JSON_DECREF_ALL (w.interval_a, w.interval_b);
     free (w.ratio);
     free (w.other_node);
     if (st == ST_OK)

@@ -12,14 +12,16 @@
 #define ASYMMETRY_NOTED 0.2
 #define NAMES_MAX 5
 
+/* @param text  released */
 static void add (struct topology_inspection *out, enum topology_verdict verdict,
-                 const char *what, const struct text *text)
+                 const char *what, struct text *text)
 {
-    if (out->n == TOPOLOGY_FINDINGS_MAX)
-        return;
-    out->finding[out->n++] =
-        (struct topology_finding){what, verdict, strdup (text_str (text))};
-    out->failed += verdict == TOPOLOGY_FAILED;
+    if (out->n < TOPOLOGY_FINDINGS_MAX) {
+        out->finding[out->n++] =
+            (struct topology_finding){what, verdict, strdup (text_str (text))};
+        out->failed += verdict == TOPOLOGY_FAILED;
+    }
+    text_free (text);
 }
 
 /* A list of names that stops after a few. */
@@ -62,12 +64,10 @@ static void look_at_nodes (const struct topology_cluster *c,
                          : TOPOLOGY_OK,
          "nodes", &t);
     if (n_open > 0) {
-        t.len = 0;
         text_add (&t, "%d node%s without GPUs or without a GPU type: %s", n_open,
                   TEXT_S (n_open), text_str (&open));
         add (out, TOPOLOGY_FAILED, "GPUs", &t);
     }
-    text_free (&t);
     text_free (&drained);
     text_free (&open);
 }
@@ -153,7 +153,6 @@ static enum status look_at_devices (const struct topology_cluster *c,
     look_at_nics (c, &bad);
     if (bad.len > 0)
         add (out, TOPOLOGY_FAILED, "devices", &bad);
-    text_free (&bad);
     free (owner);
     return ST_OK;
 }
@@ -171,7 +170,6 @@ static void look_at_cores (const struct topology_cluster *c,
         text_add (&t,
                   "; other ranks are not bound to cores (`linkwise topo` finds them)");
     add (out, known < c->n_nodes ? TOPOLOGY_NOTE : TOPOLOGY_OK, "cores", &t);
-    text_free (&t);
 }
 
 /* ---- links ---- */
@@ -211,7 +209,6 @@ static void look_at_tier (const struct topology_cluster *c, const struct topolog
          : nominal || t->unmeasured > 0 ? TOPOLOGY_NOTE
                                         : TOPOLOGY_OK,
          words[t->where == TOPOLOGY_BETWEEN], &s);
-    text_free (&s);
 }
 
 /* What all GPUs of pairs of nodes reach together, where the cluster says it. */
@@ -231,7 +228,6 @@ static void look_at_totals (const struct topology_cluster *c,
         text_add (&t, "; %.0f of %.0f pairs unmeasured count as the lowest",
                   totals.unmeasured, totals.pairs);
     add (out, totals.unmeasured > 0 ? TOPOLOGY_NOTE : TOPOLOGY_OK, "pairs", &t);
-    text_free (&t);
 }
 
 static void look_at_shape (const struct topology_cluster *c,
@@ -252,14 +248,12 @@ static void look_at_shape (const struct topology_cluster *c,
         add (out, TOPOLOGY_NOTE, "slow links", &t);
     }
     if (s->asymmetry_pairs > 0) {
-        t.len = 0;
         text_add (
             &t, "the two directions of a pair differ by %.1f %% (mean), at most %.1f %%",
             100 * s->asymmetry_mean, 100 * s->asymmetry_max);
         add (out, s->asymmetry_max > ASYMMETRY_NOTED ? TOPOLOGY_NOTE : TOPOLOGY_OK,
              "asymmetry", &t);
     }
-    text_free (&t);
 }
 
 /* Nodes that no measured link leaves or reaches. */
@@ -279,7 +273,6 @@ static void look_at_lonely (const struct topology_cluster *c,
                   text_str (&names));
         add (out, n == c->n_nodes ? TOPOLOGY_FAILED : TOPOLOGY_NOTE, "connection", &t);
     }
-    text_free (&t);
     text_free (&names);
 }
 

@@ -11,7 +11,7 @@ struct topology_end {
 };
 
 /** "n3", or "n3:5" with the machine's own number of the GPU; buf has room for both. */
-#define TOPOLOGY_END_TEXT (TOPOLOGY_NAME_MAX + 8)
+#define TOPOLOGY_END_TEXT TOPOLOGY_PLACE_TEXT
 const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
                                char buf[TOPOLOGY_END_TEXT]);
 

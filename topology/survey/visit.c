@@ -1,18 +1,12 @@
 /* Going through a cluster's links: each once, those that are alike together. */
-#include <stdio.h>
-
 #include "topology/survey/stats.h"
 #include "topology/topology_private.h"
 
 const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,
                                char buf[TOPOLOGY_END_TEXT])
 {
-    if (e.gpu < 0)
-        snprintf (buf, TOPOLOGY_END_TEXT, "%s", c->node[e.node].name);
-    else
-        snprintf (buf, TOPOLOGY_END_TEXT, "%s:%d", c->node[e.node].name,
-                  topology_gpu_index (c, e.gpu));
-    return buf;
+    return topology_place_text (c->node[e.node].name,
+                                e.gpu < 0 ? -1 : topology_gpu_index (c, e.gpu), buf);
 }
 
 static void visit_pair (const struct topology_cluster *c, int x, int y, double alike,

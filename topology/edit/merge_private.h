@@ -81,8 +81,7 @@ static inline double merge_error_at (const struct topology_links *l, int i, int 
     return l->has_estimates ? topology_matrix_at (&l->estimate_error, i, j) : NAN;
 }
 
-/** `links` and `measured` of the merged document; the nodes are there. */
-enum status merge_links (struct merge *m);
+/** `measured` of the merged document; the nodes are there. */
 void merge_measured (struct merge *m);
 
 /* What is filled: rows over nodes, or over GPUs. */

@@ -17,13 +17,40 @@ const struct topology_format *topology_format_at (int i)
     return i < N_IMPORTERS ? &importers[i]->format : NULL;
 }
 
+/* Has the first tag of a text that is XML that name? */
+static bool is_xml (const char *data, const char *root)
+{
+    size_t n = strlen (root);
+
+    for (;;) {
+        data += strspn (data, " \t\r\n");
+        if (*data != '<')
+            return false;
+        if (strncmp (data, "<!--", 4) == 0) {
+            data = strstr (data, "-->");
+            if (!data)
+                return false;
+            data += 3;
+        } else if (data[1] == '?' || data[1] == '!') {
+            /* A document type may hold tags of its own; they come before the root. */
+            bool subset = false;
+
+            for (; *data && (*data != '>' || subset); data++)
+                subset = *data == '[' || (subset && *data != ']');
+            if (!*data++)
+                return false;
+        } else
+            return strncmp (data + 1, root, n) == 0 &&
+                   strchr (" \t\r\n>/", data[n + 1]) != NULL && data[n + 1] != '\0';
+    }
+}
+
 static bool is (const struct importer *importer, const char *data)
 {
     const char *const *root = importer->root;
 
     return importer->is ? importer->is (data)
-                        : import_is_xml (data, root[0]) ||
-                              (root[1] && import_is_xml (data, root[1]));
+                        : is_xml (data, root[0]) || (root[1] && is_xml (data, root[1]));
 }
 
 enum status import_machine (const struct importer *importer, const struct import *in,

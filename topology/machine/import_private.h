@@ -45,9 +45,6 @@ extern const struct importer import_hwloc, import_nccl, import_smi, import_slurm
 #define import_note(in, text, ...) \
     notes_add ((in)->notes, "%s: " text, (in)->name, ##__VA_ARGS__)
 
-/** Whether the first tag of a text that is XML has that name. */
-bool import_is_xml (const char *data, const char *root);
-
 /** The next line of a text, without its end (\n, \r\n) and without terminal escapes.
  *
  *  @param[in,out] at    where the line begins; NULL after the last

@@ -1,35 +1,8 @@
-/* Texts as importers read them: names, lines, words, the first tag. */
+/* Texts as importers read them: line by line. */
 #include <ctype.h>
 #include <string.h>
 
 #include "topology/machine/import_private.h"
-
-bool import_is_xml (const char *data, const char *root)
-{
-    size_t n = strlen (root);
-
-    for (;;) {
-        data += strspn (data, " \t\r\n");
-        if (*data != '<')
-            return false;
-        if (strncmp (data, "<!--", 4) == 0) {
-            data = strstr (data, "-->");
-            if (!data)
-                return false;
-            data += 3;
-        } else if (data[1] == '?' || data[1] == '!') {
-            /* A document type may hold tags of its own; they come before the root. */
-            bool subset = false;
-
-            for (; *data && (*data != '>' || subset); data++)
-                subset = *data == '[' || (subset && *data != ']');
-            if (!*data++)
-                return false;
-        } else
-            return strncmp (data + 1, root, n) == 0 &&
-                   strchr (" \t\r\n>/", data[n + 1]) != NULL && data[n + 1] != '\0';
-    }
-}
 
 bool import_line (const char **at, struct text *line)
 {

@@ -155,12 +155,11 @@ static enum status complete_ends (struct links_table *t)
     return ST_OK;
 }
 
-/* One object of `links` over n endpoints, -1 where a node has none; with n 0 the numbers that
- * hold for all pairs. */
+/* One object of `links` over n endpoints, -1 where a node has none.
+ * @param[in] all  bytes/s of all pairs, instead of what was measured of each; 0: none */
 static json_t *links_json (const struct links_table *t, const struct matrices *m,
-                           const int *end, int n, bool inside)
+                           const int *end, int n, bool inside, double all)
 {
-    double all = inside ? t->all_intra_bytes_per_s : t->all_inter_bytes_per_s;
     double latency_s = inside ? t->all_intra_latency_s : t->all_inter_latency_s;
     double *cut = memory_zeros ((size_t) n * (size_t) n + 1, sizeof *cut);
     json_t *o = json_object ();
@@ -216,11 +215,7 @@ static json_t *gpu_json (const struct links_table *t, struct matrices *m, int *e
         }
     }
 
-    json_t *gpu = links_json (t, m, end, m->n, t->n_nodes == 1);
-
-    json_object_set_new (gpu, "bandwidth_gb_per_s",
-                         topology_links_matrix (m->bandwidth, m->n, UNITS_GB));
-    return gpu;
+    return links_json (t, m, end, m->n, t->n_nodes == 1, 0);
 }
 
 /* `links`, in the form that fits what was measured: `gpu` over all GPUs where single ones
@@ -243,14 +238,15 @@ static enum status add_links (const struct links_table *t, struct matrices *m,
         o = gpu_json (t, m, end);
         json_object_set_new (links, "gpu", o);
     } else if (between || t->n_samples > 0) {
-        o = links_json (t, m, end, t->n_nodes, false);
+        o = links_json (t, m, end, t->n_nodes, false, t->all_inter_bytes_per_s);
         json_object_set_new (links, "inter", o);
     }
     if (t->node_bytes_per_s > 0)
         json_object_set_new (o, "node_gb_per_s",
                              topology_links_number (t->node_bytes_per_s / UNITS_GB));
     if (t->all_intra_bytes_per_s > 0 && !single_gpus (t))
-        json_object_set_new (links, "intra", links_json (t, m, NULL, 0, true));
+        json_object_set_new (links, "intra",
+                             links_json (t, m, NULL, 0, true, t->all_intra_bytes_per_s));
     free (end);
     return ST_OK;
 }

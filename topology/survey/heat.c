@@ -79,38 +79,38 @@ static enum status finish (struct drawing *d, bool ok, struct topology_heat *out
     return ST_OK;
 }
 
+/* The cluster's links, or its totals where no median is given. */
+static enum status draw (const struct topology_cluster *c, int cells,
+                         const double *median, const struct topology_watch *watch,
+                         struct topology_heat *out, struct error *err)
+{
+    struct topology_heat h = {.of_bytes_per_s = median ? *median : 0};
+    struct drawing d = {.c = c, .out = &h};
+    bool ok = start (&d, cells);
+
+    if (ok && median)
+        topology_links_visit (c, add_link, &d, watch);
+    else if (ok)
+        add_totals (&d);
+    return finish (&d, ok, out, err);
+}
+
 enum status topology_heat_collect (const struct topology_cluster *c, int cells,
                                    double median_bytes_per_s,
                                    const struct topology_watch *watch,
                                    struct topology_heat *out, struct error *err)
 {
-    struct topology_heat h = {.of_bytes_per_s = median_bytes_per_s};
-    struct drawing d = {.c = c, .out = &h};
-    bool ok;
-
-    if (median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)) {
-        *out = (struct topology_heat){0};
-        return ST_OK;
-    }
-    if ((ok = start (&d, cells)))
-        topology_links_visit (c, add_link, &d, watch);
-    return finish (&d, ok, out, err);
+    *out = (struct topology_heat){0};
+    return median_bytes_per_s <= 0 || (!c->has_gpu_links && c->inter.bytes_per_s.n == 0)
+               ? ST_OK
+               : draw (c, cells, &median_bytes_per_s, watch, out, err);
 }
 
 enum status topology_heat_totals (const struct topology_cluster *c, int cells,
                                   struct topology_heat *out, struct error *err)
 {
-    struct topology_heat h = {0};
-    struct drawing d = {.c = c, .out = &h};
-    bool ok;
-
-    if (!c->has_pair_totals) {
-        *out = h;
-        return ST_OK;
-    }
-    if ((ok = start (&d, cells)))
-        add_totals (&d);
-    return finish (&d, ok, out, err);
+    *out = (struct topology_heat){0};
+    return c->has_pair_totals ? draw (c, cells, NULL, NULL, out, err) : ST_OK;
 }
 
 void topology_heat_release (struct topology_heat *h)

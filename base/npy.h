@@ -3,7 +3,6 @@
 #ifndef BASE_NPY_H
 #define BASE_NPY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"

@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "memest/memest.h"

@@ -1,7 +1,6 @@
 /* The cluster file's reader: every check of the contract, once, at the boundary. */
 #include "topology/topology_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "base/error.h"
 #include "base/stats.h"
 
 /* The assumed latency of links that nobody measured: the defaults of a cluster

@@ -2,7 +2,6 @@
  * measured. */
 #include "topology/topology_private.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/units.h"

@@ -2,8 +2,6 @@
 #ifndef TOPOLOGY_TOPOLOGY_PRIVATE_H
 #define TOPOLOGY_TOPOLOGY_PRIVATE_H
 
-#include <stdint.h>
-
 #include "base/json.h"
 #include "base/pairs.h"
 #include "topology/topology.h"

@@ -1,7 +1,4 @@
 /* What no merged file gives, from data sheets; and the measurements that come along. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "topology/known.h"
 #include "topology/links_doc.h"

@@ -3,7 +3,6 @@
 #define TOPOLOGY_MERGE_PRIVATE_H
 
 #include <math.h>
-#include <stdio.h>
 
 #include "base/json.h"
 #include "topology/edit/edit.h"

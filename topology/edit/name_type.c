@@ -1,6 +1,5 @@
 /* Naming what a description leaves open: the GPU type of nodes, with what is known about
  * it; a node. */
-#include <string.h>
 
 #include "base/json.h"
 #include "topology/edit/edit.h"

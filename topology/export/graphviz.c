@@ -1,6 +1,5 @@
 /* Drawings for GraphViz: the nodes with their links, or one node's GPUs, NUMA nodes and NICs. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/json.h"
 #include "base/units.h"

@@ -1,7 +1,6 @@
 /* The heat maps of the links between nodes as a picture that stands alone: one pair of GPUs alone,
  * its worst links outlined, numbered and listed; where the cluster says it, what all GPUs of a
  * pair of nodes reach together.  Where single pairs are all alike, the totals stand alone. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/units.h"

@@ -2,8 +2,6 @@
  * Nodes=, BlockSizes=).  Each node gets the switches above it, from the leaf up; blocks
  * are its first level, and every size of BlockSizes above the smallest puts neighbouring
  * blocks under one more. */
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

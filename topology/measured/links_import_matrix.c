@@ -5,10 +5,8 @@
  */
 #include "topology/measured/links_import_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/units.h"
 

@@ -15,7 +15,6 @@
 #include "topology/measured/links_import_private.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"

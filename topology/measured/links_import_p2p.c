@@ -8,8 +8,6 @@
  */
 #include "topology/measured/links_import_private.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"

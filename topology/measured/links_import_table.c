@@ -2,9 +2,7 @@
 #include "topology/measured/links_import_private.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -6,8 +6,6 @@
  */
 #include "topology/measured/links_import_private.h"
 
-#include <string.h>
-
 #include "base/units.h"
 
 static enum status read_json (struct links_table *t, const struct json_at *root)

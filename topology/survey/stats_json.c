@@ -1,5 +1,4 @@
 /* Statistics of links as a document: what `cluster show --json` and `compare --json` print. */
-#include "base/json.h"
 #include "base/units.h"
 #include "topology/survey/stats.h"
 

@@ -141,17 +141,18 @@ enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
  * (runtime/zero/config.py), in which type they are summed, and in which they travel, by default the
  * weights' (runtime/engine.py, communication_data_type); beside Ulysses another member says so, by
  * default fp32. */
-static enum status finish_gradients (struct jobs_reading *r, const char *precision)
+static void finish_gradients (struct jobs_reading *r, const char *precision)
 {
     const char *kept = jobs_value (r, "ds-gradients"),
                *said = jobs_value (r, "communication-data-type"),
-               *sent = jobs_dtype_of (said), *kept_in = jobs_dtype_of (kept);
+               *sent = jobs_dtype_of (said), *kept_in = jobs_dtype_of (kept),
+               *beside = jobs_value (r, "ds-sequence-type");
     bool whole = precision && strstr (precision, "32"); /* tf32 is kept so, too */
 
     if (jobs_find (r, "zero"))
-        TRY (jobs_default_flag (r, "overlap-comm", jobs_int (r, "zero", 0) == 3));
+        jobs_default_flag (r, "overlap-comm", jobs_int (r, "zero", 0) == 3);
     if (kept_in) /* the fact is of either 16-bit type */
-        TRY (jobs_default_flag (r, "grad-reduce-in-bf16", strstr (kept_in, "16")));
+        jobs_default_flag (r, "grad-reduce-in-bf16", strstr (kept_in, "16"));
     else if (kept)
         notes_add (r->notes, "grad_accum_dtype %.20s is not known: taken as not stated",
                    kept);
@@ -161,21 +162,16 @@ static enum status finish_gradients (struct jobs_reading *r, const char *precisi
                    said);
         jobs_forget (r, "communication-data-type");
     } else if (said)
-        TRY (jobs_override (r, "communication-data-type", sent));
+        jobs_override (r, "communication-data-type", sent);
     if (whole && sent && strcmp (sent, "fp32") != 0)
         notes_add (r->notes,
                    "communication_data_type %.20s of a job in fp32: estimated as if its "
                    "gradients travelled in fp32",
                    sent);
-    if (jobs_int (r, "cp", 1) > 1 && !whole) {
-        const char *beside = jobs_value (r, "ds-sequence-type");
-
-        return jobs_set (r, "communication-data-type", beside ? beside : "fp32", -1, 0,
-                         false);
-    }
-    if (!precision || (!whole && !strstr (precision, "16")))
-        return ST_OK;
-    return jobs_default (r, "communication-data-type", whole ? "fp32" : precision);
+    if (jobs_int (r, "cp", 1) > 1 && !whole)
+        jobs_override (r, "communication-data-type", beside ? beside : "fp32");
+    else if (whole || (precision && strstr (precision, "16")))
+        jobs_default (r, "communication-data-type", whole ? "fp32" : precision);
 }
 
 /* Elements of a limit, as many as a row can say; "auto" is Hugging Face's word for the square of
@@ -201,19 +197,20 @@ static double limit_of (struct jobs_reading *r, const char *fact, double least)
     return 0.0;
 }
 
-static enum status say_limit (struct jobs_reading *r, const char *name, double value)
+static void say_limit (struct jobs_reading *r, const char *name, double value)
 {
     char text[32];
 
     snprintf (text, sizeof text, "%.12g", value);
-    return value > 0.0 ? jobs_default (r, name, text) : ST_OK;
+    if (value > 0.0)
+        jobs_default (r, name, text);
 }
 
 /* What is there at once: under ZeRO 3 gathered weights and gradients that are not reduced; under 1
  * and 2 buckets, of which overlap_comm has a second one (stage_1_and_2.py, ipg_buckets), 5e8
  * elements each by default. */
 #define BUCKET 5e8
-static enum status finish_limits (struct jobs_reading *r)
+static void finish_limits (struct jobs_reading *r)
 {
     double live = limit_of (r, "ds-live", 0.0), reduced = limit_of (r, "ds-bucket", 1.0),
            gathered = limit_of (r, "ds-gathered", 1.0);
@@ -221,14 +218,13 @@ static enum status finish_limits (struct jobs_reading *r)
     int zero = (int) jobs_int (r, "zero", 0);
 
     if (zero == 3) {
-        TRY (say_limit (r, "live-parameters", live));
-        return say_limit (r, "reduced-parameters", reduced);
+        say_limit (r, "live-parameters", live);
+        say_limit (r, "reduced-parameters", reduced);
+    } else if (zero > 0 && (!second || reduced > 0.0 || gathered > 0.0)) {
+        reduced = (second ? 2.0 : 1.0) * (reduced > 0.0 ? reduced : BUCKET);
+        gathered = gathered > 0.0 ? gathered : BUCKET;
+        say_limit (r, "bucket-gb", 2e-9 * (reduced + gathered));
     }
-    if (zero == 0 || (second && reduced <= 0.0 && gathered <= 0.0))
-        return ST_OK;
-    reduced = (second ? 2.0 : 1.0) * (reduced > 0.0 ? reduced : BUCKET);
-    return say_limit (r, "bucket-gb",
-                      2e-9 * (reduced + (gathered > 0.0 ? gathered : BUCKET)));
 }
 
 /* What is estimated otherwise than it runs: an optimizer's state of which the host has a part
@@ -254,7 +250,7 @@ static void tell_others (struct jobs_reading *r)
 }
 
 /* What the host has.  Weights there without the optimizer's state, or a disk, have no estimate. */
-static enum status finish_offload (struct jobs_reading *r)
+static void finish_offload (struct jobs_reading *r)
 {
     const char *on[] = {jobs_value (r, "ds-optimizer-on"),
                         jobs_value (r, "ds-weights-on")};
@@ -267,10 +263,11 @@ static enum status finish_offload (struct jobs_reading *r)
                        i == 0 ? "offload_optimizer" : "offload_param", on[i],
                        has[i] ? " without offload_optimizer" : "");
     }
-    return has[0] ? jobs_default (r, "offload", has[1] ? "all" : "optimizer") : ST_OK;
+    if (has[0])
+        jobs_default (r, "offload", has[1] ? "all" : "optimizer");
 }
 
-static enum status finish (struct jobs_reading *r)
+static void finish (struct jobs_reading *r)
 {
     const char *zero = jobs_value (r, "zero");
     /* One that is not said may be "auto". */
@@ -280,28 +277,28 @@ static enum status finish (struct jobs_reading *r)
                             : neither                  ? "fp32"
                                                        : jobs_value (r, "precision");
     size_t n = zero ? strcspn (zero, "0123") : 0;
+    long shard = jobs_int (r, "ds-shard", 0);
 
     if (jobs_is (r, "framework", "transformers")) /* whose log's lines are here */
-        return ST_OK;
+        return;
     if (zero && n > 0 && zero[n]) { /* "ZeroStageEnum.weights" is none of these */
         char stage[2] = {zero[n], '\0'};
 
-        TRY (jobs_set (r, "zero", stage, -1, 0, false));
+        jobs_override (r, "zero", stage);
     }
-    TRY (finish_gradients (r, precision));
-    TRY (finish_limits (r));
-    TRY (finish_offload (r));
+    finish_gradients (r, precision);
+    finish_limits (r);
+    finish_offload (r);
     tell_others (r);
-    if (jobs_int (r, "ds-shard", 0) > 0 &&
-        jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
-        TRY (jobs_default_int (r, "shard", jobs_int (r, "ds-shard", 0)));
+    if (shard > 0 && jobs_int (r, "zero", 0) == 3) /* MiCS; -1: off */
+        jobs_default_int (r, "shard", shard);
     if (precision)
-        TRY (jobs_default (r, "precision", precision));
+        jobs_default (r, "precision", precision);
     for (int i = 0; i < r->n_files; i++)
         if (r->of_file[i] == &jobs_megatron) /* which runs on DeepSpeed */
-            return ST_OK;
-    return jobs_find (r, "deepspeed") ? ST_OK
-                                      : jobs_default (r, "framework", "deepspeed");
+            return;
+    if (!jobs_find (r, "deepspeed"))
+        jobs_default (r, "framework", "deepspeed");
 }
 
 /* ---- the log ---- */

@@ -45,7 +45,7 @@ static bool is_printed_gpu (const struct jobs_said *s)
            (strcmp (s->key, "gpu") == 0 || strcmp (s->key, "gpu_mem_gb") == 0);
 }
 
-static enum status state (struct jobs_reading *r, const struct jobs_said *s)
+static void state (struct jobs_reading *r, const struct jobs_said *s)
 {
     const struct jobs_dialect *d = dialect_of (r, s);
     char fact[JOBS_WORD_MAX];
@@ -54,15 +54,15 @@ static enum status state (struct jobs_reading *r, const struct jobs_said *s)
     if (is_printed_gpu (s))
         snprintf (fact, sizeof fact, "%s", s->key);
     else if (!jobs_fact_of (d, s->key, fact))
-        return ST_OK;
+        return;
     if (!value) {
         notes_add (r->notes, "%s:%d: %.60s: %.60s cannot be evaluated",
                    file_title (r->file[s->file]), s->line, s->key, s->value);
-        return ST_OK;
+        return;
     }
     if (strcmp (s->value, "True") == 0 || strcmp (s->value, "False") == 0)
         s->value[0] = (char) tolower ((unsigned char) s->value[0]);
-    return jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
+    jobs_set (r, fact, value, s->file, s->line, s->run >= 0);
 }
 
 /* Numbers that are none, as of a variable that is set elsewhere, count as not stated. */
@@ -88,23 +88,22 @@ static void forget_words (struct jobs_reading *r)
 }
 
 /* Each dialect's own conclusions, once. */
-static enum status finish (struct jobs_reading *r, int run)
+static void finish (struct jobs_reading *r, int run)
 {
     static const struct jobs_dialect *const order[] = {&jobs_nanotron,  &jobs_torchtitan,
                                                        &jobs_nemo,      &jobs_trainer,
                                                        &jobs_deepspeed, &jobs_megatron};
 
-    for (size_t i = 0; i < COUNT_OF (order); i++) {
+    for (size_t i = 0; i < COUNT_OF (order) && r->st == ST_OK; i++) {
         bool used = (run >= 0 && r->run[run].dialect == order[i]) ||
                     (order[i] == &jobs_deepspeed && /* by a Trainer's own words */
                      jobs_is (r, "framework", "deepspeed"));
 
         for (int f = 0; f < r->n_files; f++)
             used = used || r->of_file[f] == order[i];
-        if (used && order[i]->finish)
-            TRY (order[i]->finish (r));
+        if (used)
+            order[i]->finish (r);
     }
-    return ST_OK;
 }
 
 static bool has_one (const char *s, const char *const *words)
@@ -138,24 +137,22 @@ static enum status make_job (struct jobs_reading *r, const struct jobs_given *gi
 {
     struct workload_model model = r->model;
     bool has_model = r->has_model;
-    enum status st = ST_OK;
 
     for (int log = 0; log < 2; log++)
-        for (int i = 0; i < r->n_said && st == ST_OK; i++)
+        for (int i = 0; i < r->n_said; i++)
             if (log ? run >= 0 && r->said[i].run == run : r->said[i].run < 0)
-                st = state (r, &r->said[i]);
-    if (st == ST_OK) {
-        forget_words (r);
-        st = finish (r, run);
-    }
+                state (r, &r->said[i]);
+    forget_words (r);
+    finish (r, run);
     note_optimizer (r);
-    if (st == ST_OK && !array_grow (&out->job, (size_t) out->n, sizeof *out->job))
-        st = err_nomem (r->err);
-    THEN (st, jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]));
+    if (!array_grow (&out->job, (size_t) out->n, sizeof *out->job))
+        r->st = err_nomem (r->err);
+    THEN (r->st,
+          jobs_row (r, given, run >= 0 ? &r->run[run] : NULL, &out->job[out->n++]));
     jobs_forget_all (r);
     r->model = model;
     r->has_model = has_model;
-    return st;
+    return r->st;
 }
 
 /* ---- all of them ---- */

@@ -65,7 +65,8 @@ struct jobs_reading {
     bool has_model;
     struct workload_model model;
     const struct jobs_dialect *of_file[JOBS_FILES_MAX]; /* NULL: a log or a model */
-    enum status lost; /* what a reader of lines could not return */
+    enum status
+        st; /* the first failure of what returns none; no fact is stated after it */
     struct notes *notes;
     struct error *err;
 };
@@ -83,8 +84,8 @@ struct jobs_dialect {
     /** A key as the table has it, in place; NULL: it is already. */
     void (*normalise) (char *key);
     bool reserved; /* its runs' peaks are what the allocator reserved */
-    /** Facts that follow from several; or NULL. */
-    enum status (*finish) (struct jobs_reading *r);
+    /** Facts that follow from several. */
+    void (*finish) (struct jobs_reading *r);
     /** Take what a log's line says; false: it is not of this framework. */
     bool (*log) (struct jobs_reading *r, struct jobs_run *run, const char *line,
                  int number);
@@ -117,6 +118,10 @@ const char *jobs_titan_schedule (enum workload_schedule s);
 
 /** The next word of a list with blanks between; false: there is none. */
 bool jobs_next_word (const char **list, char word[JOBS_WORD_MAX]);
+/** For struct jobs_dialect's normalise: without the section in front, and whether it was there;
+ *  with dashes for underscores. */
+bool jobs_strip (char *key, const char *section);
+void jobs_dash (char *key);
 /** The fact that an option states, as a file spells it; false: none. */
 bool jobs_fact_of (const struct jobs_dialect *d, const char *said,
                    char fact[JOBS_WORD_MAX]);
@@ -136,15 +141,19 @@ enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
                       const char *key, const char *value);
 /** Forget statements and runs but for so many, the first ones. */
 void jobs_drop (struct jobs_reading *r, int said, int runs);
-/** State a fact; one that was stated otherwise in another file is noted.
+/** State a fact; one that was stated otherwise in another file is noted.  Out of memory, as in all
+ *  that follow, is in r->st.
  *  @param file  -1: it is worked out */
-enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
-                      int file, int line, bool log);
+void jobs_set (struct jobs_reading *r, const char *name, const char *value, int file,
+               int line, bool log);
 /** The same, of what is worked out, whatever was stated; and unless it was stated. */
-enum status jobs_override (struct jobs_reading *r, const char *name, const char *value);
-enum status jobs_default (struct jobs_reading *r, const char *name, const char *value);
-enum status jobs_default_flag (struct jobs_reading *r, const char *name, bool is);
-enum status jobs_default_int (struct jobs_reading *r, const char *name, long value);
+void jobs_override (struct jobs_reading *r, const char *name, const char *value);
+void jobs_default (struct jobs_reading *r, const char *name, const char *value);
+void jobs_default_flag (struct jobs_reading *r, const char *name, bool is);
+void jobs_default_int (struct jobs_reading *r, const char *name, long value);
+/** Several defaults: words "fact=value" with blanks between, or "option?fact=value" where that
+ *  option has to choose something. */
+void jobs_defaults (struct jobs_reading *r, const char *list);
 void jobs_forget (struct jobs_reading *r, const char *name);
 void jobs_forget_all (struct jobs_reading *r);
 struct jobs_fact *jobs_find (const struct jobs_reading *r, const char *name);
@@ -188,7 +197,7 @@ int jobs_layout (const char *s, int *part);
 /** Has every one of pp stages a layer, where parts go round after round? */
 bool jobs_stages_filled (const int *part, int parts, long pp);
 /** State the layers of every part, in the words of a runs file: "0, 1, 3, 5, 7, 8". */
-enum status jobs_partition (struct jobs_reading *r, const int *part, int parts);
+void jobs_partition (struct jobs_reading *r, const int *part, int parts);
 /** Layers without experts, then those with: "[0, 0, 1, 1]", "'([0]*2+[1]*2)'" and the like.
  *  @return false where it is no such list */
 bool jobs_frequency (const char *s, long *dense, long *sparse);
@@ -221,7 +230,7 @@ struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
 /* ---- the model and the row ---- */
 
 /** Facts from the model's shape, where nothing else states them. */
-enum status jobs_model_facts (struct jobs_reading *r);
+void jobs_model_facts (struct jobs_reading *r);
 /** A preset by a looser name; false: none. */
 bool jobs_preset (struct jobs_reading *r, const char *name);
 /** The row of the facts and the run.  @param run  may be NULL */

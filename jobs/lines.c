@@ -17,7 +17,7 @@ void jobs_sample (struct jobs_reading *r, struct jobs_samples *to, double value)
     if (array_grow (&to->x, (size_t) to->n, sizeof *to->x))
         to->x[to->n++] = value;
     else
-        r->lost = err_nomem (r->err);
+        r->st = err_nomem (r->err);
 }
 
 /* "1.2K", "3G"; "MiB", "GB" and "TFLOP" are units of what the caller knows. */
@@ -77,15 +77,15 @@ void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
     for (int i = r->n_said - 1; i >= 0 && r->said[i].run == (int) (run - r->run); i--)
         if (strcmp (r->said[i].key, key) == 0 && strcmp (r->said[i].value, text) == 0)
             return; /* as every step's line says it */
-    if (value < 1e15 && r->lost == ST_OK)
-        r->lost = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
+    if (value < 1e15 && r->st == ST_OK)
+        r->st = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
 }
 
 struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
                                  const struct jobs_dialect *dialect)
 {
     if (!array_grow (&r->run, (size_t) r->n_runs, sizeof *r->run)) {
-        r->lost = err_nomem (r->err);
+        r->st = err_nomem (r->err);
         return NULL;
     }
     r->run[r->n_runs] =

@@ -140,7 +140,7 @@ enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *k
         if (*end)
             *end++ = '\0';
         TRY (take_line (r, line, number));
-        TRY (r->lost);
+        TRY (r->st);
         number += ends;
     }
     *known = r->n_said > said;

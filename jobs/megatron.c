@@ -88,42 +88,34 @@ static const char harmless[] =
 /* Underscores, and "MODEL_ARGS.--bf16", as YAML files of its tests and recipes have it. */
 static void normalise (char *key)
 {
-    static const char section[] = "MODEL_ARGS.--";
-
-    if (strncmp (key, section, sizeof section - 1) == 0)
-        memmove (key, key + sizeof section - 1, strlen (key + sizeof section - 1) + 1);
-    for (; *key; key++)
-        if (*key == '_')
-            *key = '-';
+    jobs_strip (key, "MODEL_ARGS.--");
+    jobs_dash (key);
 }
 
-static enum status finish_model (struct jobs_reading *r)
+static void finish_model (struct jobs_reading *r)
 {
     long h = jobs_int (r, "hidden", 0);
     bool gated = jobs_true (r, "swiglu");
 
     if (!jobs_find (r, "layers")) /* the model comes from another file, or is not said */
-        return ST_OK;
+        return;
     if (!jobs_true (r, "group-query-attention"))
         jobs_forget (r, "kv_heads");
     if (jobs_int (r, "num-key-value-heads", 0) > 0) /* as Megatron-DeepSpeed says it */
-        TRY (jobs_default_int (r, "kv_heads", jobs_int (r, "num-key-value-heads", 0)));
+        jobs_default_int (r, "kv_heads", jobs_int (r, "num-key-value-heads", 0));
     if (h > 0)
-        TRY (jobs_default_int (r, "ffn",
-                               gated ? (long) (h * 8.0 / 3.0 / 64.0) * 64 : 4 * h));
+        jobs_default_int (r, "ffn", gated ? (long) (h * 8.0 / 3.0 / 64.0) * 64 : 4 * h);
     if (jobs_is (r, "add-bias-linear", "false"))
-        TRY (jobs_default (r, "disable-bias-linear", "true"));
-    if (jobs_true (r, "use-rotary-position-embeddings"))
-        TRY (jobs_default (r, "position-embedding-type", "rope"));
-    TRY (jobs_default (r, "hidden-dropout", "0.1"));
-    TRY (jobs_default (r, "normalization", "LayerNorm"));
-    TRY (jobs_default (r, "position-embedding-type", "learned_absolute"));
-    TRY (jobs_default (r, "untie-embeddings-and-output-weights", "false"));
-    return jobs_default (r, "transformer-impl", "transformer_engine");
+        jobs_default (r, "disable-bias-linear", "true");
+    jobs_defaults (r, "use-rotary-position-embeddings?position-embedding-type=rope "
+                      "hidden-dropout=0.1 normalization=LayerNorm "
+                      "position-embedding-type=learned_absolute "
+                      "untie-embeddings-and-output-weights=false "
+                      "transformer-impl=transformer_engine");
 }
 
 /* Tokenizers with one vocabulary. */
-static enum status finish_vocabulary (struct jobs_reading *r)
+static void finish_vocabulary (struct jobs_reading *r)
 {
     static const struct {
         const char *word;
@@ -131,85 +123,84 @@ static enum status finish_vocabulary (struct jobs_reading *r)
     } known[] = {{"GPT2BPETokenizer", 50257},
                  {"GPTSentencePieceTokenizer", 32000},
                  {"Llama2Tokenizer", 32000}};
-    const char *type = jobs_value (r, "tokenizer-type");
-    const struct workload_model *m;
+    const char *type = jobs_value (r, "tokenizer-type"),
+               *named = jobs_value (r, "tokenizer-model");
+    const struct workload_model *m = NULL;
+    long vocab = jobs_int (r, "padded-vocab-size", 0);
 
     if (!type && jobs_find (r, "merge-file")) /* as its scripts have it without a type */
         type = known[0].word;
 
     if (jobs_find (r, "vocab") || !jobs_find (r, "layers"))
-        return ST_OK;
-    if (jobs_int (r, "padded-vocab-size", 0) > 0)
-        return jobs_default_int (r, "vocab", jobs_int (r, "padded-vocab-size", 0));
-    if (jobs_value (r, "tokenizer-model") &&
-        (m = workload_preset_meant (jobs_value (r, "tokenizer-model")))) {
-        notes_add (r->notes, "the vocabulary is not stated: %d, as %s has", m->vocab,
+        return;
+    if (vocab == 0 && named && (m = workload_preset_meant (named))) {
+        vocab = m->vocab;
+        notes_add (r->notes, "the vocabulary is not stated: %ld, as %s has", vocab,
                    m->name);
-        return jobs_default_int (r, "vocab", m->vocab);
     }
-    for (size_t i = 0; i < COUNT_OF (known); i++)
-        if (type && strcmp (type, known[i].word) == 0) {
-            notes_add (r->notes, "the vocabulary is not stated: %d, as %s usually has",
-                       known[i].size, type);
-            return jobs_default_int (r, "vocab", known[i].size);
+    for (size_t i = 0; i < COUNT_OF (known) && vocab == 0 && type; i++)
+        if (strcmp (type, known[i].word) == 0) {
+            vocab = known[i].size;
+            notes_add (r->notes, "the vocabulary is not stated: %ld, as %s usually has",
+                       vocab, type);
         }
-    return ST_OK;
+    if (vocab > 0)
+        jobs_default_int (r, "vocab", vocab);
 }
 
-static enum status finish_precision (struct jobs_reading *r)
+static void finish_precision (struct jobs_reading *r)
 {
-    if (jobs_find (r, "precision"))
-        return ST_OK;
-    if (jobs_true (r, "fp4-format"))
-        return jobs_default (r, "precision", "fp4");
-    if (jobs_true (r, "fp8-format"))
-        return jobs_default (r, "precision", "fp8");
-    if (jobs_true (r, "bf16") || jobs_true (r, "fp16"))
-        return jobs_default (r, "precision", jobs_true (r, "bf16") ? "bf16" : "fp16");
-    if (!jobs_find (r, "layers") && !jobs_find (r, "tp"))
-        return ST_OK;
+    jobs_defaults (r, "fp4-format?precision=fp4 fp8-format?precision=fp8 "
+                      "bf16?precision=bf16 fp16?precision=fp16");
+    if (jobs_find (r, "precision") || !(jobs_find (r, "layers") || jobs_find (r, "tp")))
+        return;
     notes_add (r->notes,
                "neither bf16 nor fp16 is asked for: fp32, Megatron-LM's default");
-    return jobs_default (r, "precision", "fp32");
+    jobs_default (r, "precision", "fp32");
 }
 
-static enum status finish_recompute (struct jobs_reading *r)
+/* Modules in brackets, quotes and with commas, with blanks alone; attention alone is what
+ * Megatron's selective means. */
+static void recompute_modules (struct jobs_reading *r, const char *modules)
 {
-    long layers = jobs_int (r, "recompute-num-layers", 0), vpp = jobs_int (r, "vpp", 1);
     char text[512] = "";
     size_t n = 0, len;
 
-    if (jobs_is (r, "recompute-granularity", "full") ||
-        jobs_true (r, "checkpoint-activations")) {
-        if (!jobs_is (r, "recompute-method", "block") || layers < 1)
-            return jobs_default (r, "recompute", "full");
-        snprintf (text, sizeof text, "full:%ld", layers * (vpp > 0 ? vpp : 1));
-        return jobs_default (r, "recompute", text);
-    }
-    if (!jobs_is (r, "recompute-granularity", "selective") &&
-        !jobs_true (r, "recompute-activations"))
-        return jobs_default (r, "recompute", "none");
-    if (!jobs_value (r, "recompute-modules"))
-        return jobs_default (r, "recompute", "selective");
-    for (const char *c = jobs_value (r, "recompute-modules"); *c && n < 500; c += len) {
+    for (const char *c = modules; *c && n < 500; c += len) {
         c += strspn (c, "[]'\", ");
         len = strcspn (c, "[]'\", ");
         n += (size_t) snprintf (text + n, sizeof text - n, "%s%.*s",
                                 n > 0 && len > 0 ? " " : "",
                                 (int) (len < 500 - n ? len : 500 - n), c);
     }
-    /* Attention alone is what Megatron's selective means. */
-    return jobs_default (r, "recompute",
-                         strcmp (text, "core_attn") == 0 ? "selective" : text);
+    jobs_default (r, "recompute", strcmp (text, "core_attn") == 0 ? "selective" : text);
 }
 
-static enum status finish_sharding (struct jobs_reading *r)
+static void finish_recompute (struct jobs_reading *r)
+{
+    const char *modules = jobs_value (r, "recompute-modules");
+    long layers = jobs_int (r, "recompute-num-layers", 0), vpp = jobs_int (r, "vpp", 1);
+    char text[32] = "none";
+
+    if (jobs_is (r, "recompute-granularity", "full") ||
+        jobs_true (r, "checkpoint-activations")) {
+        strcpy (text, "full");
+        if (jobs_is (r, "recompute-method", "block") && layers >= 1)
+            snprintf (text, sizeof text, "full:%ld", layers * (vpp > 0 ? vpp : 1));
+    } else if (jobs_is (r, "recompute-granularity", "selective") ||
+               jobs_true (r, "recompute-activations")) {
+        strcpy (text, "selective");
+        if (modules)
+            recompute_modules (r, modules);
+    }
+    jobs_default (r, "recompute", text);
+}
+
+static void finish_sharding (struct jobs_reading *r)
 {
     const char *strategy = jobs_value (r, "data-parallel-sharding-strategy");
     long stage = jobs_int (r, "zero-stage", 0);
 
-    if (jobs_find (r, "zero"))
-        return ST_OK;
     if (jobs_true (r, "use-megatron-fsdp") && strategy)
         stage = strcmp (strategy, "optim_grads_params") == 0 ? 3
                 : strcmp (strategy, "optim_grads") == 0      ? 2
@@ -218,7 +209,7 @@ static enum status finish_sharding (struct jobs_reading *r)
         stage = 3;
     else if (stage == 0)
         stage = jobs_true (r, "use-distributed-optimizer");
-    return jobs_default_int (r, "zero", stage);
+    jobs_default_int (r, "zero", stage);
 }
 
 /* Bytes of an optimizer's moment; 0: unknown. */
@@ -234,7 +225,7 @@ static int moment_bytes (const struct jobs_reading *r, const char *name)
 
 /* The precision-aware optimizer's state: what of the fp32 master weight the bf16 weight has not,
  * or all of it, and two moments (optimizer_config.py). */
-static enum status finish_optimizer (struct jobs_reading *r)
+static void finish_optimizer (struct jobs_reading *r)
 {
     int first = moment_bytes (r, "exp-avg-dtype"),
         second = moment_bytes (r, "exp-avg-sq-dtype");
@@ -242,130 +233,121 @@ static enum status finish_optimizer (struct jobs_reading *r)
                  jobs_is (r, "store-param-remainders", "false");
 
     if (jobs_true (r, "optimizer-cpu-offload")) /* which keeps all of it in fp32 */
-        return jobs_default (r, "offload", "optimizer");
-    if (!jobs_true (r, "use-precision-aware-optimizer") || first == 0 || second == 0)
-        return ST_OK;
-    return jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
+        jobs_default (r, "offload", "optimizer");
+    else if (jobs_true (r, "use-precision-aware-optimizer") && first > 0 && second > 0)
+        jobs_default_int (r, "optimizer-bytes", (whole ? 4 : 2) + first + second);
 }
 
+/* ---- layers in chunks ---- */
+
+#define LAYOUT "pipeline-model-parallel-layout"
 /* The embedding and the loss where they count as a layer each. */
-static bool counts_embedding (const struct jobs_reading *r)
-{
-    return jobs_true (r, "account-for-embedding-in-pipeline-split");
-}
+#define EMBEDDING_COUNTS "account-for-embedding-in-pipeline-split"
+#define LOSS_COUNTS "account-for-loss-in-pipeline-split"
 
-static bool counts_loss (const struct jobs_reading *r)
-{
-    return jobs_true (r, "account-for-loss-in-pipeline-split");
-}
+#define WHY_MAX 200 /* bytes of why a layout is refused */
 
-static enum status refuse (struct jobs_reading *r, const char *option, const char *found)
+/* @param[out] part  [JOBS_CHUNKS_MAX];  why  untouched where it is not refused */
+static void take_layout (struct jobs_reading *r, int *part, char why[WHY_MAX])
 {
-    const struct jobs_fact *f = jobs_find (r, option);
-
-    return err_set (r->err, ST_INVALID, "%s: line %d: %s %.60s: %s",
-                    file_title (r->file[f->file < 0 ? 0 : f->file]), f->line, option,
-                    f->value, found);
-}
-
-static enum status take_layout (struct jobs_reading *r, int *part)
-{
-    static const char option[] = "pipeline-model-parallel-layout";
-    const char *s = jobs_value (r, option);
     long vpp = jobs_int (r, "vpp", 0), pp = jobs_int (r, "pp", 1), layers = 0;
-    int parts = jobs_layout (s, part);
-    char found[200];
+    int parts = jobs_layout (jobs_value (r, LAYOUT), part);
 
-    if (parts == 0)
-        return refuse (r, option,
-                       "expected E, t, m and L with | between chunks, as Et|(tt|)*3tL");
     for (int i = 0; i < parts; i++)
         layers += part[i];
-    if (pp < 1 || parts % pp != 0 || (vpp > 1 && parts != pp * vpp)) {
-        snprintf (found, sizeof found,
+    if (parts == 0)
+        snprintf (why, WHY_MAX,
+                  "expected E, t, m and L with | between chunks, as Et|(tt|)*3tL");
+    else if (pp < 1 || parts % pp != 0 || (vpp > 1 && parts != pp * vpp))
+        snprintf (why, WHY_MAX,
                   "expected as many chunks as the %ld stages have, found %d", pp, parts);
-        return refuse (r, option, found);
-    }
-    if (layers != jobs_layers (r, layers)) {
-        snprintf (found, sizeof found, "expected the model's %ld layers, found %ld",
+    else if (layers != jobs_layers (r, layers))
+        snprintf (why, WHY_MAX, "expected the model's %ld layers, found %ld",
                   jobs_layers (r, layers), layers);
-        return refuse (r, option, found);
+    else if (!jobs_stages_filled (part, parts, pp))
+        snprintf (why, WHY_MAX, "a stage without layers is not estimated");
+    else {
+        jobs_forget (r, "vpp"); /* where it is 1 or none, too */
+        jobs_default_int (r, "vpp", parts / pp);
+        jobs_partition (r, part, parts);
     }
-    if (!jobs_stages_filled (part, parts, pp))
-        return refuse (r, option, "a stage without layers is not estimated");
-    snprintf (found, sizeof found, "%ld", parts / pp);
-    TRY (jobs_override (r, "vpp", found)); /* where it is 1 or none, too */
-    return jobs_partition (r, part, parts);
 }
 
 /* Embedding and loss take a layer's place in the first and in the last chunk
- * (transformer_block.py, get_num_layers_to_build). */
-static enum status take_counted (struct jobs_reading *r, int *part)
+ * (transformer_block.py, get_num_layers_to_build).  The same. */
+static void take_counted (struct jobs_reading *r, int *part, char why[WHY_MAX])
 {
-    const char *option = counts_embedding (r) ? "account-for-embedding-in-pipeline-split"
-                                              : "account-for-loss-in-pipeline-split";
+    bool embedding = jobs_true (r, EMBEDDING_COUNTS), loss = jobs_true (r, LOSS_COUNTS);
     long vpp = jobs_int (r, "vpp", 1), pp = jobs_int (r, "pp", 1),
-         layers = jobs_layers (r, 0) + counts_embedding (r) + counts_loss (r);
+         layers = jobs_layers (r, 0) + embedding + loss;
     int parts;
 
     if (pp < 1 || vpp < 1 || pp > JOBS_CHUNKS_MAX || vpp > JOBS_CHUNKS_MAX / pp)
-        return ST_OK; /* which is refused elsewhere */
+        return; /* which is refused elsewhere */
     parts = (int) (pp * vpp);
     for (int i = 0; i < parts; i++)
         part[i] = (int) (layers / parts);
-    part[0] -= counts_embedding (r);
-    part[parts - 1] -= counts_loss (r);
+    part[0] -= embedding;
+    part[parts - 1] -= loss;
     if (layers % parts != 0 || part[0] < 0 || part[parts - 1] < 0 ||
-        !jobs_stages_filled (part, parts, pp)) {
-        char found[120];
-
+        !jobs_stages_filled (part, parts, pp))
         snprintf (
-            found, sizeof found,
+            why, WHY_MAX,
             "expected layers that fill %ld stage%s of %ld chunk%s with it, found %ld", pp,
             TEXT_S (pp), vpp, TEXT_S (vpp), jobs_layers (r, 0));
-        return refuse (r, option, found);
-    }
-    return jobs_partition (r, part, parts);
+    else
+        jobs_partition (r, part, parts);
 }
 
-static enum status finish_layout (struct jobs_reading *r)
+static void finish_layout (struct jobs_reading *r)
 {
-    bool layout = jobs_true (r, "pipeline-model-parallel-layout");
+    const char *option = jobs_true (r, LAYOUT)             ? LAYOUT
+                         : jobs_true (r, EMBEDDING_COUNTS) ? EMBEDDING_COUNTS
+                                                           : LOSS_COUNTS;
+    bool layout = strcmp (option, LAYOUT) == 0;
+    const struct jobs_fact *f = jobs_find (r, option);
+    char why[WHY_MAX] = "";
     int *part;
-    enum status st;
 
-    if (!layout && (jobs_layers (r, 0) < 1 || !(counts_embedding (r) || counts_loss (r))))
-        return ST_OK;
-    if (!(part = malloc (JOBS_CHUNKS_MAX * sizeof *part)))
-        return err_nomem (r->err);
-    st = layout ? take_layout (r, part) : take_counted (r, part);
+    if (!jobs_true (r, option) || (!layout && jobs_layers (r, 0) < 1))
+        return;
+    if (!(part = malloc (JOBS_CHUNKS_MAX * sizeof *part))) {
+        r->st = err_nomem (r->err);
+        return;
+    }
+    (layout ? take_layout : take_counted) (r, part, why);
     free (part);
-    return st;
+    if (why[0])
+        r->st = err_set (r->err, ST_INVALID, "%s: line %d: %s %.60s: %s",
+                         file_title (r->file[f->file < 0 ? 0 : f->file]), f->line, option,
+                         f->value, why);
 }
 
-static enum status finish_chunks (struct jobs_reading *r)
+static void finish_chunks (struct jobs_reading *r)
 {
     long per = jobs_int (r, "num-layers-per-virtual-pipeline-stage", 0),
          layers = jobs_layers (r, 0), pp = jobs_int (r, "pp", 1);
 
-    layers += layers > 0 ? counts_embedding (r) + counts_loss (r) : 0;
+    if (layers > 0)
+        layers += jobs_true (r, EMBEDDING_COUNTS) + jobs_true (r, LOSS_COUNTS);
     if (per > 0 && layers > 0 && pp > 0 && layers % (per * pp) == 0)
-        return jobs_default_int (r, "vpp", layers / (per * pp));
-    return ST_OK;
+        jobs_default_int (r, "vpp", layers / (per * pp));
 }
 
 /* As runs files have it: "([0]*2+[1]*2)". */
-static enum status finish_frequency (struct jobs_reading *r)
+static void finish_frequency (struct jobs_reading *r)
 {
     const char *s = jobs_value (r, "moe-layer-freq");
     long dense = 0, sparse = 0;
     char text[64];
 
     if (!s || !jobs_frequency (s, &dense, &sparse))
-        return ST_OK; /* a number; else it is refused as it stands */
+        return; /* a number; else it is refused as it stands */
     snprintf (text, sizeof text, "([0]*%ld+[1]*%ld)", dense, sparse);
-    return jobs_override (r, "moe-layer-freq", dense > 0 ? text : "1");
+    jobs_override (r, "moe-layer-freq", dense > 0 ? text : "1");
 }
+
+/* ---- what else follows ---- */
 
 /* Has the model, which may be another file's? */
 static bool has_experts (const struct jobs_reading *r)
@@ -373,32 +355,31 @@ static bool has_experts (const struct jobs_reading *r)
     return jobs_true (r, "num-experts") || (r->has_model && r->model.experts > 0);
 }
 
-/* Who sends experts their tokens, by its older names too; and how many they may take. */
-static enum status finish_experts (struct jobs_reading *r)
+/* Who sends experts their tokens, by its older names too; and how many they may take, to which
+ * DeepSpeed pads. */
+static void finish_experts (struct jobs_reading *r)
 {
+    const char *most = jobs_value (r, "moe-train-capacity-factor");
     bool experts = has_experts (r);
 
     if (!experts) {
         jobs_forget (r, "num-experts");
         jobs_forget (r, "moe-token-dispatcher-type");
     } else if (jobs_true (r, "moe-enable-deepep"))
-        TRY (jobs_override (r, "moe-token-dispatcher-type", "flex"));
-    if (experts && jobs_true (r, "moe-train-capacity-factor")) {
-        /* DeepSpeed pads to the capacity. */
-        TRY (jobs_default (r, "moe-expert-capacity-factor",
-                           jobs_value (r, "moe-train-capacity-factor")));
-        TRY (jobs_default (r, "moe-pad-expert-input-to-capacity", "true"));
+        jobs_override (r, "moe-token-dispatcher-type", "flex");
+    if (experts && jobs_chooses (most)) {
+        jobs_default (r, "moe-expert-capacity-factor", most);
+        jobs_default (r, "moe-pad-expert-input-to-capacity", "true");
     }
     if (!experts || !jobs_true (r, "moe-expert-capacity-factor")) {
         jobs_forget (r, "moe-expert-capacity-factor");
         jobs_forget (r, "moe-pad-expert-input-to-capacity");
-        return ST_OK;
-    }
-    return jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
+    } else
+        jobs_default (r, "moe-pad-expert-input-to-capacity", "false");
 }
 
 /* Multi-token prediction, in the model that another file has, too. */
-static enum status finish_mtp (struct jobs_reading *r)
+static void finish_mtp (struct jobs_reading *r)
 {
     long n = jobs_true (r, "mtp-num-layers") ? jobs_int (r, "mtp-num-layers", -1) : 0;
 
@@ -412,46 +393,38 @@ static enum status finish_mtp (struct jobs_reading *r)
                              "several kinds");
     if (n == 0)
         jobs_forget (r, "mtp-num-layers");
-    return ST_OK;
 }
 
 /* Whole steps in a CUDA graph, as 2025's releases spell it too. */
-static enum status finish_graphs (struct jobs_reading *r)
+static void finish_graphs (struct jobs_reading *r)
 {
     const char *modules = jobs_value (r, "cuda-graph-modules");
 
-    if (jobs_true (r, "enable-cuda-graph") || jobs_true (r, "external-cuda-graph"))
-        TRY (jobs_default (r, "cuda-graph-impl",
-                           jobs_true (r, "enable-cuda-graph") ? "local"
-                                                              : "transformer_engine"));
+    jobs_defaults (r, "enable-cuda-graph?cuda-graph-impl=local "
+                      "external-cuda-graph?cuda-graph-impl=transformer_engine");
     if (jobs_is (r, "cuda-graph-impl", "local") && modules &&
         strstr (modules, "full_iter"))
-        return jobs_override (r, "cuda-graph-impl", "full_iteration");
-    return ST_OK;
+        jobs_override (r, "cuda-graph-impl", "full_iteration");
 }
 
 /* Kernels that are several where an option says so. */
-static enum status finish_kernels (struct jobs_reading *r)
+static void finish_kernels (struct jobs_reading *r)
 {
-    if (jobs_true (r, "use-flash-attn"))
-        TRY (jobs_default (r, "attention", "flash"));
+    jobs_defaults (r, "use-flash-attn?attention=flash");
     if (jobs_true (r, "no-masked-softmax-fusion") &&
         jobs_is (r, "attention-backend", "unfused")) {
-        TRY (jobs_default (r, "attention", "unfused"));
+        jobs_default (r, "attention", "unfused");
         jobs_forget (r, "attention-backend");
     }
-    if (jobs_true (r, "no-bias-swiglu-fusion") || jobs_true (r, "no-bias-gelu-fusion"))
-        TRY (jobs_default (r, "fused-mlp", "false"));
-    if (jobs_true (r, "no-rope-fusion"))
-        TRY (jobs_default (r, "fused-rotary", "false"));
-    if (jobs_true (r, "no-gradient-accumulation-fusion"))
-        TRY (jobs_default (r, "fused-accumulation", "false"));
-    return ST_OK;
+    jobs_defaults (r, "no-bias-swiglu-fusion?fused-mlp=false "
+                      "no-bias-gelu-fusion?fused-mlp=false "
+                      "no-rope-fusion?fused-rotary=false "
+                      "no-gradient-accumulation-fusion?fused-accumulation=false");
 }
 
 /* What a Megatron-LM job does not do unless an option asks for it; DeepSpeed has its own, and so
  * has a recipe. */
-static enum status finish_off (struct jobs_reading *r)
+static void finish_off (struct jobs_reading *r)
 {
     const char *precision = jobs_value (r, "precision");
     bool experts = has_experts (r), quantised = precision && strstr (precision, "fp8");
@@ -468,18 +441,16 @@ static enum status finish_off (struct jobs_reading *r)
         {"use-transformer-engine-op-fuser", experts}};
 
     if (jobs_true (r, "main-grads-dtype") && moment_bytes (r, "main-grads-dtype") == 2)
-        TRY (jobs_default (r, "grad-reduce-in-bf16", "true"));
-    if (jobs_true (r, "fp4-param-gather"))
-        TRY (jobs_default (r, "fp8-param-gather", "true"));
+        jobs_default (r, "grad-reduce-in-bf16", "true");
+    jobs_defaults (r, "fp4-param-gather?fp8-param-gather=true");
     for (size_t i = 0; i < COUNT_OF (off); i++)
         if (!off[i].matters)
             jobs_forget (r, off[i].fact);
         else if (jobs_is (r, "framework", "megatron-core") ||
                  jobs_is (r, "framework", "megatron-lm"))
-            TRY (jobs_default (r, off[i].fact,
-                               strcmp (off[i].fact, "cuda-graph-impl") == 0 ? "none"
-                                                                            : "false"));
-    return ST_OK;
+            jobs_default (r, off[i].fact,
+                          strcmp (off[i].fact, "cuda-graph-impl") == 0 ? "none"
+                                                                       : "false");
 }
 
 /* Megatron-LM is built on Megatron-Core where one of Core's options is stated. */
@@ -501,23 +472,25 @@ static const char *framework (const struct jobs_reading *r)
                                       : jobs_megatron.framework;
 }
 
-static enum status finish (struct jobs_reading *r)
+static void finish (struct jobs_reading *r)
 {
-    TRY (jobs_default (r, "framework", framework (r)));
-    TRY (finish_model (r));
-    TRY (finish_vocabulary (r));
-    TRY (finish_precision (r));
-    TRY (finish_chunks (r));
-    TRY (finish_layout (r));
-    TRY (finish_recompute (r));
-    TRY (finish_sharding (r));
-    TRY (finish_optimizer (r));
-    TRY (finish_frequency (r));
-    TRY (finish_experts (r));
-    TRY (finish_mtp (r));
-    TRY (finish_graphs (r));
-    TRY (finish_kernels (r));
-    return finish_off (r);
+    jobs_default (r, "framework", framework (r));
+    finish_model (r);
+    finish_vocabulary (r);
+    finish_precision (r);
+    finish_chunks (r);
+    finish_layout (r);
+    if (r->st != ST_OK) /* a layout that is refused: nothing more is said */
+        return;
+    finish_recompute (r);
+    finish_sharding (r);
+    finish_optimizer (r);
+    finish_frequency (r);
+    finish_experts (r);
+    finish_mtp (r);
+    finish_graphs (r);
+    finish_kernels (r);
+    finish_off (r);
 }
 
 const struct jobs_dialect jobs_megatron = {.name = "Megatron-LM",

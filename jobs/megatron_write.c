@@ -397,12 +397,13 @@ static enum status write_model (const struct workload_model *m, struct writing *
                                 struct error *err)
 {
     struct jobs_reading r = {.model = *m, .has_model = true, .err = err};
-    enum status st = says_shape (m) ? jobs_model_facts (&r) : ST_OK;
 
-    for (int i = 0; i < r.n_facts && st == ST_OK; i++)
+    if (says_shape (m))
+        jobs_model_facts (&r);
+    for (int i = 0; i < r.n_facts && r.st == ST_OK; i++)
         write_fact (&r.fact[i], m, w);
     jobs_forget_all (&r);
-    return st;
+    return r.st;
 }
 
 enum status jobs_nemo_write (const struct workload_plan *p, const struct jobs_priced *by,

@@ -14,7 +14,7 @@ bool jobs_preset (struct jobs_reading *r, const char *name)
     return m != NULL;
 }
 
-static enum status sizes (struct jobs_reading *r, const struct workload_model *m)
+static void sizes (struct jobs_reading *r, const struct workload_model *m)
 {
     const struct {
         const char *name;
@@ -34,64 +34,60 @@ static enum status sizes (struct jobs_reading *r, const struct workload_model *m
                 fact[i].name, said, fact[i].value, m->name);
             r->has_model = false;
         }
-        TRY (jobs_default_int (r, fact[i].name, fact[i].value));
+        jobs_default_int (r, fact[i].name, fact[i].value);
     }
-    return ST_OK;
 }
 
-static enum status experts (struct jobs_reading *r, const struct workload_model *m)
+static void experts (struct jobs_reading *r, const struct workload_model *m)
 {
     char text[64];
 
-    if (m->experts == 0)
-        return ST_OK;
-    TRY (jobs_default_int (r, "num-experts", m->experts));
-    TRY (jobs_default_int (r, "moe-router-topk", m->top_k));
-    TRY (jobs_default_int (r, "moe-ffn-hidden-size", m->expert_ffn));
+    jobs_default_int (r, "num-experts", m->experts);
+    jobs_default_int (r, "moe-router-topk", m->top_k);
+    jobs_default_int (r, "moe-ffn-hidden-size", m->expert_ffn);
     if (m->shared_ffn > 0)
-        TRY (jobs_default_int (r, "moe-shared-expert-intermediate-size", m->shared_ffn));
+        jobs_default_int (r, "moe-shared-expert-intermediate-size", m->shared_ffn);
     snprintf (text, sizeof text, "([0]*%d+[1]*%d)", m->dense_layers,
               m->layers - m->dense_layers);
     if (m->dense_layers > 0)
-        return jobs_default (r, "moe-layer-freq", text);
-    return m->expert_every > 1 ? jobs_default_int (r, "moe-layer-freq", m->expert_every)
-                               : ST_OK;
+        jobs_default (r, "moe-layer-freq", text);
+    else if (m->expert_every > 1)
+        jobs_default_int (r, "moe-layer-freq", m->expert_every);
 }
 
-static enum status latent (struct jobs_reading *r, const struct workload_model *m)
+static void latent (struct jobs_reading *r, const struct workload_model *m)
 {
-    if (m->kv_rank == 0)
-        return ST_OK;
-    TRY (jobs_default (r, "multi-latent-attention", "true"));
-    TRY (jobs_default_int (r, "q-lora-rank", m->q_rank));
-    TRY (jobs_default_int (r, "kv-lora-rank", m->kv_rank));
-    TRY (jobs_default_int (r, "qk-pos-emb-head-dim", m->rope_dim));
-    TRY (jobs_default_int (r, "qk-head-dim", m->nope_dim));
-    return jobs_default_int (r, "v-head-dim", m->v_dim);
+    jobs_default (r, "multi-latent-attention", "true");
+    jobs_default_int (r, "q-lora-rank", m->q_rank);
+    jobs_default_int (r, "kv-lora-rank", m->kv_rank);
+    jobs_default_int (r, "qk-pos-emb-head-dim", m->rope_dim);
+    jobs_default_int (r, "qk-head-dim", m->nope_dim);
+    jobs_default_int (r, "v-head-dim", m->v_dim);
 }
 
-enum status jobs_model_facts (struct jobs_reading *r)
+void jobs_model_facts (struct jobs_reading *r)
 {
     const struct workload_model *m = &r->model;
     bool biased = m->qkv_bias && m->out_bias && m->mlp_bias;
 
     if (!r->has_model)
-        return ST_OK;
-    TRY (sizes (r, m));
-    TRY (jobs_default (r, "model", m->name));
-    TRY (jobs_default_flag (r, "swiglu", m->gated_mlp));
-    TRY (
-        jobs_default (r, "normalization", m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm"));
-    TRY (jobs_default_flag (r, "disable-bias-linear", !biased));
-    TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights", !m->tied));
-    TRY (jobs_default (r, "transformer-impl", "transformer_engine"));
-    TRY (jobs_default (r, "position-embedding-type",
-                       m->positions > 0 ? "learned_absolute" : "rope"));
-    TRY (jobs_default (r, "hidden-dropout", m->dropout ? "0.1" : "0"));
+        return;
+    sizes (r, m);
+    jobs_default (r, "model", m->name);
+    jobs_default_flag (r, "swiglu", m->gated_mlp);
+    jobs_default (r, "normalization", m->norm == NORM_RMS ? "RMSNorm" : "LayerNorm");
+    jobs_default_flag (r, "disable-bias-linear", !biased);
+    jobs_default_flag (r, "untie-embeddings-and-output-weights", !m->tied);
+    jobs_default (r, "transformer-impl", "transformer_engine");
+    jobs_default (r, "position-embedding-type",
+                  m->positions > 0 ? "learned_absolute" : "rope");
+    jobs_default (r, "hidden-dropout", m->dropout ? "0.1" : "0");
     if (m->head_dim * m->heads != m->hidden && m->kv_rank == 0)
-        TRY (jobs_default_int (r, "kv-channels", m->head_dim));
+        jobs_default_int (r, "kv-channels", m->head_dim);
     if (m->mtp_layers > 0)
-        TRY (jobs_default_int (r, "mtp-num-layers", m->mtp_layers));
-    TRY (experts (r, m));
-    return latent (r, m);
+        jobs_default_int (r, "mtp-num-layers", m->mtp_layers);
+    if (m->experts > 0)
+        experts (r, m);
+    if (m->kv_rank > 0)
+        latent (r, m);
 }

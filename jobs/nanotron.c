@@ -29,33 +29,28 @@ static const char harmless[] =
     "pretraining_tp " MODEL "sliding_window_size " MODEL "flex " MODEL "z_loss " MODEL
     "no_rope " MODEL "_ " MODEL "is_ " MODEL "attention_bias " MODEL "hidden_act ";
 
-static enum status finish (struct jobs_reading *r)
+static void finish (struct jobs_reading *r)
 {
     const char *dtype = jobs_value (r, "model.dtype");
 
     if (jobs_is (r, "schedule", "afab"))
-        TRY (jobs_override (r, "schedule", "gpipe"));
-    TRY (jobs_default_flag (r, "sp",
-                            jobs_is (r, "parallelism.tp_mode", "REDUCE_SCATTER") &&
-                                jobs_int (r, "tp", 1) > 1));
-    TRY (jobs_default (r, "recompute",
-                       jobs_true (r, "parallelism.recompute_layer") ? "full" : "none"));
-    TRY (jobs_default (r, "precision",
-                       dtype && strstr (dtype, "float8")         ? "fp8"
-                       : dtype && strstr (dtype, "float32")      ? "fp32"
-                       : dtype && strcmp (dtype, "float16") == 0 ? "fp16"
-                                                                 : "bf16"));
-    TRY (jobs_default (r, "zero", "0"));
+        jobs_override (r, "schedule", "gpipe");
+    jobs_default_flag (r, "sp",
+                       jobs_is (r, "parallelism.tp_mode", "REDUCE_SCATTER") &&
+                           jobs_int (r, "tp", 1) > 1);
+    jobs_default (r, "precision",
+                  dtype && strstr (dtype, "float8")         ? "fp8"
+                  : dtype && strstr (dtype, "float32")      ? "fp32"
+                  : dtype && strcmp (dtype, "float16") == 0 ? "fp16"
+                                                            : "bf16");
+    jobs_defaults (r, "parallelism.recompute_layer?recompute=full recompute=none zero=0 "
+                      "framework=nanotron");
     if (jobs_find (r, "layers") && !r->has_model) {
-        TRY (jobs_default (r, "swiglu", "true"));
-        TRY (jobs_default (r, "normalization", "RMSNorm"));
-        TRY (jobs_default (r, "disable-bias-linear", "true"));
-        TRY (jobs_default (r, "position-embedding-type", "rope"));
-        TRY (jobs_default (r, "transformer-impl", "nanotron"));
-        TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights",
-                                !jobs_true (r, MODEL "tie_word_embeddings")));
+        jobs_defaults (r, "swiglu=true normalization=RMSNorm disable-bias-linear=true "
+                          "position-embedding-type=rope transformer-impl=nanotron");
+        jobs_default_flag (r, "untie-embeddings-and-output-weights",
+                           !jobs_true (r, MODEL "tie_word_embeddings"));
     }
-    return jobs_default (r, "framework", "nanotron");
 }
 
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,

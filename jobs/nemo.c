@@ -55,17 +55,10 @@ static void normalise (char *key)
         "model.config.", "model.", "train.",           "ddp.",
         "optimizer.",    "dist.",  "trainer.strategy."};
 
-    for (size_t i = 0; i < COUNT_OF (sections); i++) {
-        size_t n = strlen (sections[i]);
-
-        if (strncmp (key, sections[i], n) == 0) {
-            memmove (key, key + n, strlen (key + n) + 1);
+    for (size_t i = 0; i < COUNT_OF (sections); i++)
+        if (jobs_strip (key, sections[i]))
             break;
-        }
-    }
-    for (char *c = key; *c; c++)
-        if (*c == '_')
-            *c = '-';
+    jobs_dash (key);
 }
 
 /* A preset in a recipe's name: "llama3_8b_pretrain_config", "...Llama3ModelProvider8B". */
@@ -89,35 +82,35 @@ static void find_model (struct jobs_reading *r)
                    recipe);
 }
 
-static enum status finish_precision (struct jobs_reading *r)
+static void finish_precision (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "nemo-precision");
-    bool trainer = jobs_find (r, "nodes") || jobs_find (r, "gpus_per_node");
+    bool trainer = jobs_find (r, "nodes") || jobs_find (r, "gpus_per_node"),
+         stated = jobs_find (r, "bf16") || jobs_find (r, "fp16") ||
+                  jobs_find (r, "fp8-format");
 
     if (said && strstr (said, "fp4"))
-        return jobs_default (r, "precision", "fp4");
+        jobs_default (r, "precision", "fp4");
     /* fp8_hybrid alone is a format of what fp8 may ask for. */
-    if ((jobs_true (r, "fp8-format") &&
-         strcasecmp (jobs_value (r, "fp8-format"), "none") != 0) ||
-        (said && strstr (said, "fp8")))
-        return jobs_default (r, "precision", "fp8");
-    if (said && strstr (said, "bf16"))
-        return jobs_default (r, "precision", "bf16");
-    if (said && (strstr (said, "fp16") || strcmp (said, "16") == 0 ||
-                 strncmp (said, "16-", 3) == 0))
-        return jobs_default (r, "precision", "fp16");
-    if (said && strncmp (said, "32", 2) == 0)
-        return jobs_default (r, "precision", "fp32");
-    if (said || trainer || jobs_find (r, "bf16") || jobs_find (r, "fp16") ||
-        jobs_find (r, "fp8-format"))
-        return ST_OK;
-    notes_add (r->notes,
-               "the precision is not stated: bf16, as Megatron Bridge's recipes have");
-    return jobs_default (r, "precision", "bf16");
+    else if (jobs_true (r, "fp8-format") || (said && strstr (said, "fp8")))
+        jobs_default (r, "precision", "fp8");
+    else if (said && strstr (said, "bf16"))
+        jobs_default (r, "precision", "bf16");
+    else if (said && (strstr (said, "fp16") || strcmp (said, "16") == 0 ||
+                      strncmp (said, "16-", 3) == 0))
+        jobs_default (r, "precision", "fp16");
+    else if (said && strncmp (said, "32", 2) == 0)
+        jobs_default (r, "precision", "fp32");
+    else if (!said && !trainer && !stated) {
+        notes_add (
+            r->notes,
+            "the precision is not stated: bf16, as Megatron Bridge's recipes have");
+        jobs_default (r, "precision", "bf16");
+    }
 }
 
 /* Fields that turn off what an argument of Megatron's with another name does. */
-static enum status finish_turned (struct jobs_reading *r)
+static void finish_turned (struct jobs_reading *r)
 {
     static const struct {
         const char *field, *argument;
@@ -129,12 +122,10 @@ static enum status finish_turned (struct jobs_reading *r)
 
     for (size_t i = 0; i < COUNT_OF (turned); i++)
         if (jobs_find (r, turned[i].field))
-            TRY (jobs_default_flag (r, turned[i].argument,
-                                    !jobs_true (r, turned[i].field)));
-    return ST_OK;
+            jobs_default_flag (r, turned[i].argument, !jobs_true (r, turned[i].field));
 }
 
-static enum status finish (struct jobs_reading *r)
+static void finish (struct jobs_reading *r)
 {
     const char *activation = jobs_value (r, "nemo-activation"),
                *norm = jobs_value (r, "normalization"),
@@ -142,26 +133,26 @@ static enum status finish (struct jobs_reading *r)
                *share = jobs_value (r, "share-embeddings-and-output-weights");
 
     find_model (r);
-    if (activation && (strstr (activation, "glu")))
-        TRY (jobs_default (r, "swiglu", "true"));
+    if (activation && strstr (activation, "glu"))
+        jobs_default (r, "swiglu", "true");
     if (norm)
-        TRY (jobs_override (r, "normalization",
-                            strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm"));
+        jobs_override (r, "normalization",
+                       strcasestr (norm, "rms") ? "RMSNorm" : "LayerNorm");
     if (share)
-        TRY (jobs_default_flag (r, "untie-embeddings-and-output-weights",
-                                strcasecmp (share, "false") == 0));
+        jobs_default_flag (r, "untie-embeddings-and-output-weights",
+                           strcasecmp (share, "false") == 0);
     if (jobs_int (r, "kv_heads", 0) > 0) /* stated is meant */
-        TRY (jobs_default (r, "group-query-attention", "true"));
+        jobs_default (r, "group-query-attention", "true");
     if (optimizer && strstr (optimizer, "distributed"))
-        TRY (jobs_default (r, "use-distributed-optimizer", "true"));
-    TRY (finish_precision (r));
-    TRY (finish_turned (r));
-    TRY (jobs_default (r, "framework",
-                       jobs_find (r, "nemo-precision") && jobs_find (r, "nodes")
-                           ? "nemo"
-                           : "megatron-bridge"));
+        jobs_default (r, "use-distributed-optimizer", "true");
+    finish_precision (r);
+    finish_turned (r);
+    jobs_default (r, "framework",
+                  jobs_find (r, "nemo-precision") && jobs_find (r, "nodes")
+                      ? "nemo"
+                      : "megatron-bridge");
     /* What follows from Megatron's options follows here. */
-    return jobs_megatron.finish (r);
+    jobs_megatron.finish (r);
 }
 
 /* ---- the log ---- */

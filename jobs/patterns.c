@@ -99,19 +99,19 @@ bool jobs_stages_filled (const int *part, int parts, long pp)
     return true;
 }
 
-enum status jobs_partition (struct jobs_reading *r, const int *part, int parts)
+void jobs_partition (struct jobs_reading *r, const int *part, int parts)
 {
     struct text t = {0};
     int layers = 0;
-    enum status st;
 
     for (int i = 0; i <= parts; i++) {
         text_add (&t, "%s%d", i ? ", " : "", layers);
         layers += i < parts ? part[i] : 0;
     }
-    st = t.failed ? err_nomem (r->err) : jobs_default (r, "partition", text_str (&t));
+    if (t.failed)
+        r->st = err_nomem (r->err);
+    jobs_default (r, "partition", text_str (&t));
     text_free (&t);
-    return st;
 }
 
 bool jobs_frequency (const char *s, long *dense, long *sparse)

@@ -65,18 +65,18 @@ enum status jobs_row_text (const struct jobs_job *j, struct text *out, struct er
 
 /* ---- facts that follow ---- */
 
-static enum status take_given (struct jobs_reading *r, const char *name, int given)
+static void take_given (struct jobs_reading *r, const char *name, int given)
 {
     long said = jobs_int (r, name, given);
 
     if (given <= 0)
-        return ST_OK;
+        return;
     if (said != given)
         notes_add (r->notes,
                    "%s is %ld by the files and %d by the command line: the files "
                    "hold",
                    name, said, given);
-    return jobs_default_int (r, name, given);
+    jobs_default_int (r, name, given);
 }
 
 /* The product of degrees; 0: one of them is no number. */
@@ -91,15 +91,15 @@ static long ranks (const struct jobs_reading *r)
 }
 
 /* What NCCL printed: as many ranks as its largest communicator there are at least. */
-static enum status take_nccl (struct jobs_reading *r, const struct jobs_run *run)
+static void take_nccl (struct jobs_reading *r, const struct jobs_run *run)
 {
     long said = jobs_int (r, "gpus", 0), ranks = run ? run->nccl_ranks : 0,
          nodes = run ? run->nccl_nodes : 0;
 
     if (ranks < 2)
-        return ST_OK;
+        return;
     if (nodes > 0 && ranks % nodes == 0)
-        TRY (jobs_default_int (r, "gpus_per_node", ranks / nodes));
+        jobs_default_int (r, "gpus_per_node", ranks / nodes);
     if (said == 0)
         notes_add (r->notes,
                    "the GPUs are not stated: %ld, as NCCL's largest communicator has",
@@ -110,7 +110,7 @@ static enum status take_nccl (struct jobs_reading *r, const struct jobs_run *run
             "%s: NCCL has a communicator of %ld ranks, the files say %ld GPUs: the "
             "files hold",
             file_title (r->file[run->file]), ranks, said);
-    return jobs_default_int (r, "gpus", ranks);
+    jobs_default_int (r, "gpus", ranks);
 }
 
 /* Replicas by the batch, where all of it is stated; 0: it is not. */
@@ -125,37 +125,35 @@ static long replicas (const struct jobs_reading *r)
     return said && said->file >= 0 && each > 0 && global % each == 0 ? global / each : 0;
 }
 
-static enum status find_gpus (struct jobs_reading *r, const struct jobs_given *given,
-                              const struct jobs_run *run)
+static void find_gpus (struct jobs_reading *r, const struct jobs_given *given,
+                       const struct jobs_run *run)
 {
     long nodes = jobs_int (r, "nodes", 0), each = jobs_int (r, "gpus_per_node", 0),
          dp = replicas (r), rest = ranks (r);
 
-    TRY (take_given (r, "gpus_per_node", given->gpus_per_node));
+    take_given (r, "gpus_per_node", given->gpus_per_node);
     if (nodes > 0 && each > 0 && nodes * each <= 1 << 24) {
         if (jobs_int (r, "gpus", nodes * each) != nodes * each)
             notes_add (r->notes,
                        "%ld nodes of %ld GPUs are stated and %ld GPUs: the latter hold",
                        nodes, each, jobs_int (r, "gpus", 0));
-        TRY (jobs_default_int (r, "gpus", nodes * each));
+        jobs_default_int (r, "gpus", nodes * each);
     }
-    TRY (take_given (r, "gpus", given->gpus));
-    if (!jobs_find (r, "gpus") && dp > 0 && rest > 0 && dp * rest <= 1 << 24)
-        TRY (jobs_default_int (r, "gpus", dp * rest));
-    TRY (take_nccl (r, run));
-    if (!jobs_find (r, "gpus") && given->file_gpus > 0)
-        TRY (jobs_default_int (r, "gpus", given->file_gpus));
-    if (given->gpu)
-        TRY (jobs_override (r, "gpu", given->gpu));
-    if (given->gpu)
+    take_given (r, "gpus", given->gpus);
+    if (dp > 0 && rest > 0 && dp * rest <= 1 << 24)
+        jobs_default_int (r, "gpus", dp * rest);
+    take_nccl (r, run);
+    if (given->file_gpus > 0)
+        jobs_default_int (r, "gpus", given->file_gpus);
+    if (given->gpu) {
+        jobs_override (r, "gpu", given->gpu);
         jobs_forget (r, "gpu_mem_gb");
-    return !jobs_find (r, "gpu") && given->file_gpu
-               ? jobs_default (r, "gpu", given->file_gpu)
-               : ST_OK;
+    } else if (given->file_gpu)
+        jobs_default (r, "gpu", given->file_gpu);
 }
 
 /* dp by the GPUs, which are certain; then batches from each other. */
-static enum status find_batch (struct jobs_reading *r)
+static void find_batch (struct jobs_reading *r)
 {
     long gpus = jobs_int (r, "gpus", 0), rest = ranks (r), dp = jobs_int (r, "dp", 0),
          micro = jobs_int (r, "micro_batch", 0), steps = jobs_int (r, "accumulation", 0),
@@ -169,23 +167,22 @@ static enum status find_batch (struct jobs_reading *r)
                        "hold",
                        dp, gpus, own);
         jobs_forget (r, "dp");
-        TRY (jobs_default_int (r, "dp", dp = own));
+        jobs_default_int (r, "dp", dp = own);
     }
-    if (dp > 1 << 24 || micro > 1 << 20 || steps > 1 << 20)
-        return ST_OK;
-    if (!jobs_find (r, "global_batch") && dp > 0 && micro > 0 && steps > 0 &&
-        dp * micro <= (1 << 30) / steps)
-        return jobs_default_int (r, "global_batch", dp * micro * steps);
-    if (!jobs_find (r, "global_batch") && dp > 0 && micro > 0) {
+    if (dp <= 0 || dp > 1 << 24 || micro > 1 << 20 || steps > 1 << 20)
+        return;
+    own = jobs_int (r, "global_batch", 0);
+    if (jobs_find (r, "global_batch")) {
+        if (micro == 0 && steps > 0 && own % (dp * steps) == 0 && own > 0)
+            jobs_default_int (r, "micro_batch", own / (dp * steps));
+    } else if (micro > 0 && steps > 0 && dp * micro <= (1 << 30) / steps)
+        jobs_default_int (r, "global_batch", dp * micro * steps);
+    else if (micro > 0) {
         notes_add (r->notes,
                    "the global batch is not stated: %ld, one micro-batch a rank",
                    dp * micro);
-        return jobs_default_int (r, "global_batch", dp * micro);
+        jobs_default_int (r, "global_batch", dp * micro);
     }
-    own = jobs_int (r, "global_batch", 0);
-    if (micro == 0 && dp > 0 && steps > 0 && own % (dp * steps) == 0 && own > 0)
-        return jobs_default_int (r, "micro_batch", own / (dp * steps));
-    return ST_OK;
 }
 
 /* ---- what was measured ---- */
@@ -200,17 +197,17 @@ static int sorted (const struct jobs_samples *samples, double **from)
     return samples->n - skip;
 }
 
-static enum status set_number (struct jobs_reading *r, const char *name,
-                               const char *format, double value)
+static void set_number (struct jobs_reading *r, const char *name, const char *format,
+                        double value)
 {
     char text[48];
 
     snprintf (text, sizeof text, format, value);
-    return jobs_override (r, name, text);
+    jobs_override (r, name, text);
 }
 
-static enum status measure_step (struct jobs_reading *r, const struct jobs_run *run,
-                                 struct jobs_job *out)
+static void measure_step (struct jobs_reading *r, const struct jobs_run *run,
+                          struct jobs_job *out)
 {
     double tokens =
         (double) jobs_int (r, "seq", 0) * (double) jobs_int (r, "global_batch", 0);
@@ -229,28 +226,27 @@ static enum status measure_step (struct jobs_reading *r, const struct jobs_run *
     if (run->steps_s.n > 0)
         rates = NULL;
     else if (!rates)
-        return ST_OK;
+        return;
     out->n_steps = sorted (rates ? rates : &run->steps_s, &x);
     for (int i = 0; i < 3; i++)
         q[i] = rates ? work / stats_quantile (x, out->n_steps, 0.25 * (3 - i))
                      : stats_quantile (x, out->n_steps, 0.25 * (i + 1));
     out->step_low_s = q[0];
     out->step_high_s = q[2];
-    TRY (set_number (r, "iter_time_s", "%.6g", q[1]));
-    return tokens > 0 && gpus > 0
-               ? set_number (r, "tokens_per_s_per_gpu", "%.6g", tokens / q[1] / gpus)
-               : ST_OK;
+    set_number (r, "iter_time_s", "%.6g", q[1]);
+    if (tokens > 0 && gpus > 0)
+        set_number (r, "tokens_per_s_per_gpu", "%.6g", tokens / q[1] / gpus);
 }
 
-static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
-                            struct jobs_job *out)
+static void measure (struct jobs_reading *r, const struct jobs_run *run,
+                     struct jobs_job *out)
 {
     bool reserved = run->dialect && run->dialect->reserved;
     double first = reserved ? run->reserved_bytes : run->allocated_bytes,
            second = reserved ? run->allocated_bytes : run->reserved_bytes,
            peak = first > 0 ? first : second;
 
-    TRY (measure_step (r, run, out));
+    measure_step (r, run, out);
     for (int k = 0; k < JOBS_TIMERS; k++)
         if (run->timer_s[k].n > 0) {
             double *x;
@@ -263,27 +259,18 @@ static enum status measure (struct jobs_reading *r, const struct jobs_run *run,
     if (run->allocated_bytes > 0)
         out->allocated_gb = run->allocated_bytes / UNITS_GIB;
     if (peak > 0)
-        TRY (set_number (r, "peak_mem_gb", "%.6g", peak / UNITS_GIB));
+        set_number (r, "peak_mem_gb", "%.6g", peak / UNITS_GIB);
     if (run->tflops > 0)
-        TRY (set_number (r, "tflops_per_gpu", "%.6g", run->tflops));
+        set_number (r, "tflops_per_gpu", "%.6g", run->tflops);
     if (run->mfu > 0)
-        TRY (set_number (r, "mfu", "%.4g", run->mfu));
+        set_number (r, "mfu", "%.4g", run->mfu);
     if (run->oom && out->n_steps == 0)
-        return jobs_override (r, "oom", "1");
-    return out->n_steps > 0 || peak > 0 ? jobs_override (r, "oom", "0") : ST_OK;
+        jobs_override (r, "oom", "1");
+    else if (out->n_steps > 0 || peak > 0)
+        jobs_override (r, "oom", "0");
 }
 
 /* ---- the row ---- */
-
-/* Degrees that nobody states are 1: a row says so. */
-static enum status fill_degrees (struct jobs_reading *r)
-{
-    static const char *const degree[] = {"tp", "pp", "vpp", "cp", "ep"};
-
-    for (size_t i = 0; i < COUNT_OF (degree); i++)
-        TRY (jobs_default (r, degree[i], "1"));
-    return ST_OK;
-}
 
 static enum status check_needed (struct jobs_reading *r)
 {
@@ -338,36 +325,36 @@ static char *notes_of (struct jobs_reading *r)
     return t.s ? t.s : strdup ("");
 }
 
-static enum status name_model (struct jobs_reading *r)
+static void name_model (struct jobs_reading *r)
 {
-    const char *norm = jobs_value (r, "normalization");
-    bool llama = jobs_true (r, "swiglu") && norm && strcasecmp (norm, "RMSNorm") == 0 &&
+    bool llama = jobs_true (r, "swiglu") && jobs_is (r, "normalization", "RMSNorm") &&
                  jobs_true (r, "disable-bias-linear");
     char name[96];
 
     /* Families of names that a runs file's reader knows. */
     snprintf (name, sizeof name, "%s %ldx%ld", llama ? "llama" : "gpt",
               jobs_int (r, "layers", 0), jobs_int (r, "hidden", 0));
-    TRY (jobs_default (r, "model", name));
-    return r->has_model ? set_number (r, "params_b", "%.5g",
-                                      workload_model_params (&r->model) / 1e9)
-                        : ST_OK;
+    jobs_default (r, "model", name);
+    if (r->has_model)
+        set_number (r, "params_b", "%.5g", workload_model_params (&r->model) / 1e9);
 }
 
 /* All that the row's cells say. */
 static enum status state_row (struct jobs_reading *r, const struct jobs_given *given,
                               const struct jobs_run *run, struct jobs_job *out)
 {
-    TRY (jobs_model_facts (r));
-    TRY (find_gpus (r, given, run));
-    TRY (find_batch (r));
-    TRY (take_given (r, "seq", given->seq));
+    jobs_model_facts (r);
+    find_gpus (r, given, run);
+    find_batch (r);
+    take_given (r, "seq", given->seq);
+    TRY (r->st);
     TRY (check_needed (r));
-    TRY (fill_degrees (r));
-    TRY (name_model (r));
+    jobs_defaults (r, "tp=1 pp=1 vpp=1 cp=1 ep=1"); /* which nobody states: a row does */
+    name_model (r);
     if (run)
-        TRY (measure (r, run, out));
-    return jobs_default (r, "source", file_name (file_title (r->file[0])));
+        measure (r, run, out);
+    jobs_default (r, "source", file_name (file_title (r->file[0])));
+    return r->st;
 }
 
 enum status jobs_row (struct jobs_reading *r, const struct jobs_given *given,

@@ -96,25 +96,26 @@ static void join_digits (char *s)
     *to = '\0';
 }
 
-enum status jobs_set (struct jobs_reading *r, const char *name, const char *value,
-                      int file, int line, bool log)
+void jobs_set (struct jobs_reading *r, const char *name, const char *value, int file,
+               int line, bool log)
 {
     struct jobs_fact *old = jobs_find (r, name);
-    char *copy = strdup (value);
+    char *own = NULL, *copy;
 
-    if (!copy)
-        return err_nomem (r->err);
+    if (r->st != ST_OK)
+        return;
+    if (!(copy = strdup (value)) ||
+        (!old && (!(own = strdup (name)) ||
+                  !array_grow (&r->fact, (size_t) r->n_facts, sizeof *r->fact)))) {
+        FREE_ALL (own, copy);
+        r->st = err_nomem (r->err);
+        return;
+    }
     join_digits (copy);
     if (old && !same (old->value, copy) && old->file >= 0 && file >= 0 &&
         (old->file != file || (log && !old->log)))
         note_contradiction (r, old, copy, file, line, log);
     if (!old) {
-        char *own = strdup (name);
-
-        if (!own || !array_grow (&r->fact, (size_t) r->n_facts, sizeof *r->fact)) {
-            FREE_ALL (own, copy);
-            return err_nomem (r->err);
-        }
         old = &r->fact[r->n_facts++];
         *old = (struct jobs_fact){.name = own};
     }
@@ -123,30 +124,45 @@ enum status jobs_set (struct jobs_reading *r, const char *name, const char *valu
     old->file = file;
     old->line = line;
     old->log = log;
-    return ST_OK;
 }
 
-enum status jobs_override (struct jobs_reading *r, const char *name, const char *value)
+void jobs_override (struct jobs_reading *r, const char *name, const char *value)
 {
-    return jobs_set (r, name, value, -1, 0, false);
+    jobs_set (r, name, value, -1, 0, false);
 }
 
-enum status jobs_default (struct jobs_reading *r, const char *name, const char *value)
+void jobs_default (struct jobs_reading *r, const char *name, const char *value)
 {
-    return jobs_find (r, name) ? ST_OK : jobs_override (r, name, value);
+    if (!jobs_find (r, name))
+        jobs_override (r, name, value);
 }
 
-enum status jobs_default_flag (struct jobs_reading *r, const char *name, bool is)
+void jobs_default_flag (struct jobs_reading *r, const char *name, bool is)
 {
-    return jobs_default (r, name, is ? "true" : "false");
+    jobs_default (r, name, is ? "true" : "false");
 }
 
-enum status jobs_default_int (struct jobs_reading *r, const char *name, long value)
+void jobs_default_int (struct jobs_reading *r, const char *name, long value)
 {
     char text[32];
 
     snprintf (text, sizeof text, "%ld", value);
-    return jobs_default (r, name, text);
+    jobs_default (r, name, text);
+}
+
+void jobs_defaults (struct jobs_reading *r, const char *list)
+{
+    char word[JOBS_WORD_MAX];
+
+    while (jobs_next_word (&list, word)) {
+        char *fact = strchr (word, '?'), *value = strchr (word, '=');
+
+        *value++ = '\0';
+        if (fact)
+            *fact++ = '\0';
+        if (!fact || jobs_true (r, word))
+            jobs_default (r, fact ? fact : word, value);
+    }
 }
 
 void jobs_forget (struct jobs_reading *r, const char *name)

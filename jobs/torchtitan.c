@@ -62,24 +62,25 @@ const struct jobs_flavor jobs_titan_flavors[] = {
     {NULL, NULL, NULL}};
 
 /* A known flavor, or one of which the two words or the second alone name a preset. */
-static bool find_model (struct jobs_reading *r)
+static void find_model (struct jobs_reading *r)
 {
     const char *name = jobs_value (r, "titan-model"),
                *flavor = jobs_value (r, "titan-flavor");
     char both[128];
 
     if (!name || !flavor)
-        return false;
+        return;
     for (const struct jobs_flavor *f = jobs_titan_flavors; f->preset; f++)
-        if (strcasecmp (f->model, name) == 0 && strcasecmp (f->flavor, flavor) == 0)
-            return jobs_preset (r, f->preset);
+        if (strcasecmp (f->model, name) == 0 && strcasecmp (f->flavor, flavor) == 0) {
+            jobs_preset (r, f->preset);
+            return;
+        }
     snprintf (both, sizeof both, "%.60s-%.60s", name, flavor);
-    if (jobs_preset (r, both) || jobs_preset (r, flavor))
-        return true;
-    notes_add (r->notes,
-               "model %.40s of flavor %.40s is no preset: give its config.json beside",
-               name, flavor);
-    return false;
+    if (!jobs_preset (r, both) && !jobs_preset (r, flavor))
+        notes_add (
+            r->notes,
+            "model %.40s of flavor %.40s is no preset: give its config.json beside", name,
+            flavor);
 }
 
 static const struct {
@@ -102,20 +103,22 @@ const char *jobs_titan_schedule (enum workload_schedule s)
     return NULL;
 }
 
-static enum status finish_schedule (struct jobs_reading *r)
+static void finish_schedule (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "titan-schedule");
+    size_t i = 0;
 
     if (!said || jobs_int (r, "pp", 1) <= 1)
-        return ST_OK;
-    for (size_t i = 0; i < COUNT_OF (schedules); i++)
-        if (strcasecmp (said, schedules[i].word) == 0) {
-            if (schedules[i].chunks)
-                TRY (jobs_default (r, "vpp", "2"));
-            return jobs_default (r, "schedule", schedules[i].schedule);
-        }
-    notes_add (r->notes, "the schedule %.60s is not known: 1F1B is taken", said);
-    return ST_OK;
+        return;
+    while (i < COUNT_OF (schedules) && strcasecmp (said, schedules[i].word) != 0)
+        i++;
+    if (i == COUNT_OF (schedules)) {
+        notes_add (r->notes, "the schedule %.60s is not known: 1F1B is taken", said);
+        return;
+    }
+    if (schedules[i].chunks)
+        jobs_default (r, "vpp", "2");
+    jobs_default (r, "schedule", schedules[i].schedule);
 }
 
 /* ---- the stages ---- */
@@ -159,7 +162,7 @@ static int parts_by_rule (const struct jobs_reading *r, int part[PARTS_MAX])
     return part[0] < 0 || part[n - 1] < 0 ? 0 : (int) n;
 }
 
-static enum status finish_stages (struct jobs_reading *r)
+static void finish_stages (struct jobs_reading *r)
 {
     const char *named = jobs_value (r, "titan-parts");
     long pp = jobs_int (r, "pp", 1);
@@ -167,20 +170,21 @@ static enum status finish_stages (struct jobs_reading *r)
         n = named ? parts_by_name (named, part) : parts_by_rule (r, part);
 
     if (pp < 2 || (n == 0 && !jobs_find (r, "titan-part-layers")))
-        return ST_OK;
+        return;
     if (n == 0 || n % pp != 0 || !jobs_stages_filled (part, n, pp)) {
         notes_add (r->notes,
                    "the layers of the model's parts make no %ld stages: they are "
                    "estimated as even ones",
                    pp);
-        return ST_OK;
+        return;
     }
-    TRY (jobs_partition (r, part, n));
-    return n > pp ? jobs_default_int (r, "vpp", n / pp) : ST_OK;
+    jobs_partition (r, part, n);
+    if (n > pp)
+        jobs_default_int (r, "vpp", n / pp);
 }
 
 /* Data-parallel degrees, which may be -1: the rest. */
-static enum status finish_sharding (struct jobs_reading *r)
+static void finish_sharding (struct jobs_reading *r)
 {
     const char *shard = jobs_value (r, "titan-shard"),
                *reshard = jobs_value (r, "titan-reshard");
@@ -189,27 +193,18 @@ static enum status finish_sharding (struct jobs_reading *r)
     bool whole = shard && strcmp (shard, "1") == 0 && jobs_int (r, "cp", 1) <= 1;
 
     if (replicate > 1 && !whole)
-        TRY (jobs_default_int (r, "num-distributed-optimizer-instances", replicate));
+        jobs_default_int (r, "num-distributed-optimizer-instances", replicate);
     if (n > 0 && replicate > 0 && n * replicate < 1 << 24)
-        TRY (jobs_default_int (r, "dp", n * replicate));
+        jobs_default_int (r, "dp", n * replicate);
     /* Weights that stay gathered until backward are those of ZeRO 2. */
-    return jobs_default (r, "zero",
-                         whole                                       ? "0"
-                         : reshard && strcmp (reshard, "never") == 0 ? "2"
-                                                                     : "3");
-}
-
-/* Experts alone are not split by tensor parallelism, unless it is said. */
-static enum status finish_experts (struct jobs_reading *r)
-{
-    if (jobs_int (r, "ep", 1) > 1)
-        return jobs_default (r, "expert-tensor-parallel-size", "1");
-    jobs_forget (r, "expert-tensor-parallel-size");
-    return ST_OK;
+    jobs_default (r, "zero",
+                  whole                                       ? "0"
+                  : reshard && strcmp (reshard, "never") == 0 ? "2"
+                                                              : "3");
 }
 
 /* "selective" is of operations, or of every so many layers, which are recomputed whole. */
-static enum status finish_recompute (struct jobs_reading *r)
+static void finish_recompute (struct jobs_reading *r)
 {
     const char *mode = jobs_value (r, "activation_checkpoint.mode");
     long every = jobs_int (r, "activation_checkpoint.selective_ac_option", 0),
@@ -217,60 +212,67 @@ static enum status finish_recompute (struct jobs_reading *r)
          each = every > 0 && pp > 0 ? layers / pp / every : 0;
     char text[32];
 
-    if (!mode || strcasecmp (mode, "selective") != 0 || each < 1)
-        return jobs_default (r, "recompute", mode ? mode : "selective");
-    snprintf (text, sizeof text, "full:%ld", each);
-    return jobs_default (r, "recompute", every == 1 ? "full" : text);
+    if (mode && strcasecmp (mode, "selective") == 0 && each >= 1) {
+        snprintf (text, sizeof text, "full:%ld", each);
+        mode = every == 1 ? "full" : text;
+    }
+    jobs_default (r, "recompute", mode ? mode : "selective");
 }
 
 /* Kernels and communication that are off unless asked for. */
-static enum status finish_facts (struct jobs_reading *r)
+static void finish_facts (struct jobs_reading *r)
 {
-    const char *reduce = jobs_value (r, "titan-reduce"),
-               *fused = jobs_true (r, "titan-compile") ? "true" : "false";
+    const char *reduce = jobs_value (r, "titan-reduce");
 
-    if (jobs_true (r, "titan-offload"))
-        TRY (jobs_default (r, "offload", "all"));
-    TRY (jobs_default (r, "fused-norm", fused));
-    TRY (jobs_default (r, "fused-mlp", fused));
-    TRY (jobs_default (r, "tp-comm-overlap", "false"));
-    return jobs_default_flag (r, "grad-reduce-in-bf16",
-                              reduce && strcmp (reduce, "bfloat16") == 0);
+    jobs_defaults (r, "titan-offload?offload=all titan-compile?fused-norm=true "
+                      "titan-compile?fused-mlp=true fused-norm=false fused-mlp=false "
+                      "tp-comm-overlap=false");
+    jobs_default_flag (r, "grad-reduce-in-bf16",
+                       reduce && strcmp (reduce, "bfloat16") == 0);
 }
 
-static enum status finish (struct jobs_reading *r)
+/* A rank's batch, which is cut for the pipeline; -1 for all ranks: one batch a rank. */
+static void finish_batch (struct jobs_reading *r)
+{
+    long local = jobs_int (r, "micro_batch", 0), all = jobs_int (r, "titan-batch", 0),
+         micro = jobs_int (r, "titan-micro-batch", 1);
+
+    if (jobs_int (r, "pp", 1) > 1 && local > 0) {
+        jobs_forget (r, "micro_batch");
+        jobs_default_int (r, "micro_batch", micro);
+        jobs_default_int (r, "accumulation", local / (micro > 0 ? micro : 1));
+    }
+    if (all > 0)
+        jobs_default_int (r, "global_batch", all);
+    jobs_default (r, "accumulation", "1");
+}
+
+static void finish (struct jobs_reading *r)
 {
     const char *converters = jobs_value (r, "titan-converters"),
                *param = jobs_value (r, "training.mixed_precision_param");
-    long pipeline = jobs_int (r, "pp", 1), local = jobs_int (r, "micro_batch", 0);
     bool fp8 =
         (converters && strstr (converters, "float8")) || jobs_true (r, "titan-float8");
 
     if (!r->has_model)
         find_model (r);
-    TRY (finish_stages (r));
-    TRY (finish_schedule (r));
-    TRY (finish_sharding (r));
-    TRY (finish_experts (r));
-    if (pipeline > 1 && local > 0) { /* a rank's batch is cut for the pipeline */
-        jobs_forget (r, "micro_batch");
-        TRY (jobs_default_int (r, "micro_batch", jobs_int (r, "titan-micro-batch", 1)));
-        TRY (jobs_default_int (r, "accumulation",
-                               local / (jobs_int (r, "micro_batch", 1) > 0
-                                            ? jobs_int (r, "micro_batch", 1)
-                                            : 1)));
-    }
-    if (jobs_int (r, "titan-batch", 0) > 0) /* -1: one local batch a rank */
-        TRY (jobs_default_int (r, "global_batch", jobs_int (r, "titan-batch", 0)));
-    TRY (jobs_default (r, "accumulation", "1"));
-    TRY (finish_recompute (r));
-    TRY (finish_facts (r));
-    TRY (jobs_default_flag (r, "sp", jobs_int (r, "tp", 1) > 1));
-    TRY (jobs_default (r, "precision",
-                       fp8                                  ? "fp8"
-                       : param && strstr (param, "float32") ? "fp32"
-                                                            : "bf16"));
-    return jobs_default (r, "framework", "torchtitan");
+    finish_stages (r);
+    finish_schedule (r);
+    finish_sharding (r);
+    /* Experts alone are not split by tensor parallelism, unless it is said. */
+    if (jobs_int (r, "ep", 1) > 1)
+        jobs_default (r, "expert-tensor-parallel-size", "1");
+    else
+        jobs_forget (r, "expert-tensor-parallel-size");
+    finish_batch (r);
+    finish_recompute (r);
+    finish_facts (r);
+    jobs_default_flag (r, "sp", jobs_int (r, "tp", 1) > 1);
+    jobs_default (r, "precision",
+                  fp8                                  ? "fp8"
+                  : param && strstr (param, "float32") ? "fp32"
+                                                       : "bf16");
+    jobs_default (r, "framework", "torchtitan");
 }
 
 /* ---- the log ---- */

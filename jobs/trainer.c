@@ -47,24 +47,17 @@ static const char harmless[] =
  * or not, and "deepspeed_config.zero_stage"; below "deepspeed" are DeepSpeed's own words. */
 static void normalise (char *key)
 {
-    static const char fsdp[] = "fsdp-config.fsdp-", deepspeed[] = "deepspeed-config.",
-                      own[] = "deepspeed.";
-    size_t outer = sizeof "fsdp-config." - 1;
+    bool fsdp;
 
-    if (strncmp (key, own, sizeof own - 1) == 0) {
-        memmove (key, key + sizeof own - 1, strlen (key + sizeof own - 1) + 1);
+    if (jobs_strip (key, "deepspeed."))
         return;
-    }
-    for (char *c = key; *c; c++)
-        if (*c == '_')
-            *c = '-';
-    if (strncmp (key, fsdp, sizeof fsdp - 1) == 0)
-        memmove (key, key + outer, strlen (key + outer) + 1);
-    else if (strncmp (key, fsdp, outer) == 0)
-        memmove (key + 5, key + outer, strlen (key + outer) + 1);
-    else if (strncmp (key, deepspeed, sizeof deepspeed - 1) == 0)
-        memmove (key, key + sizeof deepspeed - 1,
-                 strlen (key + sizeof deepspeed - 1) + 1);
+    jobs_dash (key);
+    fsdp = jobs_strip (key, "fsdp-config.");
+    if (fsdp && strncmp (key, "fsdp-", 5) != 0) {
+        memmove (key + 5, key, strlen (key) + 1);
+        memcpy (key, "fsdp-", 5);
+    } else if (!fsdp)
+        jobs_strip (key, "deepspeed-config.");
 }
 
 /* Is FSDP, or DeepSpeed, what runs?  Its own option or flag says so, then Accelerate's type of job,
@@ -102,14 +95,14 @@ static bool on_deepspeed (const struct jobs_reading *r)
 
 /* DeepSpeed's stage is in its file, or among Accelerate's options, whose default is 2
  * (utils/dataclasses.py, DeepSpeedPlugin). */
-static enum status finish_stage (struct jobs_reading *r)
+static void finish_stage (struct jobs_reading *r)
 {
     const char *file = jobs_value (r, "deepspeed"), *stage = jobs_value (r, "hf-stage");
-    bool path = jobs_chooses (file) && strcasecmp (file, "true") != 0;
+    bool path = jobs_chooses (file) && strcasecmp (file, "true") != 0, said = stage;
 
     if (jobs_find (r, "zero") || has_deepspeed_file (r))
-        return ST_OK;
-    if (!stage)
+        return;
+    if (!said)
         stage = path ? "3" : "2";
     if (path)
         notes_add (
@@ -117,10 +110,10 @@ static enum status finish_stage (struct jobs_reading *r)
             "deepspeed %.80s is not among the files: ZeRO %.8s is assumed, and what "
             "else it says is not known; give that file, too",
             file, stage);
-    else if (!jobs_find (r, "hf-stage"))
+    else if (!said)
         notes_add (r->notes,
                    "nothing says DeepSpeed's stage: ZeRO 2, accelerate's default");
-    return jobs_default (r, "zero", stage);
+    jobs_default (r, "zero", stage);
 }
 
 /* The word that says how FSDP shards: of its second version whether weights are gathered again.
@@ -137,19 +130,20 @@ static const char *sharding_word (const struct jobs_reading *r)
 }
 
 /* Sharding within nodes, whose size nproc_per_node says, or processes and machines. */
-static enum status finish_hybrid (struct jobs_reading *r)
+static void finish_hybrid (struct jobs_reading *r)
 {
     const char *each = jobs_value (r, "gpus_per_node");
 
     if (each)
-        return jobs_default (r, "shard", each);
-    notes_add (r->notes, "hybrid sharding, and nothing says the GPUs of a node "
-                         "(nproc_per_node): estimated as if all GPUs shared one copy");
-    return ST_OK;
+        jobs_default (r, "shard", each);
+    else
+        notes_add (r->notes,
+                   "hybrid sharding, and nothing says the GPUs of a node "
+                   "(nproc_per_node): estimated as if all GPUs shared one copy");
 }
 
 /* What is sharded: FSDP's word, or Accelerate's number of it (utils/constants.py). */
-static enum status finish_fsdp (struct jobs_reading *r)
+static void finish_fsdp (struct jobs_reading *r)
 {
     static const struct {
         const char *word, *number, *zero;
@@ -168,116 +162,118 @@ static enum status finish_fsdp (struct jobs_reading *r)
                    "fsdp %.40s says no way of sharding that is known: estimated as "
                    "full_shard",
                    said);
-    if (said && i < COUNT_OF (known) && known[i].word[0] == 'h')
-        TRY (finish_hybrid (r));
-    if (jobs_true (r, "hf-offload") || (own && strcasestr (own, "offload")))
-        TRY (jobs_default (r, "offload", "all"));
-    if (jobs_true (r, "hf-fsdp-checkpointing"))
-        TRY (jobs_default (r, "recompute", "full"));
-    return jobs_default (r, "zero", said && i < COUNT_OF (known) ? known[i].zero : "3");
+    else if (said && known[i].word[0] == 'h')
+        finish_hybrid (r);
+    if (own && strcasestr (own, "offload"))
+        jobs_default (r, "offload", "all");
+    jobs_defaults (r, "hf-offload?offload=all hf-fsdp-checkpointing?recompute=full");
+    jobs_default (r, "zero", said && i < COUNT_OF (known) ? known[i].zero : "3");
 }
 
-static enum status finish_sharding (struct jobs_reading *r)
+static void finish_sharding (struct jobs_reading *r)
 {
     const char *type = jobs_value (r, "hf-type");
 
     if (on_deepspeed (r))
-        return finish_stage (r);
-    if (runs_on (r, "fsdp", "hf-fsdp", "hf-use-fsdp"))
-        return finish_fsdp (r);
-    if (type && jobs_chooses (type) && !strcasestr (type, "multi_gpu"))
-        notes_add (r->notes,
-                   "distributed_type %.40s is not understood: estimated as data "
-                   "parallelism without sharding",
-                   type);
-    return jobs_default (r, "zero", "0");
+        finish_stage (r);
+    else if (runs_on (r, "fsdp", "hf-fsdp", "hf-use-fsdp"))
+        finish_fsdp (r);
+    else {
+        if (jobs_chooses (type) && !strcasestr (type, "multi_gpu"))
+            notes_add (r->notes,
+                       "distributed_type %.40s is not understood: estimated as data "
+                       "parallelism without sharding",
+                       type);
+        jobs_default (r, "zero", "0");
+    }
 }
 
 /* Weights are in fp32 under mixed precision, which FSDP makes of 16-bit ones (accelerate,
  * accelerator.py, "Upcasted low precision parameters"); DeepSpeed has states of its own. */
-static enum status finish_precision (struct jobs_reading *r)
+static void finish_precision (struct jobs_reading *r)
 {
     const char *said = jobs_value (r, "hf-dtype"), *dtype = jobs_dtype_of (said);
     bool bf16 = jobs_true (r, "bf16") || jobs_is (r, "hf-mixed", "bf16"),
-         fp16 = jobs_true (r, "fp16") || jobs_is (r, "hf-mixed", "fp16");
-    bool sharded = jobs_int (r, "zero", 0) > 0, halves = dtype && strstr (dtype, "16");
+         fp16 = jobs_true (r, "fp16") || jobs_is (r, "hf-mixed", "fp16"),
+         mixed = bf16 || fp16, halves = dtype && strstr (dtype, "16");
 
     if (on_deepspeed (r) && (jobs_find (r, "ds-bf16") || jobs_find (r, "ds-fp16")))
-        return ST_OK; /* its file's word */
+        return; /* its file's word */
     if (jobs_is (r, "hf-mixed", "fp8"))
-        return jobs_default (r, "precision", "fp8");
-    if (!bf16 && !fp16 && jobs_chooses (said) && !dtype)
-        notes_add (r->notes,
-                   "dtype %.40s is not known here: estimated as if weights were in fp32",
-                   said);
-    if (!bf16 && !fp16)
-        return jobs_default (r, "precision",
-                             halves                     ? dtype
-                             : jobs_true (r, "hf-tf32") ? "tf32"
-                                                        : "fp32");
-    if (on_deepspeed (r) || (halves && !sharded))
-        return jobs_default (r, "precision", bf16 ? "bf16" : "fp16");
-    return jobs_default (r, "precision", bf16 ? "bf16-mixed" : "fp16-mixed");
+        jobs_default (r, "precision", "fp8");
+    else if (mixed && (on_deepspeed (r) || (halves && jobs_int (r, "zero", 0) == 0)))
+        jobs_default (r, "precision", bf16 ? "bf16" : "fp16");
+    else if (mixed)
+        jobs_default (r, "precision", bf16 ? "bf16-mixed" : "fp16-mixed");
+    else {
+        if (jobs_chooses (said) && !dtype)
+            notes_add (
+                r->notes,
+                "dtype %.40s is not known here: estimated as if weights were in fp32",
+                said);
+        jobs_default (r, "precision",
+                      halves                     ? dtype
+                      : jobs_true (r, "hf-tf32") ? "tf32"
+                                                 : "fp32");
+    }
 }
 
-static enum status finish_kernels (struct jobs_reading *r)
+static void finish_kernels (struct jobs_reading *r)
 {
     bool eager = !jobs_true (r, "flash-attention") &&
                  (jobs_is (r, "hf-attention", "eager") ||
                   jobs_is (r, "hf-attention", "disabled")); /* LLaMA-Factory's word */
 
-    TRY (jobs_default (r, "attention", eager ? "eager" : "flash"));
-    return jobs_default (r, "recompute",
-                         jobs_true (r, "hf-checkpointing") ? "full" : "none");
+    jobs_default (r, "attention", eager ? "eager" : "flash");
+    jobs_defaults (r, "hf-checkpointing?recompute=full recompute=none");
 }
 
 /* Who names no optimizer gets fused AdamW from transformers of late 2025 on (training_args.py,
- * default_optim, with PyTorch 2.8), before it AdamW in many kernels. */
-static enum status finish_optimizer (struct jobs_reading *r)
+ * default_optim, with PyTorch 2.8), before it AdamW in many kernels; DeepSpeed's own is one
+ * kernel. */
+static void finish_optimizer (struct jobs_reading *r)
 {
-    bool known = jobs_find (r, "optim") != NULL;
+    const char *named = jobs_value (r, "optim"), *usual = "adamw_torch_fused";
 
-    if (!known && on_deepspeed (r)) /* whose own is one kernel */
-        return ST_OK;
-    if (!known)
+    if (!named && on_deepspeed (r))
+        return;
+    if (!named)
         notes_add (r->notes, "no optim is stated: adamw_torch_fused, as today's "
                              "transformers has it with PyTorch 2.8 and later");
-    TRY (jobs_default (r, "optim", "adamw_torch_fused"));
-    return jobs_default (r, "optimizer", jobs_value (r, "optim"));
+    jobs_default (r, "optimizer", named ? named : usual);
+    jobs_default (r, "optim", usual);
 }
 
 /* What adapters leave frozen may be in 4 or 8 bits, in the words of a runs file.  Scales are
  * quantised again by default in Axolotl, whose word is "qlora", and in LLaMA-Factory, whose is
  * quantization_bit, not in TRL. */
-static enum status finish_frozen (struct jobs_reading *r)
+static void finish_frozen (struct jobs_reading *r, const char *adapter)
 {
     long bits = jobs_int (r, "hf-bits", 0);
-    bool q = jobs_value (r, "hf-adapter") &&
-             strcasestr (jobs_value (r, "hf-adapter"), "qlora"),
+    bool q = adapter && strcasestr (adapter, "qlora"),
          twice = jobs_find (r, "hf-double") ? jobs_true (r, "hf-double") : q || bits == 4;
 
     if (jobs_true (r, "hf-8bit") || bits == 8)
-        return jobs_default (r, "frozen-weights", "bnb.int8");
-    if (q || jobs_true (r, "hf-4bit") || bits == 4)
-        return jobs_default (r, "frozen-weights", twice ? "nf4-dq" : "nf4");
-    if (bits > 0)
+        jobs_default (r, "frozen-weights", "bnb.int8");
+    else if (q || jobs_true (r, "hf-4bit") || bits == 4)
+        jobs_default (r, "frozen-weights", twice ? "nf4-dq" : "nf4");
+    else if (bits > 0)
         notes_add (r->notes, "frozen weights of %ld bits: estimated as if they had 16",
                    bits);
-    return ST_OK;
 }
 
-static enum status finish_adapters (struct jobs_reading *r)
+static void finish_adapters (struct jobs_reading *r)
 {
     const char *adapter = jobs_value (r, "hf-adapter");
 
-    TRY (finish_frozen (r));
+    finish_frozen (r, adapter);
     if (jobs_true (r, "hf-lora") || (adapter && strcasestr (adapter, "lora")))
-        return jobs_default (r, "use-lora", "true");
-    jobs_forget (r, "lora-dropout");
-    return ST_OK;
+        jobs_default (r, "use-lora", "true");
+    else
+        jobs_forget (r, "lora-dropout");
 }
 
-static enum status finish (struct jobs_reading *r)
+static void finish (struct jobs_reading *r)
 {
     const char *model = jobs_value (r, "hf-model");
     long gpus = jobs_int (r, "gpus", 0), nodes = jobs_int (r, "nodes", 0);
@@ -285,15 +281,15 @@ static enum status finish (struct jobs_reading *r)
     if (model && !r->has_model)
         jobs_preset (r, model);
     if (jobs_find (r, "gpus_per_node")) /* torchrun's and deepspeed's usual */
-        TRY (jobs_default (r, "nodes", "1"));
+        jobs_default (r, "nodes", "1");
     if (nodes > 0 && gpus >= nodes && gpus % nodes == 0) /* accelerate's processes */
-        TRY (jobs_default_int (r, "gpus_per_node", gpus / nodes));
-    TRY (finish_sharding (r));
-    TRY (finish_precision (r));
-    TRY (finish_kernels (r));
-    TRY (finish_optimizer (r));
-    TRY (finish_adapters (r));
-    return jobs_default (r, "framework", on_deepspeed (r) ? "deepspeed" : "transformers");
+        jobs_default_int (r, "gpus_per_node", gpus / nodes);
+    finish_sharding (r);
+    finish_precision (r);
+    finish_kernels (r);
+    finish_optimizer (r);
+    finish_adapters (r);
+    jobs_default (r, "framework", on_deepspeed (r) ? "deepspeed" : "transformers");
 }
 
 const struct jobs_dialect jobs_trainer = {.name = "Hugging Face Trainer",

@@ -29,6 +29,23 @@ static bool next_key (const char **list, char key[JOBS_WORD_MAX], const char **f
     return is;
 }
 
+bool jobs_strip (char *key, const char *section)
+{
+    size_t n = strlen (section);
+    bool has = strncmp (key, section, n) == 0;
+
+    if (has)
+        memmove (key, key + n, strlen (key + n) + 1);
+    return has;
+}
+
+void jobs_dash (char *key)
+{
+    for (; *key; key++)
+        if (*key == '_')
+            *key = '-';
+}
+
 static void normalised (const struct jobs_dialect *d, const char *said,
                         char key[JOBS_KEY_MAX])
 {

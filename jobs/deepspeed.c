@@ -315,10 +315,8 @@ static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const ch
     double x;
 
     for (size_t i = 0; i < COUNT_OF (said); i++)
-        if (jobs_after (line, said[i].phrase, &x)) {
-            jobs_printed (r, run, number, said[i].key, x);
+        if (jobs_printed_after (r, run, number, line, said[i].phrase, said[i].key))
             return true;
-        }
     if (!jobs_after (line, "'train_samples_per_second'", &x))
         return false;
     if (run->samples_per_s.n == 0)
@@ -340,7 +338,7 @@ static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const c
 
     if (!jobs_after (line, "iter time (s)", &s) || !jobs_after (line, "steps:", &step))
         return false;
-    run = jobs_iteration (r, run, (long) step);
+    run = jobs_iteration (r, run, line, "steps:");
     if (run)
         jobs_sample (r, &run->steps_s, s);
     return true;
@@ -349,7 +347,7 @@ static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const c
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
-    double rate, step;
+    double rate;
 
     if (strstr (line, "DeepSpeedEngine configuration") ||
         strstr (line, "***** Running training *****")) {
@@ -365,9 +363,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     if (!jobs_after (line, "CurrSamplesPerSec", &rate) &&
         !(strstr (line, "timer.py") && jobs_after (line, "SamplesPerSec", &rate)))
         return false;
-    if (jobs_after (line, "global_step", &step))
-        run = jobs_iteration (r, run, (long) step);
-    if (!run)
+    if (!(run = jobs_iteration (r, run, line, "global_step")))
         return true;
     take_memory (run, line);
     jobs_sample (r, &run->samples_per_s, rate);

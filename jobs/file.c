@@ -22,13 +22,15 @@ static bool ends_with (const char *s, const char *end)
     return n > k && strcasecmp (s + n - k, end) == 0;
 }
 
-/* Does a line begin with one of the words? */
-static bool has_line (const char *text, const char *const *word)
+/* Does a line begin with one of the words, which have blanks between them? */
+static bool has_line (const char *text, const char *words)
 {
+    char word[JOBS_WORD_MAX];
+
     for (const char *s = text; s; s = strchr (s, '\n')) {
         s += *s == '\n';
-        for (const char *const *w = word; *w; w++)
-            if (strncmp (s, *w, strlen (*w)) == 0)
+        for (const char *list = words; jobs_next_word (&list, word);)
+            if (strncmp (s, word, strlen (word)) == 0)
                 return true;
     }
     return false;
@@ -105,11 +107,10 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
 
 static bool is_script (const char *path, const char *data)
 {
-    static const char *const script[] = {"#!", "#SBATCH", NULL};
     const char *first = data + strspn (data, " \t\r\n");
 
     return ends_with (path, ".sh") || ends_with (path, ".sbatch") ||
-           ends_with (path, ".slurm") || has_line (data, script) ||
+           ends_with (path, ".slurm") || has_line (data, "#! #SBATCH") ||
            (strncmp (first, "--", 2) == 0 && isalpha ((unsigned char) first[2]));
 }
 
@@ -149,19 +150,9 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
     static const struct jobs_dialect *const
         yaml[] = {&jobs_nemo, &jobs_nanotron, &jobs_trainer, NULL},
         *const args[] = {&jobs_megatron, NULL}, *const toml[] = {&jobs_torchtitan, NULL};
-    static const char *const yaml_lines[] = {"parallelism:",
-                                             "model:",
-                                             "trainer:",
-                                             "tokens:",
-                                             "train:",
-                                             "MODEL_ARGS:",
-                                             "model_name_or_path:",
-                                             "base_model:",
-                                             "distributed_type:",
-                                             NULL},
-                             *const args_lines[] = {"MODEL_ARGS:", NULL},
-                             *const toml_lines[] = {"[model]", "[training]",
-                                                    "[parallelism]", "[job]", NULL};
+    static const char yaml_lines[] =
+        "parallelism: model: trainer: tokens: train: MODEL_ARGS: model_name_or_path: "
+        "base_model: distributed_type:";
     const char *path = r->file[file];
     size_t blank = strspn (data, " \t\r\n");
     int from = r->n_said;
@@ -170,14 +161,15 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
         return foreign (r, file, "an empty file");
     if (data[blank] == '{')
         return read_json (r, file, data, formats);
-    if (ends_with (path, ".toml") || has_line (data, toml_lines)) {
+    if (ends_with (path, ".toml") ||
+        has_line (data, "[model] [training] [parallelism] [job]")) {
         TRY (jobs_toml_read (r, file, data));
         return adopt (r, file, from, "TOML", toml, formats);
     }
     if (ends_with (path, ".yaml") || ends_with (path, ".yml") ||
         (has_line (data, yaml_lines) && !is_script (path, data))) {
         TRY (jobs_yaml_read (r, file, data, len));
-        return adopt (r, file, from, "YAML", has_line (data, args_lines) ? args : yaml,
+        return adopt (r, file, from, "YAML", has_line (data, "MODEL_ARGS:") ? args : yaml,
                       formats);
     }
     return read_other (r, file, data, len, formats);

@@ -68,22 +68,21 @@ static void state (struct jobs_reading *r, const struct jobs_said *s)
 /* Numbers that are none, as of a variable that is set elsewhere, count as not stated. */
 static void forget_words (struct jobs_reading *r)
 {
-    static const char *const numbers[] = {
-        "layers", "hidden",      "heads",        "kv_heads",    "ffn",
-        "seq",    "vocab",       "gpus",         "nodes",       "gpus_per_node",
-        "tp",     "pp",          "vpp",          "dp",          "cp",
-        "ep",     "micro_batch", "global_batch", "accumulation"};
+    const char *numbers = "layers hidden heads kv_heads ffn seq vocab gpus nodes "
+                          "gpus_per_node tp pp vpp dp "
+                          "cp ep micro_batch global_batch accumulation";
+    char name[JOBS_WORD_MAX];
 
-    for (size_t i = 0; i < COUNT_OF (numbers); i++) {
-        const struct jobs_fact *f = jobs_find (r, numbers[i]);
+    while (jobs_next_word (&numbers, name)) {
+        const struct jobs_fact *f = jobs_find (r, name);
         double x;
 
         if (!f || strcasecmp (f->value, "none") == 0 || text_number (f->value, &x))
             continue;
         notes_add (r->notes,
                    "%s:%d: %s is no number (\"%.40s\"): it counts as not stated",
-                   file_title (r->file[f->file]), f->line, f->name, f->value);
-        jobs_forget (r, numbers[i]);
+                   file_title (r->file[f->file]), f->line, name, f->value);
+        jobs_forget (r, name);
     }
 }
 
@@ -106,28 +105,29 @@ static void finish (struct jobs_reading *r, int run)
     }
 }
 
-static bool has_one (const char *s, const char *const *words)
+/* Is one of the words within it, whatever the case? */
+static bool has_one (const char *s, const char *words)
 {
-    while (s && *words && !strcasestr (s, *words))
-        words++;
-    return s && *words;
+    char word[JOBS_WORD_MAX];
+
+    while (s && jobs_next_word (&words, word))
+        if (strcasestr (s, word))
+            return true;
+    return false;
 }
 
 /* An optimizer's state is Adam's, but where a row has its name and a runs file's reader knows how
  * much it keeps (docs/runs.md). */
 static void note_optimizer (struct jobs_reading *r)
 {
-    static const char *const small[] = {"adafactor", "lion", "sgd", "momentum", NULL},
-                             *const less[] = {"4bit",   "torch_8bit", "fp8", "galore",
-                                              "apollo", "mini",       NULL};
     const char *name = jobs_value (r, "optimizer");
+    bool adam = has_one (name, "adam");
 
-    if (!name || has_one (jobs_value (r, "optim"), small))
-        return;
-    if (strcasestr (name, "adam") && !has_one (name, less))
+    if (!name || has_one (jobs_value (r, "optim"), "adafactor lion sgd momentum") ||
+        (adam && !has_one (name, "4bit torch_8bit fp8 galore apollo mini")))
         return;
     notes_add (r->notes, "the optimizer is %.40s: the estimate has Adam's states%s", name,
-               strcasestr (name, "adam") ? " in full" : "");
+               adam ? " in full" : "");
     jobs_forget (r, "optim"); /* a row that names one nobody knows is refused */
 }
 

@@ -216,16 +216,19 @@ void jobs_peak (const char *line, const char *phrase, double unit, double *peak_
 /** A whole number printed by the run, as a fact of it. */
 void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
                    const char *key, double value);
+/** The same of the number after a phrase.  false: not there. */
+bool jobs_printed_after (struct jobs_reading *r, const struct jobs_run *run, int number,
+                         const char *line, const char *phrase, const char *key);
 /** Another run, which has printed nothing yet.  @return NULL when out of memory */
 struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
                                  const struct jobs_dialect *dialect);
 /** The run of a line that programs print as they start: another one where steps came before.
  *  @return NULL when out of memory */
 struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run);
-/** Note the iteration; one that goes back begins another run.
+/** Note the iteration after a phrase, if it is there; one that goes back begins another run.
  *  @return the run that the line is of; NULL when out of memory */
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
-                                 long iteration);
+                                 const char *line, const char *phrase);
 
 /* ---- the model and the row ---- */
 

@@ -81,6 +81,17 @@ void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
         r->st = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
 }
 
+bool jobs_printed_after (struct jobs_reading *r, const struct jobs_run *run, int number,
+                         const char *line, const char *phrase, const char *key)
+{
+    double x;
+    bool is = jobs_after (line, phrase, &x);
+
+    if (is)
+        jobs_printed (r, run, number, key, x);
+    return is;
+}
+
 struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
                                  const struct jobs_dialect *dialect)
 {
@@ -99,15 +110,19 @@ struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run)
 }
 
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
-                                 long iteration)
+                                 const char *line, const char *phrase)
 {
+    double x;
+
+    if (!jobs_after (line, phrase, &x))
+        return run;
     /* Ranks that print side by side may be a step apart. */
-    if (run->iteration > iteration + 1) {
+    if (run->iteration > (long) x + 1) {
         const int file = run->file;
 
         run = jobs_begin_run (r, file, run->dialect);
     }
     if (run)
-        run->iteration = iteration;
+        run->iteration = (long) x;
     return run;
 }

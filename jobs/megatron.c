@@ -456,17 +456,14 @@ static void finish_off (struct jobs_reading *r)
 /* Megatron-LM is built on Megatron-Core where one of Core's options is stated. */
 static const char *framework (const struct jobs_reading *r)
 {
-    static const char *const cores[] = {"cp",
-                                        "transformer-impl",
-                                        "attention-backend",
-                                        "overlap-param-gather",
-                                        "moe-router-topk",
-                                        "use-precision-aware-optimizer",
-                                        "use-megatron-fsdp"};
+    const char *cores =
+        "cp transformer-impl attention-backend overlap-param-gather moe-router-topk "
+        "use-precision-aware-optimizer use-megatron-fsdp";
+    char name[JOBS_WORD_MAX];
     bool core = false;
 
-    for (size_t i = 0; i < COUNT_OF (cores); i++)
-        core = core || jobs_find (r, cores[i]);
+    while (jobs_next_word (&cores, name))
+        core = core || jobs_find (r, name);
     return jobs_true (r, "deepspeed") ? "megatron-deepspeed"
            : core                     ? "megatron-core"
                                       : jobs_megatron.framework;

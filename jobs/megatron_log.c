@@ -14,15 +14,12 @@ static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char
                  {" tensor-model-parallel size", "tensor-model-parallel-size"},
                  {" pipeline-model-parallel size", "pipeline-model-parallel-size"},
                  {" context-parallel size", "context-parallel-size"}};
-    double x;
 
     if (!strstr (line, "using world size"))
         return false;
-    if (!(run = jobs_starting (r, run)))
-        return true;
-    for (size_t i = 0; i < COUNT_OF (sizes); i++)
-        if (jobs_after (line, sizes[i].phrase, &x))
-            jobs_printed (r, run, number, sizes[i].key, x);
+    run = jobs_starting (r, run);
+    for (size_t i = 0; i < COUNT_OF (sizes) && run; i++)
+        jobs_printed_after (r, run, number, line, sizes[i].phrase, sizes[i].key);
     return true;
 }
 
@@ -61,7 +58,7 @@ static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char
 bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,
                         int number)
 {
-    double ms, iteration, x;
+    double ms;
 
     if (strstr (line, "memory (MB) |") || strstr (line, "| max allocated:")) {
         jobs_peak (line, "max reserved", 1048576.0, &run->reserved_bytes);
@@ -71,20 +68,16 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
     if (take_world (r, run, line, number) || take_timer (r, run, line))
         return true;
     if (strstr (line, "padded vocab (size:")) {
-        if (jobs_after (line, "padded vocab (size:", &x))
-            jobs_printed (r, run, number, "vocab-size", x);
+        jobs_printed_after (r, run, number, line, "padded vocab (size:", "vocab-size");
         return true;
     }
     if (!jobs_after (line, "elapsed time per iteration (ms)", &ms))
         return false;
-    if (jobs_after (line, "iteration ", &iteration))
-        run = jobs_iteration (r, run, (long) iteration);
-    if (!run)
+    if (!(run = jobs_iteration (r, run, line, "iteration ")))
         return true;
     jobs_sample (r, &run->steps_s, ms / 1e3);
     if (!jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &run->tflops))
         jobs_after (line, "| TFLOPs", &run->tflops);
-    if (jobs_after (line, "global batch size", &x))
-        jobs_printed (r, run, number, "global-batch-size", x);
+    jobs_printed_after (r, run, number, line, "global batch size", "global-batch-size");
     return true;
 }

@@ -56,7 +56,7 @@ static void finish (struct jobs_reading *r)
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
-    double ms, iteration, x;
+    double ms;
 
     if (strstr (line, "Peak reserved") || strstr (line, "Peak allocated")) {
         jobs_peak (line, "Peak reserved", 1048576.0, &run->reserved_bytes);
@@ -65,14 +65,11 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     }
     if (!jobs_after (line, "elapsed_time_per_iteration_ms", &ms))
         return false;
-    if (jobs_after (line, "iteration:", &iteration))
-        run = jobs_iteration (r, run, (long) iteration);
-    if (!run)
+    if (!(run = jobs_iteration (r, run, line, "iteration:")))
         return true;
     jobs_sample (r, &run->steps_s, ms / 1e3);
     jobs_after (line, "model_tflops_per_gpu", &run->tflops);
-    if (jobs_after (line, "global_batch_size", &x))
-        jobs_printed (r, run, number, "global-batch-size", x);
+    jobs_printed_after (r, run, number, line, "global_batch_size", "global-batch-size");
     jobs_peak (line, "cuda_max_memory_reserved", 1, &run->reserved_bytes);
     return true;
 }

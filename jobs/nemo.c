@@ -160,20 +160,17 @@ static void finish (struct jobs_reading *r)
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
-    double s, step, x;
+    double s;
 
     if (!jobs_after (line, "train_step_timing in s", &s))
         return false;
-    if (jobs_after (line, "global_step", &step))
-        run = jobs_iteration (r, run, (long) step);
-    if (!run)
+    if (!(run = jobs_iteration (r, run, line, "global_step")))
         return true;
     jobs_sample (r, &run->steps_s, s);
     jobs_peak (line, "max_memory_reserved", 1, &run->reserved_bytes);
     jobs_peak (line, "max_memory_allocated", 1, &run->allocated_bytes);
     jobs_after (line, "TFLOPS_per_GPU", &run->tflops);
-    if (jobs_after (line, "global_batch_size", &x))
-        jobs_printed (r, run, number, "global-batch-size", x);
+    jobs_printed_after (r, run, number, line, "global_batch_size", "global-batch-size");
     return true;
 }
 

@@ -120,7 +120,7 @@ struct sum {
     bool bad;
 };
 
-static long long term (struct sum *e);
+static long long chain (struct sum *e, bool sums);
 
 static long long number_of (struct sum *e, const char *name, size_t len)
 {
@@ -133,19 +133,6 @@ static long long number_of (struct sum *e, const char *name, size_t len)
     return 0;
 }
 
-static long long sum_of (struct sum *e)
-{
-    long long x = term (e);
-
-    for (;;) {
-        e->at += strspn (e->at, " \t");
-        if (e->bad || (*e->at != '+' && *e->at != '-'))
-            return x;
-        x = *e->at++ == '+' ? x + term (e) : x - term (e);
-        e->bad = e->bad || llabs (x) > TERM_MAX;
-    }
-}
-
 static long long factor (struct sum *e)
 {
     long long x = 0;
@@ -155,7 +142,7 @@ static long long factor (struct sum *e)
     e->at += strspn (e->at, " \t");
     if (*e->at == '(' && ++e->depth < 50) {
         e->at++;
-        x = sum_of (e);
+        x = chain (e, true);
         e->at += strspn (e->at, " \t");
         e->bad = e->bad || *e->at != ')';
         e->at += *e->at == ')';
@@ -179,24 +166,32 @@ static long long factor (struct sum *e)
     return x;
 }
 
-static long long term (struct sum *e)
+/* Terms with + and - between them, or the factors of one. */
+static long long chain (struct sum *e, bool sums)
 {
-    long long x = factor (e);
+    long long x = sums ? chain (e, false) : factor (e);
 
     for (;;) {
-        char op;
         long long y;
+        char op;
 
         e->at += strspn (e->at, " \t");
         op = *e->at;
-        if (e->bad || (op != '*' && op != '/' && op != '%'))
+        if (e->bad || !op || !strchr (sums ? "+-" : "*/%", op))
             return x;
         e->at++;
-        y = factor (e);
-        e->bad =
-            e->bad || (op != '*' ? y == 0 : y != 0 && llabs (x) > TERM_MAX / llabs (y));
+        y = sums ? chain (e, false) : factor (e);
+        if (op == '*')
+            e->bad = e->bad || (y != 0 && llabs (x) > TERM_MAX / llabs (y));
+        else if (!sums)
+            e->bad = e->bad || y == 0;
         if (!e->bad)
-            x = op == '*' ? x * y : op == '/' ? x / y : x % y;
+            x = op == '+'   ? x + y
+                : op == '-' ? x - y
+                : op == '*' ? x * y
+                : op == '/' ? x / y
+                            : x % y;
+        e->bad = e->bad || llabs (x) > TERM_MAX;
     }
 }
 
@@ -309,7 +304,7 @@ static size_t put_dollar (struct jobs_script *s, struct growing *g, const char *
     if (strncmp (at, "$((", 3) == 0 && (end = closing (at + 1, '(', ')')) &&
         end[-1] == ')') {
         struct sum e = {.s = s, .at = at + 3};
-        long long x = sum_of (&e);
+        long long x = chain (&e, true);
         char value[32];
 
         e.at += strspn (e.at, " \t");

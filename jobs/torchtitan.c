@@ -311,19 +311,6 @@ static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char 
     jobs_printed (r, run, number, "world-size", gpus);
 }
 
-static void take_batch (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                        int number)
-{
-    double x;
-
-    if (jobs_after (line, "local batch size", &x))
-        jobs_printed (r, run, number, "training.local_batch_size", x);
-    if (jobs_after (line, "global batch size", &x))
-        jobs_printed (r, run, number, "training.global_batch_size", x);
-    if (jobs_after (line, "sequence length", &x))
-        jobs_printed (r, run, number, "training.seq_len", x);
-}
-
 static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
                       int number)
 {
@@ -334,14 +321,17 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         return true;
     }
     if (strstr (line, "Training starts at step")) {
-        take_batch (r, run, line, number);
+        jobs_printed_after (r, run, number, line, "local batch size",
+                            "training.local_batch_size");
+        jobs_printed_after (r, run, number, line, "global batch size",
+                            "training.global_batch_size");
+        jobs_printed_after (r, run, number, line, "sequence length", "training.seq_len");
         return true;
     }
     if (!jobs_after (line, " tps:", &tokens) || !jobs_after (line, "step:", &step))
         return false;
-    if (strstr (line, "validat")) /* forward alone */
-        return true;
-    if (!(run = jobs_iteration (r, run, (long) step)))
+    if (strstr (line, "validat") || /* forward alone */
+        !(run = jobs_iteration (r, run, line, "step:")))
         return true;
     jobs_sample (r, &run->tokens_per_s, tokens);
     jobs_peak (line, "memory:", 1073741824.0, &run->reserved_bytes);

@@ -54,19 +54,16 @@ void jobs_megatron_say (struct writing *w, enum section s, const char *fact,
         text_add (&w->part[0], "--%s %s\n", key, value);
 }
 
-void jobs_megatron_unset (struct writing *w, enum section s, const char *fact,
-                          const char *value)
+void jobs_megatron_choose (struct writing *w, enum section s, const char *fact,
+                           const char *value, const char *unset)
 {
-    if (w->yaml)
-        jobs_megatron_say (w, s, fact, value);
+    if (value || w->yaml)
+        jobs_megatron_say (w, s, fact, value ? value : unset);
 }
 
 void jobs_megatron_say_flag (struct writing *w, enum section s, const char *fact, bool on)
 {
-    if (on)
-        jobs_megatron_say (w, s, fact, "true");
-    else
-        jobs_megatron_unset (w, s, fact, "false");
+    jobs_megatron_choose (w, s, fact, on ? "true" : NULL, "false");
 }
 
 /* ---- the facts ---- */
@@ -134,19 +131,16 @@ static void write_experts (const struct workload_plan *p, const struct jobs_pric
                            bool hybrid, struct writing *w)
 {
     const struct workload_profile *profile = by->profile;
-    bool flex = profile->time.deduplicated_dispatch && !profile->drops_tokens;
+    bool drops = profile->drops_tokens,
+         flex = profile->time.deduplicated_dispatch && !drops;
     char factor[32];
 
+    snprintf (factor, sizeof factor, "%g", profile->time.expert_capacity);
     if (!workload_recomputes (&p->config, MODULE_MOE_ACT)) /* said there */
         jobs_megatron_say (w, MODEL, "moe-grouped-gemm", "true");
-    if (profile->drops_tokens) {
-        snprintf (factor, sizeof factor, "%g", profile->time.expert_capacity);
-        jobs_megatron_say (w, MODEL, "moe-expert-capacity-factor", factor);
-        jobs_megatron_say (w, MODEL, "moe-pad-expert-input-to-capacity", "true");
-    } else {
-        jobs_megatron_unset (w, MODEL, "moe-expert-capacity-factor", "null");
-        jobs_megatron_unset (w, MODEL, "moe-pad-expert-input-to-capacity", "false");
-    }
+    jobs_megatron_choose (w, MODEL, "moe-expert-capacity-factor", drops ? factor : NULL,
+                          "null");
+    jobs_megatron_say_flag (w, MODEL, "moe-pad-expert-input-to-capacity", drops);
     if (p->config.deg.ep * p->config.deg.etp == 1)
         return;
     jobs_megatron_say (w, MODEL, "moe-token-dispatcher-type", flex ? "flex" : "alltoall");
@@ -160,27 +154,25 @@ static void write_experts (const struct workload_plan *p, const struct jobs_pric
 
 static void write_graphs (enum costmodel_capture capture, bool experts, struct writing *w)
 {
-    if (capture == COSTMODEL_CAPTURE_NOTHING) {
-        jobs_megatron_unset (w, MODEL, "cuda-graph-impl", "none");
+    static const char *const impl[] = {[COSTMODEL_CAPTURE_PARTS] = "transformer_engine",
+                                       [COSTMODEL_CAPTURE_STEP] = "full_iteration"};
+    bool none = capture == COSTMODEL_CAPTURE_NOTHING;
+
+    jobs_megatron_choose (w, MODEL, "cuda-graph-impl", none ? NULL : impl[capture],
+                          "none");
+    if (none)
         return;
-    }
-    if (capture == COSTMODEL_CAPTURE_PARTS) {
-        jobs_megatron_say (w, MODEL, "cuda-graph-impl", "transformer_engine");
+    if (capture == COSTMODEL_CAPTURE_PARTS)
         jobs_megatron_say (w, MODEL, "cuda-graph-modules",
                            w->yaml ? "[attn, moe_router, moe_preprocess]"
                                    : "attn moe_router moe_preprocess");
-    } else {
-        jobs_megatron_say (w, MODEL, "cuda-graph-impl", "full_iteration");
-        if (experts) { /* nothing of theirs may depend on how many tokens there are */
-            jobs_megatron_say (w, MODEL, "moe-expert-rank-capacity-factor",
-                               RANK_CAPACITY);
-            jobs_megatron_say (w, MODEL, "moe-paged-stash", "true");
-            jobs_megatron_say (w, MODEL, "moe-pad-experts-for-cuda-graph-inference",
-                               "true");
-        }
-        if (!w->yaml)
-            text_add (&w->part[0], "--no-check-for-nan-in-loss-and-grad\n");
+    else if (experts) { /* nothing of theirs may depend on how many tokens there are */
+        jobs_megatron_say (w, MODEL, "moe-expert-rank-capacity-factor", RANK_CAPACITY);
+        jobs_megatron_say (w, MODEL, "moe-paged-stash", "true");
+        jobs_megatron_say (w, MODEL, "moe-pad-experts-for-cuda-graph-inference", "true");
     }
+    if (capture == COSTMODEL_CAPTURE_STEP && !w->yaml)
+        text_add (&w->part[0], "--no-check-for-nan-in-loss-and-grad\n");
     jobs_megatron_say (w, MODEL, "te-rng-tracker", "true");
     text_add (w->beside,
               "cuda-graph-impl: as Megatron-LM of 2026 spells it; before, whole steps "
@@ -206,12 +198,11 @@ static void write_kernels (const struct workload_plan *p, const struct jobs_pric
     const struct workload_profile *profile = by->profile;
     enum workload_attention attention = p->job.attention;
 
-    if (!workload_attention_is_flash (attention))
-        jobs_megatron_say (w, MODEL, "attention-backend", "unfused");
-    else if (profile->flash2)
-        jobs_megatron_say (w, MODEL, "attention-backend", "flash");
-    else
-        jobs_megatron_unset (w, MODEL, "attention-backend", "auto");
+    jobs_megatron_choose (w, MODEL, "attention-backend",
+                          !workload_attention_is_flash (attention) ? "unfused"
+                          : profile->flash2                        ? "flash"
+                                                                   : NULL,
+                          "auto");
     write_fusion (w, "no-masked-softmax-fusion", "masked-softmax-fusion",
                   attention != ATTENTION_UNFUSED);
     write_fusion (w, p->model.gated_mlp ? "no-bias-swiglu-fusion" : "no-bias-gelu-fusion",

@@ -70,10 +70,10 @@ static void write_layout (const struct workload_plan *p, struct writing *w)
 /* The layers of a stage where they are not those of the stages between: 0 as there. */
 static void say_end (struct writing *w, const char *fact, int layers)
 {
-    if (layers > 0)
-        say_int (w, MODEL, fact, layers);
-    else
-        jobs_megatron_unset (w, MODEL, fact, "null");
+    char text[16];
+
+    snprintf (text, sizeof text, "%d", layers);
+    jobs_megatron_choose (w, MODEL, fact, layers > 0 ? text : NULL, "null");
 }
 
 static void write_layers (const struct workload_plan *p, struct writing *w)
@@ -87,14 +87,14 @@ static void write_layers (const struct workload_plan *p, struct writing *w)
     else if (alike && vpp > 1)
         say_int (w, MODEL, "num-layers-per-virtual-pipeline-stage", n[0] / vpp);
     else
-        jobs_megatron_unset (w, MODEL, "vpp", "null");
+        jobs_megatron_choose (w, MODEL, "vpp", NULL, "null");
     say_end (w, "decoder-first-pipeline-num-layers", ends && n[0] != middle ? n[0] : 0);
     say_end (w, "decoder-last-pipeline-num-layers",
              ends && n[pp - 1] != middle ? n[pp - 1] : 0);
     if (!alike && !ends)
         write_layout (p, w);
     else
-        jobs_megatron_unset (w, MODEL, "pipeline-model-parallel-layout", "null");
+        jobs_megatron_choose (w, MODEL, "pipeline-model-parallel-layout", NULL, "null");
 }
 
 static void write_modules (const struct workload_config *c, struct writing *w)
@@ -124,23 +124,23 @@ static void write_modules (const struct workload_config *c, struct writing *w)
 
 static void write_recompute (const struct workload_config *c, struct writing *w)
 {
-    static const char granularity[] = "recompute-granularity";
     bool full = c->recompute == RECOMPUTE_FULL, block = full && c->recompute_layers > 0;
+    char layers[16];
 
-    if (c->recompute == RECOMPUTE_NONE)
-        jobs_megatron_unset (w, MODEL, granularity, "null");
-    else
-        jobs_megatron_say (w, MODEL, granularity, full ? "full" : "selective");
+    snprintf (layers, sizeof layers, "%d", block ? c->recompute_layers / c->deg.vpp : 1);
+    jobs_megatron_choose (w, MODEL, "recompute-granularity",
+                          full                             ? "full"
+                          : c->recompute == RECOMPUTE_NONE ? NULL
+                                                           : "selective",
+                          "null");
     if (c->recompute == RECOMPUTE_SELECTIVE && c->recompute_modules)
         write_modules (c, w);
-    if (full) {
-        jobs_megatron_say (w, MODEL, "recompute-method", block ? "block" : "uniform");
-        say_int (w, MODEL, "recompute-num-layers",
-                 block ? c->recompute_layers / c->deg.vpp : 1);
-    } else {
-        jobs_megatron_unset (w, MODEL, "recompute-method", "null");
-        jobs_megatron_unset (w, MODEL, "recompute-num-layers", "null");
-    }
+    jobs_megatron_choose (w, MODEL, "recompute-method",
+                          block  ? "block"
+                          : full ? "uniform"
+                                 : NULL,
+                          "null");
+    jobs_megatron_choose (w, MODEL, "recompute-num-layers", full ? layers : NULL, "null");
 }
 
 static void write_sharding (const struct workload_config *c, struct writing *w)
@@ -323,7 +323,7 @@ static void write_config (const struct workload_plan *p, struct writing *w)
     if (p->model.mtp_layers > 0 && !w->yaml) /* there the model says it */
         say_int (w, MODEL, "mtp-num-layers", p->model.mtp_layers);
     if (p->model.mtp_layers == 0 && p->model.experts > 0)
-        jobs_megatron_unset (w, MODEL, "mtp-num-layers", "null");
+        jobs_megatron_choose (w, MODEL, "mtp-num-layers", NULL, "null");
     jobs_megatron_say_flag (w, MODEL, "sp", c->sequence_parallel);
     write_layers (p, w);
     write_recompute (c, w);

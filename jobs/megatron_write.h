@@ -24,9 +24,10 @@ struct writing {
  *  @param fact  of the dialect's table;  value  "true" is a flag alone among arguments */
 void jobs_megatron_say (struct writing *w, enum section s, const char *fact,
                         const char *value);
-/** What is not set: a recipe may have set it, the arguments have it by default. */
-void jobs_megatron_unset (struct writing *w, enum section s, const char *fact,
-                          const char *value);
+/** One that may have no value, NULL: what is not set a recipe may have set, so that it is said as
+ *  `unset`; the arguments have it by default. */
+void jobs_megatron_choose (struct writing *w, enum section s, const char *fact,
+                           const char *value, const char *unset);
 void jobs_megatron_say_flag (struct writing *w, enum section s, const char *fact,
                              bool on);
 

@@ -3,8 +3,10 @@
 #ifndef BWPROBE_NET_H
 #define BWPROBE_NET_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -78,6 +80,12 @@ void net_keepalive (int fd, double seconds);
 
 /** The far end's address, for messages.  @param[out] address [NET_ADDRESS] */
 void net_peer_address (int fd, char *address);
+
+/** What a call that moves bytes returned, and errno: is there nothing to be moved yet? */
+static inline bool net_not_yet (ssize_t n)
+{
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
 
 /* ---- the first bytes of a connection between two ranks ---- */
 

@@ -163,14 +163,14 @@ static struct stranger *place_for (struct roster *r)
     return oldest;
 }
 
-/* Accept one connection.  @return false when nobody knocks */
-static bool let_in (struct roster *r, struct stranger **in)
+/* Accept one connection.  @return NULL when nobody knocks */
+static struct stranger *let_in (struct roster *r)
 {
     int fd = accept4 (r->listen, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct stranger *s;
 
     if (fd < 0)
-        return false;
+        return NULL;
     net_keepalive (fd, r->silence_s);
     s = place_for (r);
     s->fd = fd;
@@ -178,8 +178,7 @@ static bool let_in (struct roster *r, struct stranger **in)
     s->n_in = 0;
     r->strangers++;
     watch (r, fd, KEY_STRANGER + (uint64_t) (s - r->stranger), EPOLLIN, EPOLL_CTL_ADD);
-    *in = s;
-    return true;
+    return s;
 }
 
 /* A stranger becomes a member with a hello that has the token.  @return the member */
@@ -190,7 +189,7 @@ static struct member *greet (struct roster *r, struct stranger *s)
     size_t used = 0;
     ssize_t n = recv (s->fd, s->in + s->n_in, sizeof s->in - s->n_in, 0);
 
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    if (net_not_yet (n) || (n < 0 && errno == EINTR))
         return NULL;
     s->n_in += n > 0 ? (size_t) n : 0;
     if (n <= 0 || !wire_take (&r->in, s->in, s->n_in, &used) ||
@@ -257,7 +256,7 @@ static void flush_member (struct roster *r, struct member *m)
             at += (size_t) n;
         else if (n < 0 && errno == EINTR)
             continue;
-        else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        else if (net_not_yet (n))
             break;
         else {
             roster_drop (r, m, "its connection broke: %s", strerror (errno));
@@ -317,7 +316,7 @@ static bool receive (struct roster *r, struct member *m)
         m->n_in += (size_t) n;
         return true;
     }
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    if (net_not_yet (n) || (n < 0 && errno == EINTR))
         return true;
     if (n == 0)
         roster_drop (r, m, "it ended: its connection was closed");
@@ -372,7 +371,7 @@ static struct roster_event handle (struct roster *r, const struct epoll_event *e
         struct stranger *s;
 
         /* Who knocked first is heard first, before others can take his place. */
-        for (int n = 0; n < EVENTS && let_in (r, &s); n++)
+        for (int n = 0; n < EVENTS && (s = let_in (r)); n++)
             if ((m = greet (r, s)))
                 return event (ROSTER_HELLO, m, NULL);
     } else if (key == KEY_WAKE) {

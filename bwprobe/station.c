@@ -81,7 +81,7 @@ static void hear_greeting (struct door *d, int slot)
         if (n > 0) {
             *got += (size_t) n;
         } else if (!(n < 0 && errno == EINTR)) {
-            if (!(n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)))
+            if (!net_not_yet (n))
                 refuse (d, slot);
             return;
         }
@@ -190,7 +190,7 @@ static enum status listen_to_rank0 (struct station *s, struct error *err)
             return err_set (err, ST_IO, "rank 0 is gone");
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        if (net_not_yet (n))
             return ST_OK;
         if (n < 0)
             return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
@@ -226,8 +226,7 @@ enum status station_send (struct station *s, struct error *err)
 
         if (n > 0)
             at += (size_t) n;
-        else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) &&
-                 clock_s () < deadline)
+        else if (net_not_yet (n) && clock_s () < deadline)
             poll (&p, 1, 100);
         else if (!(n < 0 && errno == EINTR))
             return err_set (err, ST_IO, "rank 0 is gone: %s", strerror (errno));
@@ -337,21 +336,23 @@ enum status station_knock (struct station *s, const struct net_place *door,
     return ST_OK;
 }
 
-enum status station_write (struct station *s, int fd, const void *data, size_t n,
-                           struct error *err)
+/* One of out and in is NULL. */
+static enum status move (struct station *s, int fd, const unsigned char *out,
+                         unsigned char *in, size_t n, struct error *err)
 {
-    const unsigned char *p = data;
     double deadline = clock_s () + s->how.timeout_s;
 
-    while (n > 0) {
-        ssize_t k = send (fd, p, n, MSG_NOSIGNAL);
+    for (size_t at = 0; at < n;) {
+        ssize_t k = out ? send (fd, out + at, n - at, MSG_NOSIGNAL)
+                        : recv (fd, in + at, n - at, 0);
 
         if (k > 0) {
-            p += k;
-            n -= (size_t) k;
+            at += (size_t) k;
             deadline = clock_s () + s->how.timeout_s;
-        } else if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            TRY (station_wait (s, fd, POLLOUT, deadline, err));
+        } else if (k == 0 && in) {
+            return err_set (err, ST_IO, "the partner closed the connection");
+        } else if (net_not_yet (k)) {
+            TRY (station_wait (s, fd, out ? POLLOUT : POLLIN, deadline, err));
         } else if (!(k < 0 && errno == EINTR)) {
             return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
         }
@@ -359,28 +360,16 @@ enum status station_write (struct station *s, int fd, const void *data, size_t n
     return ST_OK;
 }
 
+enum status station_write (struct station *s, int fd, const void *data, size_t n,
+                           struct error *err)
+{
+    return move (s, fd, data, NULL, n, err);
+}
+
 enum status station_read (struct station *s, int fd, void *data, size_t n,
                           struct error *err)
 {
-    unsigned char *p = data;
-    double deadline = clock_s () + s->how.timeout_s;
-
-    while (n > 0) {
-        ssize_t k = recv (fd, p, n, 0);
-
-        if (k > 0) {
-            p += k;
-            n -= (size_t) k;
-            deadline = clock_s () + s->how.timeout_s;
-        } else if (k == 0) {
-            return err_set (err, ST_IO, "the partner closed the connection");
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-            TRY (station_wait (s, fd, POLLIN, deadline, err));
-        } else if (errno != EINTR) {
-            return err_set (err, ST_IO, "the connection broke: %s", strerror (errno));
-        }
-    }
-    return ST_OK;
+    return move (s, fd, NULL, data, n, err);
 }
 
 /* ---- the beginning ---- */

@@ -71,6 +71,66 @@ static json_t *rank_of (json_t *doc, int rank)
     return json_array_get (json_object_get (doc, "ranks"), (size_t) rank);
 }
 
+static void set_path (json_t *doc, const char *where, json_t *value)
+{
+    char copy[64], *save, *key, *next;
+
+    strcpy (copy, where);
+    key = strtok_r (copy, ".", &save);
+    while ((next = strtok_r (NULL, ".", &save))) {
+        doc = json_is_array (doc) ? json_array_get (doc, (size_t) atoi (key))
+                                  : json_object_get (doc, key);
+        key = next;
+    }
+    if (!value)
+        json_object_del (doc, key);
+    else if (json_is_array (doc))
+        json_array_set_new (doc, (size_t) atoi (key), value);
+    else
+        json_object_set_new (doc, key, value);
+}
+
+/* The good plan with one value replaced, or removed (NULL). */
+static json_t *with (const char *where, json_t *value)
+{
+    json_t *doc = json_deep_copy (good);
+
+    set_path (doc, where, value);
+    return doc;
+}
+
+static json_t *damaged (const char *where, const char *value)
+{
+    return with (where, value ? json_loads (value, JSON_DECODE_ANY, NULL) : NULL);
+}
+
+/* Check a document once. */
+static struct check_report check_once (json_t *doc)
+{
+    struct check_report r = check_doc (doc);
+
+    json_decref (doc);
+    return r;
+}
+
+/* What a document is found to be in one respect. */
+static enum check_verdict verdict_on (json_t *doc, const char *what)
+{
+    struct check_report r = check_once (doc);
+
+    return verdict_of (&r, what);
+}
+
+/* A member of the good plan by its way. */
+static double number_at (const char *where)
+{
+    const char *dot = strchr (where, '.');
+    char key[32];
+
+    snprintf (key, sizeof key, "%.*s", (int) (dot - where), where);
+    return json_number_value (json_object_get (json_object_get (good, key), dot + 1));
+}
+
 /* Two ranks on one GPU are found where no reader has refused them. */
 static void shared (void **state)
 {
@@ -139,36 +199,24 @@ static void replicas (void **state)
 
 static void wrong_claims (void **state)
 {
-    json_t *doc = json_deep_copy (good), *e = json_object_get (doc, "estimate");
-    double step = json_number_value (json_object_get (e, "step_s"));
-    struct check_report r;
-    (void) state;
-
-    json_object_set_new (e, "step_s", json_real (step * 1.01));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "step time"), CHECK_FAILED);
-    json_object_set_new (e, "step_s", json_real (step));
-    json_object_set_new (e, "lower_bound_s", json_real (step * 1.01));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "lower bound"), CHECK_FAILED);
-    json_decref (doc);
-
-    doc = json_deep_copy (good);
-    json_object_set_new (rank_of (doc, 0), "node", json_string ("n2"));
-    json_object_set_new (rank_of (doc, 0), "gpu", json_integer (5));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "GPUs"), CHECK_FAILED);
-    json_decref (doc);
-
-    doc = json_deep_copy (good);
-    json_t *nodes = json_object_get (json_object_get (doc, "cluster"), "nodes"), *node;
+    double above = number_at ("estimate.step_s") * 1.01;
+    json_t *doc = json_deep_copy (good), *node,
+           *nodes = json_object_get (json_object_get (doc, "cluster"), "nodes");
     size_t i;
+    (void) state;
 
     json_array_foreach (nodes, i, node)
         json_object_set_new (node, "state", json_string ("drained"));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "GPUs"), CHECK_FAILED);
-    json_decref (doc);
+    assert_int_equal (verdict_on (doc, "GPUs"), CHECK_FAILED);
+    doc = with ("ranks.0.node", json_string ("n2"));
+    set_path (doc, "ranks.0.gpu", json_integer (5));
+    assert_int_equal (verdict_on (doc, "GPUs"), CHECK_FAILED);
+    assert_int_equal (
+        verdict_on (with ("estimate.step_s", json_real (above)), "step time"),
+        CHECK_FAILED);
+    assert_int_equal (
+        verdict_on (with ("estimate.lower_bound_s", json_real (above)), "lower bound"),
+        CHECK_FAILED);
 }
 
 /* Ranks exchanged by hand: the old estimate is stale, which is no failure. */
@@ -191,8 +239,6 @@ static void edited_by_hand (void **state)
     json_decref (doc);
 }
 
-static void set_path (json_t *doc, const char *where, json_t *value);
-
 /* Hosts are spoken of where something is in their memory. */
 static void hosts (void **state)
 {
@@ -200,27 +246,22 @@ static void hosts (void **state)
     (void) state;
 
     for (int i = 0; i < 2; i++) { /* the plan recomputes nothing */
-        json_t *doc = json_deep_copy (good);
-        struct check_report r;
+        struct check_report r = check_once (with ("offload", json_string (words[i])));
         bool said = false;
 
-        json_object_set_new (doc, "offload", json_string (words[i]));
-        r = check_doc (doc);
         for (int k = 0; k < r.n; k++)
             said = said || strcmp (r.item[k].what, "host memory") == 0;
         assert_int_equal (said, i);
-        json_decref (doc);
     }
     /* Of nodes that tell what they have, the one whose part is the largest is named. */
     for (size_t small = 0; small < 3; small++) {
-        json_t *doc = json_deep_copy (good), *node;
+        json_t *doc = with ("offload", json_string ("optimizer")), *node;
         json_t *nodes = json_object_get (json_object_get (doc, "cluster"), "nodes");
         bool used = false;
         struct check_report r;
         char says[64];
         size_t i;
 
-        json_object_set_new (doc, "offload", json_string ("optimizer"));
         json_array_foreach (nodes, i, node) json_object_set_new (
             node, "host_memory_gib", json_real (i == small ? 1 : 99));
         node = json_array_get (nodes, small);
@@ -229,9 +270,8 @@ static void hosts (void **state)
                                        json_object_get (rank_of (doc, k), "node"));
         snprintf (says, sizeof says, "node %s needs",
                   json_string_value (json_object_get (node, "name")));
-        r = check_doc (doc);
+        r = check_once (doc);
         assert_int_equal (strstr (text_of (&r, "host memory"), says) != NULL, used);
-        json_decref (doc);
     }
 }
 
@@ -269,20 +309,8 @@ static void moved_by_hand (void **state)
         if (!said)
             fail_msg ("rank %d: %s", rank, r.item[4].text);
         json_object_set_new (spare, "state", json_string ("drained"));
-        r = check_doc (doc);
-        assert_int_equal (verdict_of (&r, "GPUs"), CHECK_FAILED);
-        json_decref (doc);
+        assert_int_equal (verdict_on (doc, "GPUs"), CHECK_FAILED);
     }
-}
-
-/* A member of a member. */
-static json_t *at_path (json_t *doc, const char *where)
-{
-    const char *dot = strchr (where, '.');
-    char key[32];
-
-    snprintf (key, sizeof key, "%.*s", (int) (dot - where), where);
-    return json_object_get (json_object_get (doc, key), dot + 1);
 }
 
 /* A figure is off by a factor: rounding passes, what is more than a millionth does not; the gap may
@@ -305,49 +333,37 @@ static void margins (void **state)
              {"memory.peak_bytes", "memory said", 1 - 3e-6, false},
              {"memory.limit_bytes", "memory said", 1 - 3e-6, false},
              {"memory.limit_bytes", "memory said", 1 + 5e-7, true}};
-    double step = json_number_value (
-        json_object_get (json_object_get (good, "estimate"), "step_s"));
+    double step = number_at ("estimate.step_s");
     (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        json_t *doc = json_deep_copy (good);
-        struct check_report r;
+        double x = number_at (t[i].where) * t[i].factor;
+        struct check_report r = check_once (with (t[i].where, json_real (x)));
 
-        set_path (
-            doc, t[i].where,
-            json_real (json_number_value (at_path (doc, t[i].where)) * t[i].factor));
-        r = check_doc (doc);
         if ((verdict_of (&r, t[i].what) == CHECK_OK) != t[i].passes)
             fail_msg ("%s times %.7f", t[i].where, t[i].factor);
         assert_true (t[i].passes || r.failed > 0);
-        json_decref (doc);
     }
     for (int i = 0; i < 8; i++) {
         static const double above[] = {-.5, 5e-7, 3e-6, 1}, off[] = {5e-6, 2e-5};
-        json_t *doc = json_deep_copy (good);
         double bound = step * (1 + above[i / 2]);
+        json_t *doc = with ("estimate.lower_bound_s", json_real (bound));
         struct check_report r;
 
-        set_path (doc, "estimate.lower_bound_s", json_real (bound));
         set_path (doc, "estimate.gap", json_real (step / bound - 1 + off[i % 2]));
-        r = check_doc (doc);
+        r = check_once (doc);
         assert_int_equal (verdict_of (&r, "lower bound"),
                           i < 4 ? CHECK_OK : CHECK_FAILED);
         assert_int_equal (verdict_of (&r, "gap"),
                           i < 4 && i % 2 == 0 ? CHECK_OK : CHECK_FAILED);
-        json_decref (doc);
     }
     /* The default order may be no slower than the plan, and no faster either. */
     for (int i = 0; i < 3; i++) {
         static const double times[] = {1, 1 - 5e-7, 1 - 3e-6};
-        json_t *doc = json_deep_copy (good);
-        struct check_report r;
+        json_t *doc = with ("estimate.default_order_step_s", json_real (step * times[i]));
 
-        set_path (doc, "estimate.default_order_step_s", json_real (step * times[i]));
         set_path (doc, "estimate.default_order_unmeasured_links", json_integer (0));
-        r = check_doc (doc);
-        assert_int_equal (verdict_of (&r, "default"), i < 2 ? CHECK_OK : CHECK_FAILED);
-        json_decref (doc);
+        assert_int_equal (verdict_on (doc, "default"), i < 2 ? CHECK_OK : CHECK_FAILED);
     }
 }
 
@@ -367,22 +383,9 @@ static void counts (void **state)
         for (int k = 0; k < r.n; k++)
             if (strcmp (r.item[k].what, t[i].what) == 0)
                 assert_string_equal (r.item[k].text, t[i].says);
-    /* A list of links that are not used, or a batch that is not there. */
-    json_t *doc = json_deep_copy (good);
-
-    set_path (doc, "unmeasured_links_used", json_pack ("[{}]"));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "links"), CHECK_FAILED);
-    json_decref (doc);
-}
-
-/* The good plan with one value replaced, or removed (NULL). */
-static json_t *damaged (const char *where, const char *value)
-{
-    json_t *doc = json_deep_copy (good);
-
-    set_path (doc, where, value ? json_loads (value, JSON_DECODE_ANY, NULL) : NULL);
-    return doc;
+    /* A list of links that are not used. */
+    assert_int_equal (verdict_on (damaged ("unmeasured_links_used", "[{}]"), "links"),
+                      CHECK_FAILED);
 }
 
 /* Every figure that follows from others is compared; one that is missing is said to be,
@@ -410,8 +413,7 @@ static void false_figures (void **state)
     (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        doc = damaged (bad[i].where, bad[i].value);
-        r = check_doc (doc);
+        r = check_once (damaged (bad[i].where, bad[i].value));
         if (verdict_of (&r, bad[i].what) != CHECK_FAILED)
             fail_msg ("%s passes", bad[i].where);
         for (int k = 0; k < r.n; k++) {
@@ -420,46 +422,22 @@ static void false_figures (void **state)
                 strcmp (r.item[k].what, "batch") == 0)
                 assert_non_null (strstr (r.item[k].text, "the file says 3"));
         }
-        json_decref (doc);
     }
     /* A default order that is faster over links that nobody measured promises nothing. */
     doc = damaged ("estimate.default_order_step_s", "1e-9");
     set_path (doc, "estimate.default_order_unmeasured_links", json_integer (2));
-    r = check_doc (doc);
-    assert_int_equal (verdict_of (&r, "default"), CHECK_OK);
-    json_decref (doc);
-    doc = json_deep_copy (good); /* no digest: the estimate is taken at its word */
-    set_path (doc, "estimate.digest", NULL);
-    r = check_doc (doc);
-    assert_int_equal (r.failed, 0);
+    assert_int_equal (verdict_on (doc, "default"), CHECK_OK);
+    /* No digest: the estimate is taken at its word. */
+    assert_int_equal (check_once (damaged ("estimate.digest", NULL)).failed, 0);
+    doc = damaged ("estimate.digest", NULL);
     set_path (doc, "estimate.step_s", json_real (1));
     r = check_doc (doc);
     assert_int_equal (verdict_of (&r, "step time"), CHECK_FAILED);
     set_path (doc, "estimate", NULL); /* nothing said is nothing false */
     set_path (doc, "memory", NULL);
-    r = check_doc (doc);
+    r = check_once (doc);
     assert_int_equal (r.failed, 0);
     assert_int_equal (verdict_of (&r, "step time"), CHECK_NOTE);
-    json_decref (doc);
-}
-
-static void set_path (json_t *doc, const char *where, json_t *value)
-{
-    char copy[64], *save, *key, *next;
-
-    strcpy (copy, where);
-    key = strtok_r (copy, ".", &save);
-    while ((next = strtok_r (NULL, ".", &save))) {
-        doc = json_is_array (doc) ? json_array_get (doc, (size_t) atoi (key))
-                                  : json_object_get (doc, key);
-        key = next;
-    }
-    if (!value)
-        json_object_del (doc, key);
-    else if (json_is_array (doc))
-        json_array_set_new (doc, (size_t) atoi (key), value);
-    else
-        json_object_set_new (doc, key, value);
 }
 
 static void breaches (void **state)

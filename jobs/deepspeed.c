@@ -50,8 +50,8 @@ static const char harmless[] =
     "zero_optimization.gather_16bit zero_optimization.offload_optimizer.pin "
     "zero_optimization.offload_param.pin";
 
-static enum status say_value (struct jobs_reading *r, int file, const json_t *v,
-                              const char *way, int depth);
+static enum status say_value (struct jobs_reading *r, const json_t *v, const char *way,
+                              int depth);
 
 /* A scalar's text; "auto" is the program's business but for buckets.
  * @return NULL: it says nothing */
@@ -71,8 +71,7 @@ static const char *scalar_text (const json_t *v, const char *way, char number[32
 }
 
 /* A list of words alone is one value, "[a, b]", as in YAML. */
-static enum status say_list (struct jobs_reading *r, int file, const json_t *list,
-                             const char *way)
+static enum status say_list (struct jobs_reading *r, const json_t *list, const char *way)
 {
     struct text t = {0};
     enum status st = ST_OK;
@@ -89,26 +88,26 @@ static enum status say_list (struct jobs_reading *r, int file, const json_t *lis
     if (t.failed)
         st = err_nomem (r->err);
     else if (t.len)
-        st = jobs_say (r, file, 0, -1, way, text_str (&t));
+        st = jobs_say (r, 0, way, text_str (&t));
     text_free (&t);
     return st;
 }
 
-static enum status say_inside (struct jobs_reading *r, int file, const json_t *v,
-                               const char *way, const char *name, int depth)
+static enum status say_inside (struct jobs_reading *r, const json_t *v, const char *way,
+                               const char *name, int depth)
 {
     struct text own = {0};
     enum status st;
 
     text_add (&own, "%s%s%s", way, *way ? "." : "", name);
-    st = own.failed ? err_nomem (r->err) : say_value (r, file, v, text_str (&own), depth);
+    st = own.failed ? err_nomem (r->err) : say_value (r, v, text_str (&own), depth);
     text_free (&own);
     return st;
 }
 
 /* A value and all inside it.  Lines are not kept by jansson: statements of JSON have none. */
-static enum status say_value (struct jobs_reading *r, int file, const json_t *v,
-                              const char *way, int depth)
+static enum status say_value (struct jobs_reading *r, const json_t *v, const char *way,
+                              int depth)
 {
     char number[32];
     const char *word = scalar_text (v, way, number), *key;
@@ -116,25 +115,25 @@ static enum status say_value (struct jobs_reading *r, int file, const json_t *v,
     size_t i;
 
     if (word)
-        return jobs_say (r, file, 0, -1, way, word);
+        return jobs_say (r, 0, way, word);
     if (json_is_array (v))
-        TRY (say_list (r, file, v, way));
+        TRY (say_list (r, v, way));
     if (depth > DEPTH_MAX)
         return ST_OK;
     json_object_foreach ((json_t *) v, key, inner)
-        TRY (say_inside (r, file, inner, way, key, depth + 1));
+        TRY (say_inside (r, inner, way, key, depth + 1));
     json_array_foreach (v, i, inner)
     {
         snprintf (number, sizeof number, "%zu", i);
         if (json_is_object (inner) || json_is_array (inner))
-            TRY (say_inside (r, file, inner, way, number, depth + 1));
+            TRY (say_inside (r, inner, way, number, depth + 1));
     }
     return ST_OK;
 }
 
-enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc)
+enum status jobs_json_read (struct jobs_reading *r, json_t *doc)
 {
-    return say_value (r, file, doc, "", 0);
+    return say_value (r, doc, "", 0);
 }
 
 /* Gradients: whether they are reduced beside the backward pass, by default under ZeRO 3 alone
@@ -303,8 +302,7 @@ static void finish (struct jobs_reading *r)
 
 /* ---- the log ---- */
 
-static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                          int number)
+static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     static const struct {
         const char *phrase, *key;
@@ -315,7 +313,7 @@ static bool take_trainer (struct jobs_reading *r, struct jobs_run *run, const ch
     double x;
 
     for (size_t i = 0; i < COUNT_OF (said); i++)
-        if (jobs_printed_after (r, run, number, line, said[i].phrase, said[i].key))
+        if (jobs_printed_after (r, line, said[i].phrase, said[i].key))
             return true;
     if (!jobs_after (line, "'train_samples_per_second'", &x))
         return false;
@@ -344,8 +342,7 @@ static bool take_pipeline (struct jobs_reading *r, struct jobs_run *run, const c
     return true;
 }
 
-static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                      int number)
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     double rate;
 
@@ -354,7 +351,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         jobs_starting (r, run);
         return true;
     }
-    if (take_trainer (r, run, line, number) || take_pipeline (r, run, line))
+    if (take_trainer (r, run, line) || take_pipeline (r, run, line))
         return true;
     if (strstr (line, "Max_MA")) {
         take_memory (run, line);

@@ -36,21 +36,22 @@ static bool has_line (const char *text, const char *words)
     return false;
 }
 
-static enum status foreign (struct jobs_reading *r, int file, const char *as)
+static enum status foreign (struct jobs_reading *r, const char *as)
 {
-    return err_set (r->err, ST_INVALID, "%s: %s; " KINDS, file_title (r->file[file]), as);
+    return err_set (r->err, ST_INVALID, "%s: %s; " KINDS, file_title (r->file[r->at]),
+                    as);
 }
 
-static void name_format (struct jobs_reading *r, int file, const char *dialect,
-                         const char *what, struct text *formats)
+static void name_format (struct jobs_reading *r, const char *dialect, const char *what)
 {
-    text_add (formats, "%s%s: %s%s%s", formats->len ? ", " : "",
-              file_name (file_title (r->file[file])), dialect, *dialect ? " " : "", what);
+    text_add (&r->formats, "%s%s: %s%s%s", r->formats.len ? ", " : "",
+              file_name (file_title (r->file[r->at])), dialect, *dialect ? " " : "",
+              what);
 }
 
 /* The dialect with most known keys among those given takes the file. */
-static enum status adopt (struct jobs_reading *r, int file, int from, const char *what,
-                          const struct jobs_dialect *const *list, struct text *formats)
+static enum status adopt (struct jobs_reading *r, int from, const char *what,
+                          const struct jobs_dialect *const *list)
 {
     const struct jobs_dialect *best = NULL;
     int most = 0;
@@ -70,19 +71,18 @@ static enum status adopt (struct jobs_reading *r, int file, int from, const char
         char why[96];
 
         snprintf (why, sizeof why, "%s without an option that is known", what);
-        return foreign (r, file, why);
+        return foreign (r, why);
     }
-    r->of_file[file] = best;
-    name_format (r, file, best->name, what, formats);
+    r->of_file[r->at] = best;
+    name_format (r, best->name, what);
     return ST_OK;
 }
 
-static enum status read_json (struct jobs_reading *r, int file, const char *data,
-                              struct text *formats)
+static enum status read_json (struct jobs_reading *r, const char *data)
 {
     static const struct jobs_dialect *const list[] = {&jobs_deepspeed, &jobs_trainer,
                                                       NULL};
-    const char *name = file_title (r->file[file]);
+    const char *path = r->file[r->at], *name = file_title (path);
     json_t *doc;
     int from = r->n_said;
     enum status st;
@@ -90,16 +90,16 @@ static enum status read_json (struct jobs_reading *r, int file, const char *data
     TRY (json_parse_config (name, data, &doc, r->err));
     if (json_object_get (doc, "model_type") || json_object_get (doc, "architectures") ||
         json_object_get (doc, "hidden_size") || json_object_get (doc, "n_embd")) {
-        st = strcmp (r->file[file], "-") == 0
+        st = strcmp (path, "-") == 0
                  ? workload_model_from_json (doc, name, "model", &r->model, r->notes,
                                              r->err)
-                 : workload_model_read (r->file[file], &r->model, r->notes, r->err);
+                 : workload_model_read (path, &r->model, r->notes, r->err);
         r->has_model = st == ST_OK;
         if (st == ST_OK)
-            name_format (r, file, "", "model", formats);
+            name_format (r, "", "model");
     } else {
-        st = jobs_json_read (r, file, doc);
-        THEN (st, adopt (r, file, from, "JSON", list, formats));
+        st = jobs_json_read (r, doc);
+        THEN (st, adopt (r, from, "JSON", list));
     }
     json_decref (doc);
     return st;
@@ -115,8 +115,7 @@ static bool is_script (const char *path, const char *data)
 }
 
 /* A log, else a script. */
-static enum status read_other (struct jobs_reading *r, int file, char *data, size_t len,
-                               struct text *formats)
+static enum status read_other (struct jobs_reading *r, char *data, size_t len)
 {
     static const struct jobs_dialect *const list[] = {&jobs_megatron, &jobs_trainer,
                                                       NULL};
@@ -125,27 +124,28 @@ static enum status read_other (struct jobs_reading *r, int file, char *data, siz
     char *copy;
     enum status st;
 
-    if (!is_script (r->file[file], data)) {
+    if (!is_script (r->file[r->at], data)) {
         if (!(copy = malloc (len + 1)))
             return err_nomem (r->err);
         memcpy (copy, data, len + 1);
-        st = jobs_log_read (r, file, copy, &known);
+        r->log = true;
+        st = jobs_log_read (r, copy, &known);
+        r->log = false;
         free (copy);
         TRY (st);
     }
     if (known) {
         const struct jobs_dialect *d = r->run[r->n_runs - 1].dialect;
 
-        name_format (r, file, d ? d->name : "", "log", formats);
+        name_format (r, d ? d->name : "", "log");
         return ST_OK;
     }
     jobs_drop (r, from, runs);
-    TRY (jobs_shell_read (r, file, data));
-    return adopt (r, file, from, "script", list, formats);
+    TRY (jobs_shell_read (r, data));
+    return adopt (r, from, "script", list);
 }
 
-static enum status read_text (struct jobs_reading *r, int file, char *data, size_t len,
-                              struct text *formats)
+static enum status read_text (struct jobs_reading *r, char *data, size_t len)
 {
     static const struct jobs_dialect *const
         yaml[] = {&jobs_nemo, &jobs_nanotron, &jobs_trainer, NULL},
@@ -153,37 +153,36 @@ static enum status read_text (struct jobs_reading *r, int file, char *data, size
     static const char yaml_lines[] =
         "parallelism: model: trainer: tokens: train: MODEL_ARGS: model_name_or_path: "
         "base_model: distributed_type:";
-    const char *path = r->file[file];
+    const char *path = r->file[r->at];
     size_t blank = strspn (data, " \t\r\n");
     int from = r->n_said;
 
     if (blank == len)
-        return foreign (r, file, "an empty file");
+        return foreign (r, "an empty file");
     if (data[blank] == '{')
-        return read_json (r, file, data, formats);
+        return read_json (r, data);
     if (ends_with (path, ".toml") ||
         has_line (data, "[model] [training] [parallelism] [job]")) {
-        TRY (jobs_toml_read (r, file, data));
-        return adopt (r, file, from, "TOML", toml, formats);
+        TRY (jobs_toml_read (r, data));
+        return adopt (r, from, "TOML", toml);
     }
     if (ends_with (path, ".yaml") || ends_with (path, ".yml") ||
         (has_line (data, yaml_lines) && !is_script (path, data))) {
-        TRY (jobs_yaml_read (r, file, data, len));
-        return adopt (r, file, from, "YAML", has_line (data, "MODEL_ARGS:") ? args : yaml,
-                      formats);
+        TRY (jobs_yaml_read (r, data, len));
+        return adopt (r, from, "YAML", has_line (data, "MODEL_ARGS:") ? args : yaml);
     }
-    return read_other (r, file, data, len, formats);
+    return read_other (r, data, len);
 }
 
-enum status jobs_file_read (struct jobs_reading *r, int file, struct text *formats)
+enum status jobs_file_read (struct jobs_reading *r)
 {
     char *data = NULL;
     size_t len = 0, mark;
     enum status st;
 
-    TRY (file_read (r->file[file], &data, &len, r->err));
+    TRY (file_read (r->file[r->at], &data, &len, r->err));
     mark = file_mark (data, len);
-    st = read_text (r, file, data + mark, len - mark, formats);
+    st = read_text (r, data + mark, len - mark);
     free (data);
     return st;
 }

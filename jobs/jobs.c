@@ -267,8 +267,8 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
                          ? err_set (err, ST_INVALID, "more than %d files", JOBS_FILES_MAX)
                          : ST_OK;
 
-    for (int i = 0; i < n && st == ST_OK; i++)
-        st = jobs_file_read (&r, i, &jobs.formats);
+    for (; r.at < n && st == ST_OK; r.at++)
+        st = jobs_file_read (&r);
     if (st == ST_OK) {
         note_unlike (&r);
         note_runs (&r);
@@ -278,7 +278,8 @@ enum status jobs_read (const char *const *file, int n, const struct jobs_given *
     if (st == ST_OK && r.n_runs == 0)
         st = make_job (&r, given, -1, &jobs);
     THEN (st, list_unknown (&r, &jobs));
-    text_clean (&jobs.formats);
+    text_clean (&r.formats);
+    jobs.formats = r.formats;
     jobs_drop (&r, 0, 0);
     FREE_ALL (r.said, r.run);
     if (st == ST_OK)

@@ -56,6 +56,10 @@ struct jobs_run {
 struct jobs_reading {
     const char *const *file; /* [n_files] */
     int n_files;
+    int at;              /* the file that is read */
+    bool log;            /* it is read as a log: what it states is of the last run, */
+    int number;          /* at this line */
+    struct text formats; /* as struct jobs has it */
     struct jobs_said *said;
     int n_said;
     struct jobs_run *run;
@@ -87,16 +91,14 @@ struct jobs_dialect {
     /** Facts that follow from several. */
     void (*finish) (struct jobs_reading *r);
     /** Take what a log's line says; false: it is not of this framework. */
-    bool (*log) (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                 int number);
+    bool (*log) (struct jobs_reading *r, struct jobs_run *run, const char *line);
 };
 
 extern const struct jobs_dialect jobs_megatron, jobs_nemo, jobs_torchtitan,
     jobs_deepspeed, jobs_nanotron, jobs_trainer;
 
 /** Take what a line says that Megatron prints, as struct jobs_dialect has it. */
-bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                        int number);
+bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line);
 
 /** A flavor of TorchTitan's models that is a preset, up to a NULL preset. */
 struct jobs_flavor {
@@ -136,9 +138,12 @@ const char *jobs_dtype_of (const char *word);
 
 /* ---- statements and facts: said.c ---- */
 
-/** Add a statement.  @param run  -1: the file is no log */
-enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
-                      const char *key, const char *value);
+/** Refuse the file that is read: "file: line N: ...", ST_INVALID. */
+enum status jobs_refuse (struct jobs_reading *r, int line, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+/** Add a statement of the file that is read. */
+enum status jobs_say (struct jobs_reading *r, int line, const char *key,
+                      const char *value);
 /** Forget statements and runs but for so many, the first ones. */
 void jobs_drop (struct jobs_reading *r, int said, int runs);
 /** State a fact; one that was stated otherwise in another file is noted.  Out of memory, as in all
@@ -173,18 +178,18 @@ long jobs_layers (const struct jobs_reading *r, long absent);
 
 /* ---- syntaxes ---- */
 
-/** Find out what a file is, and read it.
- *  @param[out] formats  what it is, for the reader of the answer; appended */
-enum status jobs_file_read (struct jobs_reading *r, int file, struct text *formats);
+/* Each reads the file r->at. */
+
+/** Find out what it is, and read it. */
+enum status jobs_file_read (struct jobs_reading *r);
 /** Options of the commands of a shell script, or of a file of options. */
-enum status jobs_shell_read (struct jobs_reading *r, int file, char *text);
+enum status jobs_shell_read (struct jobs_reading *r, char *text);
 /** Entries of a YAML document as "a.b" or "a.0". */
-enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
-                            size_t len);
+enum status jobs_yaml_read (struct jobs_reading *r, const char *text, size_t len);
 /** Entries of a TOML file as "table.key"; what it does not know of TOML is refused. */
-enum status jobs_toml_read (struct jobs_reading *r, int file, char *text);
+enum status jobs_toml_read (struct jobs_reading *r, char *text);
 /** Members of a JSON document as "a.b". */
-enum status jobs_json_read (struct jobs_reading *r, int file, json_t *doc);
+enum status jobs_json_read (struct jobs_reading *r, json_t *doc);
 
 /* ---- lists of layers: patterns.c ---- */
 
@@ -204,7 +209,7 @@ bool jobs_frequency (const char *s, long *dense, long *sparse);
 
 /* ---- logs: log.c, and lines.c below it ---- */
 
-enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known);
+enum status jobs_log_read (struct jobs_reading *r, char *text, bool *known);
 /** Add to a run's samples. */
 void jobs_sample (struct jobs_reading *r, struct jobs_samples *to, double value);
 /** The number after a phrase, with "K", "M", "G" or "T" as a factor of 1000 each and commas
@@ -213,14 +218,13 @@ void jobs_sample (struct jobs_reading *r, struct jobs_samples *to, double value)
 bool jobs_after (const char *line, const char *phrase, double *x);
 /** Raise a peak to that number.  @param[in] unit  its bytes */
 void jobs_peak (const char *line, const char *phrase, double unit, double *peak_bytes);
-/** A whole number printed by the run, as a fact of it. */
-void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
-                   const char *key, double value);
+/** A whole number printed by the last run, as a fact of it. */
+void jobs_printed (struct jobs_reading *r, const char *key, double value);
 /** The same of the number after a phrase.  false: not there. */
-bool jobs_printed_after (struct jobs_reading *r, const struct jobs_run *run, int number,
-                         const char *line, const char *phrase, const char *key);
+bool jobs_printed_after (struct jobs_reading *r, const char *line, const char *phrase,
+                         const char *key);
 /** Another run, which has printed nothing yet.  @return NULL when out of memory */
-struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
+struct jobs_run *jobs_begin_run (struct jobs_reading *r,
                                  const struct jobs_dialect *dialect);
 /** The run of a line that programs print as they start: another one where steps came before.
  *  @return NULL when out of memory */

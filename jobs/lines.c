@@ -68,31 +68,30 @@ void jobs_peak (const char *line, const char *phrase, double unit, double *peak_
         *peak_bytes = fmax (*peak_bytes, x * unit);
 }
 
-void jobs_printed (struct jobs_reading *r, const struct jobs_run *run, int line,
-                   const char *key, double value)
+void jobs_printed (struct jobs_reading *r, const char *key, double value)
 {
     char text[32];
 
     snprintf (text, sizeof text, "%.0f", value);
-    for (int i = r->n_said - 1; i >= 0 && r->said[i].run == (int) (run - r->run); i--)
+    for (int i = r->n_said - 1; i >= 0 && r->said[i].run == r->n_runs - 1; i--)
         if (strcmp (r->said[i].key, key) == 0 && strcmp (r->said[i].value, text) == 0)
             return; /* as every step's line says it */
-    if (value < 1e15 && r->st == ST_OK)
-        r->st = jobs_say (r, run->file, line, (int) (run - r->run), key, text);
+    if (value < 1e15)
+        THEN (r->st, jobs_say (r, r->number, key, text));
 }
 
-bool jobs_printed_after (struct jobs_reading *r, const struct jobs_run *run, int number,
-                         const char *line, const char *phrase, const char *key)
+bool jobs_printed_after (struct jobs_reading *r, const char *line, const char *phrase,
+                         const char *key)
 {
     double x;
     bool is = jobs_after (line, phrase, &x);
 
     if (is)
-        jobs_printed (r, run, number, key, x);
+        jobs_printed (r, key, x);
     return is;
 }
 
-struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
+struct jobs_run *jobs_begin_run (struct jobs_reading *r,
                                  const struct jobs_dialect *dialect)
 {
     if (!array_grow (&r->run, (size_t) r->n_runs, sizeof *r->run)) {
@@ -100,13 +99,13 @@ struct jobs_run *jobs_begin_run (struct jobs_reading *r, int file,
         return NULL;
     }
     r->run[r->n_runs] =
-        (struct jobs_run){.dialect = dialect, .iteration = -1, .file = file};
+        (struct jobs_run){.dialect = dialect, .iteration = -1, .file = r->at};
     return &r->run[r->n_runs++];
 }
 
 struct jobs_run *jobs_starting (struct jobs_reading *r, struct jobs_run *run)
 {
-    return run->iteration < 0 ? run : jobs_begin_run (r, run->file, NULL);
+    return run->iteration < 0 ? run : jobs_begin_run (r, NULL);
 }
 
 struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
@@ -117,11 +116,8 @@ struct jobs_run *jobs_iteration (struct jobs_reading *r, struct jobs_run *run,
     if (!jobs_after (line, phrase, &x))
         return run;
     /* Ranks that print side by side may be a step apart. */
-    if (run->iteration > (long) x + 1) {
-        const int file = run->file;
-
-        run = jobs_begin_run (r, file, run->dialect);
-    }
+    if (run->iteration > (long) x + 1)
+        run = jobs_begin_run (r, run->dialect);
     if (run)
         run->iteration = (long) x;
     return run;

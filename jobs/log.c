@@ -28,11 +28,9 @@ static void plain (char *line)
 }
 
 /* "  tensor_model_parallel_size ........ 8", as argparse's namespaces are printed. */
-static enum status take_dotted (struct jobs_reading *r, struct jobs_run *run, char *line,
-                                int number)
+static enum status take_dotted (struct jobs_reading *r, char *line)
 {
     char *dots = strstr (line, " ...."), *key, *value, *end;
-    struct jobs_run *own = run;
 
     if (!dots)
         return ST_OK;
@@ -47,12 +45,11 @@ static enum status take_dotted (struct jobs_reading *r, struct jobs_run *run, ch
     if (key == dots || !*value || *value == ':' || strcmp (value, "None") == 0 ||
         !(isalpha ((unsigned char) *key) || *key == '_'))
         return ST_OK;
-    return jobs_say (r, own->file, number, (int) (own - r->run), key, value);
+    return jobs_say (r, r->number, key, value);
 }
 
 /* "NVIDIA H100 80GB HBM3" wherever a line names a product. */
-static enum status take_product (struct jobs_reading *r, struct jobs_run *run,
-                                 const char *line, int number)
+static enum status take_product (struct jobs_reading *r, const char *line)
 {
     const char *at = strstr (line, "NVIDIA ");
     double gib = 0;
@@ -72,11 +69,9 @@ static enum status take_product (struct jobs_reading *r, struct jobs_run *run,
     jobs_after (at, " with ", &gib);
     if (!topology_gpu_type_of_product (name, gib * 1073741824.0) && gib == 0)
         return ST_OK;
-    TRY (jobs_say (r, run->file, number, (int) (run - r->run), "gpu", name));
+    TRY (jobs_say (r, r->number, "gpu", name));
     snprintf (memory, sizeof memory, "%.0f", gib);
-    return gib > 0 ? jobs_say (r, run->file, number, (int) (run - r->run), "gpu_mem_gb",
-                               memory)
-                   : ST_OK;
+    return gib > 0 ? jobs_say (r, r->number, "gpu_mem_gb", memory) : ST_OK;
 }
 
 /* "comm 0x55 rank 3 nRanks 16 nNodes 2 localRanks 8 ...", or "... nranks 16 cudaDev 3 ...": the
@@ -98,7 +93,7 @@ static bool take_nccl (struct jobs_run *run, const char *line)
 }
 
 /* One line of a log; the last run is the one that prints. */
-static enum status take_line (struct jobs_reading *r, char *line, int number)
+static enum status take_line (struct jobs_reading *r, char *line)
 {
     struct jobs_run *run = &r->run[r->n_runs - 1];
 
@@ -112,23 +107,24 @@ static enum status take_line (struct jobs_reading *r, char *line, int number)
         strstr (line, "OutOfMemoryError"))
         run->oom = true;
     for (size_t i = 0; i < COUNT_OF (dialects); i++)
-        if (dialects[i]->log (r, run, line, number)) {
+        if (dialects[i]->log (r, run, line)) {
             run = &r->run[r->n_runs - 1];
             /* Megatron's lines are others' too: the first that is sure stays. */
             if (!run->dialect || run->dialect == &jobs_megatron)
                 run->dialect = dialects[i];
             return ST_OK;
         }
-    TRY (take_product (r, run, line, number));
-    return take_dotted (r, run, line, number);
+    TRY (take_product (r, line));
+    return take_dotted (r, line);
 }
 
-enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *known)
+enum status jobs_log_read (struct jobs_reading *r, char *text, bool *known)
 {
-    int first = r->n_runs, said = r->n_said, number = 1;
+    int first = r->n_runs, said = r->n_said;
     char *line = text, *end;
 
-    if (!jobs_begin_run (r, file, NULL))
+    r->number = 1;
+    if (!jobs_begin_run (r, NULL))
         return ST_NOMEM;
     for (; *line; line = end) {
         bool ends;
@@ -139,9 +135,9 @@ enum status jobs_log_read (struct jobs_reading *r, int file, char *text, bool *k
             break; /* cut while it was written: its numbers may lack digits */
         if (*end)
             *end++ = '\0';
-        TRY (take_line (r, line, number));
+        TRY (take_line (r, line));
         TRY (r->st);
-        number += ends;
+        r->number += ends;
     }
     *known = r->n_said > said;
     for (int i = first; i < r->n_runs; i++)

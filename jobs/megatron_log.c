@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                        int number)
+static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     static const struct {
         const char *phrase, *key;
@@ -19,7 +18,7 @@ static bool take_world (struct jobs_reading *r, struct jobs_run *run, const char
         return false;
     run = jobs_starting (r, run);
     for (size_t i = 0; i < COUNT_OF (sizes) && run; i++)
-        jobs_printed_after (r, run, number, line, sizes[i].phrase, sizes[i].key);
+        jobs_printed_after (r, line, sizes[i].phrase, sizes[i].key);
     return true;
 }
 
@@ -55,8 +54,7 @@ static bool take_timer (struct jobs_reading *r, struct jobs_run *run, const char
     return known;
 }
 
-bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                        int number)
+bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     double ms;
 
@@ -65,10 +63,10 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
         jobs_peak (line, "max allocated", 1048576.0, &run->allocated_bytes);
         return true;
     }
-    if (take_world (r, run, line, number) || take_timer (r, run, line))
+    if (take_world (r, run, line) || take_timer (r, run, line))
         return true;
     if (strstr (line, "padded vocab (size:")) {
-        jobs_printed_after (r, run, number, line, "padded vocab (size:", "vocab-size");
+        jobs_printed_after (r, line, "padded vocab (size:", "vocab-size");
         return true;
     }
     if (!jobs_after (line, "elapsed time per iteration (ms)", &ms))
@@ -78,6 +76,6 @@ bool jobs_megatron_log (struct jobs_reading *r, struct jobs_run *run, const char
     jobs_sample (r, &run->steps_s, ms / 1e3);
     if (!jobs_after (line, "throughput per GPU (TFLOP/s/GPU)", &run->tflops))
         jobs_after (line, "| TFLOPs", &run->tflops);
-    jobs_printed_after (r, run, number, line, "global batch size", "global-batch-size");
+    jobs_printed_after (r, line, "global batch size", "global-batch-size");
     return true;
 }

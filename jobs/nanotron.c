@@ -53,8 +53,7 @@ static void finish (struct jobs_reading *r)
     }
 }
 
-static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                      int number)
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     double ms;
 
@@ -69,7 +68,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
         return true;
     jobs_sample (r, &run->steps_s, ms / 1e3);
     jobs_after (line, "model_tflops_per_gpu", &run->tflops);
-    jobs_printed_after (r, run, number, line, "global_batch_size", "global-batch-size");
+    jobs_printed_after (r, line, "global_batch_size", "global-batch-size");
     jobs_peak (line, "cuda_max_memory_reserved", 1, &run->reserved_bytes);
     return true;
 }

@@ -157,8 +157,7 @@ static void finish (struct jobs_reading *r)
 
 /* ---- the log ---- */
 
-static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                      int number)
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     double s;
 
@@ -170,7 +169,7 @@ static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *
     jobs_peak (line, "max_memory_reserved", 1, &run->reserved_bytes);
     jobs_peak (line, "max_memory_allocated", 1, &run->allocated_bytes);
     jobs_after (line, "TFLOPS_per_GPU", &run->tflops);
-    jobs_printed_after (r, run, number, line, "global_batch_size", "global-batch-size");
+    jobs_printed_after (r, line, "global_batch_size", "global-batch-size");
     return true;
 }
 

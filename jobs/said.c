@@ -1,6 +1,7 @@
 /* Statements of files, and the facts that come of them. */
 #include "jobs/jobs_private.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,14 +9,26 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-enum status jobs_say (struct jobs_reading *r, int file, int line, int run,
-                      const char *key, const char *value)
+enum status jobs_refuse (struct jobs_reading *r, int line, const char *fmt, ...)
 {
-    struct jobs_said one = {.file = file, .line = line, .run = run};
+    char why[sizeof r->err->text];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (why, sizeof why, fmt, ap);
+    va_end (ap);
+    return err_set (r->err, ST_INVALID, "%s: line %d: %s", file_title (r->file[r->at]),
+                    line, why);
+}
+
+enum status jobs_say (struct jobs_reading *r, int line, const char *key,
+                      const char *value)
+{
+    struct jobs_said one = {
+        .file = r->at, .line = line, .run = r->log ? r->n_runs - 1 : -1};
 
     if (r->n_said >= JOBS_SAID_MAX * r->n_files)
-        return err_set (r->err, ST_INVALID, "%s: line %d: more than %d options",
-                        file_title (r->file[file]), line, JOBS_SAID_MAX);
+        return jobs_refuse (r, line, "more than %d options", JOBS_SAID_MAX);
     one.key = strdup (key);
     one.value = strndup (value, JOBS_VALUE_MAX);
     if (!one.key || !one.value ||

@@ -67,7 +67,7 @@ static void say_options (struct jobs_script *s, const struct jobs_words *w)
             said = true;
         }
         s->st = value.failed ? err_nomem (s->r->err)
-                             : jobs_say (s->r, s->file, w->line[at], -1, key,
+                             : jobs_say (s->r, w->line[at], key,
                                          said ? text_str (&value) : "true");
         text_free (&value);
     }
@@ -177,7 +177,7 @@ static void note_branch (struct shell *s)
                    "%s:%d: whether this branch is taken cannot be told without running "
                    "it: all such branches are read, and the last statement of an option "
                    "holds",
-                   file_title (s->in.r->file[s->in.file]), s->in.line);
+                   file_title (s->in.r->file[s->in.r->at]), s->in.line);
     s->noted_if = s->noted_if || unknown;
 }
 
@@ -459,9 +459,9 @@ static void say_variable (struct jobs_script *s, const struct jobs_variable *v)
     jobs_words_free (&w);
 }
 
-enum status jobs_shell_read (struct jobs_reading *r, int file, char *text)
+enum status jobs_shell_read (struct jobs_reading *r, char *text)
 {
-    struct shell s = {.in = {.r = r, .file = file, .line = 1, .at = text}};
+    struct shell s = {.in = {.r = r, .line = 1, .at = text}};
     struct jobs_script *in = &s.in;
 
     while (*in->at && in->st == ST_OK) {

@@ -18,7 +18,7 @@ struct jobs_variable {
 /** A script that is read: where, and what is known so far. */
 struct jobs_script {
     struct jobs_reading *r;
-    int file, line;
+    int line;
     char *at; /* what is left of it */
     struct jobs_variable *variable;
     int n_variables, n_words;

@@ -16,8 +16,7 @@
 void jobs_script_fail (struct jobs_script *s, const char *what)
 {
     if (s->st == ST_OK)
-        s->st = err_set (s->r->err, ST_INVALID, "%s: line %d: %s",
-                         file_title (s->r->file[s->file]), s->line, what);
+        s->st = jobs_refuse (s->r, s->line, "%s", what);
 }
 
 void jobs_script_release (struct jobs_script *s)
@@ -106,8 +105,8 @@ static void note_unknown (struct jobs_script *s, const char *what, size_t len)
         notes_add (s->r->notes,
                    "%s:%d: %.*s cannot be evaluated without running it, and is taken as "
                    "empty; so are others like it",
-                   file_title (s->r->file[s->file]), s->line, (int) (len < 60 ? len : 60),
-                   what);
+                   file_title (s->r->file[s->r->at]), s->line,
+                   (int) (len < 60 ? len : 60), what);
     s->noted_value = true;
 }
 

@@ -6,21 +6,18 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/file.h"
-
 #define KEY_MAX 256
 
 struct toml {
     struct jobs_reading *r;
-    int file, line;
+    int line;
     const char *at;
     char table[KEY_MAX];
 };
 
 static enum status refuse (const struct toml *t, const char *what)
 {
-    return err_set (t->r->err, ST_INVALID, "%s: line %d: %s",
-                    file_title (t->r->file[t->file]), t->line, what);
+    return jobs_refuse (t->r, t->line, "%s", what);
 }
 
 /* Blanks and comments; newlines too where `lines`. */
@@ -149,14 +146,14 @@ static enum status read_line (struct toml *t)
     line = t->line;
     st = read_value (t, &value, 0);
     THEN (st, value.failed ? err_nomem (t->r->err)
-                           : jobs_say (t->r, t->file, line, -1, key, text_str (&value)));
+                           : jobs_say (t->r, line, key, text_str (&value)));
     text_free (&value);
     return st;
 }
 
-enum status jobs_toml_read (struct jobs_reading *r, int file, char *text)
+enum status jobs_toml_read (struct jobs_reading *r, char *text)
 {
-    struct toml t = {.r = r, .file = file, .line = 1, .at = text};
+    struct toml t = {.r = r, .line = 1, .at = text};
 
     for (skip (&t, true); *t.at; skip (&t, true)) {
         TRY (read_line (&t));

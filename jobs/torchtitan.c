@@ -278,8 +278,7 @@ static void finish (struct jobs_reading *r)
 /* ---- the log ---- */
 
 /* "device mesh with ['pp', 'dp_shard', 'tp'], [2, 4, 8]": their product is the job's GPUs. */
-static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                       int number)
+static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     static const struct {
         const char *name, *key;
@@ -290,7 +289,7 @@ static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char 
                *size = name ? strstr (name, "], [") : NULL;
     double gpus = 1;
 
-    if (!size || !(run = jobs_starting (r, run)))
+    if (!size || !jobs_starting (r, run))
         return;
     for (size += 4, name += 11; *size && *size != ']'; size++) {
         char *end;
@@ -301,31 +300,28 @@ static void take_mesh (struct jobs_reading *r, struct jobs_run *run, const char 
         gpus *= x;
         for (size_t i = 0; i < COUNT_OF (known); i++)
             if (strncmp (name, known[i].name, strlen (known[i].name)) == 0)
-                jobs_printed (r, run, number, known[i].key, x);
+                jobs_printed (r, known[i].key, x);
         name += strcspn (name, ",]");
         name += strspn (name, ", ");
         size = end;
         if (*size == ']')
             break;
     }
-    jobs_printed (r, run, number, "world-size", gpus);
+    jobs_printed (r, "world-size", gpus);
 }
 
-static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line,
-                      int number)
+static bool log_line (struct jobs_reading *r, struct jobs_run *run, const char *line)
 {
     double tokens, step, x;
 
     if (strstr (line, "device mesh with [")) {
-        take_mesh (r, run, line, number);
+        take_mesh (r, run, line);
         return true;
     }
     if (strstr (line, "Training starts at step")) {
-        jobs_printed_after (r, run, number, line, "local batch size",
-                            "training.local_batch_size");
-        jobs_printed_after (r, run, number, line, "global batch size",
-                            "training.global_batch_size");
-        jobs_printed_after (r, run, number, line, "sequence length", "training.seq_len");
+        jobs_printed_after (r, line, "local batch size", "training.local_batch_size");
+        jobs_printed_after (r, line, "global batch size", "training.global_batch_size");
+        jobs_printed_after (r, line, "sequence length", "training.seq_len");
         return true;
     }
     if (!jobs_after (line, " tps:", &tokens) || !jobs_after (line, "step:", &step))

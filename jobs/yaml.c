@@ -6,8 +6,6 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "base/file.h"
-
 #define DEPTH_MAX 32
 #define KEY_MAX 512
 
@@ -53,7 +51,7 @@ static bool open_level (struct way *w, bool list)
     return true;
 }
 
-static enum status close_level (struct jobs_reading *r, int file, struct way *w)
+static enum status close_level (struct jobs_reading *r, struct way *w)
 {
     enum status st = ST_OK;
 
@@ -61,9 +59,8 @@ static enum status close_level (struct jobs_reading *r, int file, struct way *w)
     if (w->list.len > 0 && w->len[w->depth] > 0) {
         w->key[w->len[w->depth]] = '\0';
         text_add (&w->list, "]");
-        st = w->list.failed
-                 ? err_nomem (r->err)
-                 : jobs_say (r, file, w->list_line, -1, w->key, text_str (&w->list));
+        st = w->list.failed ? err_nomem (r->err)
+                            : jobs_say (r, w->list_line, w->key, text_str (&w->list));
     }
     w->list.len = 0;
     if (w->depth > 0)
@@ -71,8 +68,7 @@ static enum status close_level (struct jobs_reading *r, int file, struct way *w)
     return st;
 }
 
-static enum status scalar (struct jobs_reading *r, int file, struct way *w,
-                           const yaml_event_t *e)
+static enum status scalar (struct jobs_reading *r, struct way *w, const yaml_event_t *e)
 {
     const char *value = (const char *) e->data.scalar.value;
     int line = (int) e->start_mark.line + 1;
@@ -89,44 +85,38 @@ static enum status scalar (struct jobs_reading *r, int file, struct way *w,
     }
     key = !w->have_key[w->depth - 1];
     if (key && !add_key (w, value))
-        return err_set (r->err, ST_INVALID, "%s: line %d: a name is too long",
-                        file_title (r->file[file]), line);
+        return jobs_refuse (r, line, "a name is too long");
     w->have_key[w->depth - 1] = key;
     if (key || (plain && (!*value || strcmp (value, "null") == 0 ||
                           strcmp (value, "~") == 0 || strcmp (value, "None") == 0)))
         return ST_OK;
-    return jobs_say (r, file, line, -1, w->key, value);
+    return jobs_say (r, line, w->key, value);
 }
 
-static enum status take (struct jobs_reading *r, int file, struct way *w,
-                         const yaml_event_t *e)
+static enum status take (struct jobs_reading *r, struct way *w, const yaml_event_t *e)
 {
     int line = (int) e->start_mark.line + 1;
 
     switch (e->type) {
     case YAML_ALIAS_EVENT:
-        return err_set (r->err, ST_INVALID,
-                        "%s: line %d: an alias (*%s): write out what it stands for",
-                        file_title (r->file[file]), line,
-                        (const char *) e->data.alias.anchor);
+        return jobs_refuse (r, line, "an alias (*%s): write out what it stands for",
+                            (const char *) e->data.alias.anchor);
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT:
         if (!open_level (w, e->type == YAML_SEQUENCE_START_EVENT))
-            return err_set (r->err, ST_INVALID, "%s: line %d: nested too deep",
-                            file_title (r->file[file]), line);
+            return jobs_refuse (r, line, "nested too deep");
         return ST_OK;
     case YAML_MAPPING_END_EVENT:
     case YAML_SEQUENCE_END_EVENT:
-        return close_level (r, file, w);
+        return close_level (r, w);
     case YAML_SCALAR_EVENT:
-        return scalar (r, file, w, e);
+        return scalar (r, w, e);
     default:
         return ST_OK;
     }
 }
 
-enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
-                            size_t len)
+enum status jobs_yaml_read (struct jobs_reading *r, const char *text, size_t len)
 {
     yaml_parser_t p;
     struct way w = {.depth = 0};
@@ -140,15 +130,15 @@ enum status jobs_yaml_read (struct jobs_reading *r, int file, const char *text,
         yaml_event_t e;
 
         if (!yaml_parser_parse (&p, &e)) {
-            st = p.error == YAML_MEMORY_ERROR
-                     ? err_nomem (r->err)
-                     : err_set (r->err, ST_INVALID, "%s: line %zu: not valid YAML: %s",
-                                file_title (r->file[file]), p.problem_mark.line + 1,
-                                p.problem ? p.problem : "cannot be read");
+            st =
+                p.error == YAML_MEMORY_ERROR
+                    ? err_nomem (r->err)
+                    : jobs_refuse (r, (int) p.problem_mark.line + 1, "not valid YAML: %s",
+                                   p.problem ? p.problem : "cannot be read");
             break;
         }
         end = e.type == YAML_STREAM_END_EVENT;
-        st = take (r, file, &w, &e);
+        st = take (r, &w, &e);
         yaml_event_delete (&e);
     }
     yaml_parser_delete (&p);

@@ -65,15 +65,19 @@ static int field_int (const char *text, const char *key, int otherwise)
                                                                        : otherwise;
 }
 
-static void not_understood (struct nccl_reader *x)
+/* What became of a line. */
+enum outcome { TAKEN, NOT_UNDERSTOOD, OF_NOBODY };
+
+static void count (struct nccl_reader *x, enum outcome o)
 {
     struct check_nccl_lines *l = &x->log->lines;
 
-    if (l->unread < CHECK_NCCL_PLACES) {
+    if (o == NOT_UNDERSTOOD && l->unread < CHECK_NCCL_PLACES) {
         l->place[l->unread].file = x->file;
         l->place[l->unread].line = x->line;
     }
-    l->unread++;
+    l->unread += o == NOT_UNDERSTOOD;
+    l->unplaced += o == OF_NOBODY;
 }
 
 /* ---- whose it is ---- */
@@ -129,26 +133,24 @@ static bool find_origin (struct nccl_reader *x, const char *from, const char *en
 /* ---- what lines say ---- */
 
 /* Init START and Init COMPLETE: `comm 0x.. rank 0 nranks 8 cudaDev 0 nvmlDev 0 ...`. */
-static void read_init (struct nccl_reader *x, const struct nccl_origin *o,
-                       const char *text, bool start)
+static enum outcome read_init (struct nccl_reader *x, const struct nccl_origin *o,
+                               const char *text, bool start)
 {
     int *thread = nccl_thread (x, o), *marked = nccl_marked (x, o), dev, nvml;
     struct nccl_member *m = NULL;
     uint64_t comm = 0;
     int rank = field_int (text, " rank ", -1), n = field_int (text, " nranks ", 0);
 
-    if (rank < 0 || rank >= n || !field (text, "comm ", &comm)) {
-        not_understood (x);
-        return;
-    }
+    if (rank < 0 || rank >= n || !field (text, "comm ", &comm))
+        return NOT_UNDERSTOOD;
     if (!thread || !marked)
-        return;
+        return TAKEN;
     if (!start && *thread >= 0)
         m = &x->log->member[*thread];
     if (m && m->comm && m->comm != comm)
         m = NULL; /* its own START is not in the log */
     if (!m && !(m = nccl_member_open (x, o)))
-        return;
+        return TAKEN;
     if (start)
         *marked = 1;
     dev = field_int (text, " cudaDev ", o->dev);
@@ -167,57 +169,58 @@ static void read_init (struct nccl_reader *x, const struct nccl_origin *o,
         x->log->seat[m->seat].nvml = nvml;
     if (!start)
         *thread = -1;
+    return TAKEN;
 }
 
-static void add_edge (struct nccl_reader *x, struct nccl_member *m, struct nccl_edge e)
+/* @param m  NULL: nobody says it */
+static enum outcome add_edge (struct nccl_reader *x, struct nccl_member *m,
+                              struct nccl_edge e)
 {
     struct nccl_log *log = x->log;
 
+    if (!m)
+        return OF_NOBODY;
     if (!array_grow (&log->edge, (size_t) log->n_edges, sizeof *log->edge)) {
         x->failed = true;
-        return;
+        return TAKEN;
     }
     e.next = m->edge;
     log->edge[log->n_edges] = e;
     m->edge = log->n_edges++;
+    return TAKEN;
 }
 
 /* `0   5   4   7`: the ranks of a ring.  One that ends in "..." was cut, perhaps inside its
  * last number. */
-static void read_order (struct nccl_reader *x, const struct nccl_origin *o, int channel,
-                        const char *s)
+static enum outcome read_order (struct nccl_reader *x, const struct nccl_origin *o,
+                                int channel, const char *s)
 {
     struct nccl_log *log = x->log;
     struct nccl_member *m = nccl_member_of (x, o, 0, -1);
     struct nccl_order order = {.channel = channel, .first = log->n_rank};
+    bool room;
     int rank;
 
-    if (!m) {
-        log->lines.unplaced++;
-        return;
-    }
-    while (take_int (&s, &rank)) {
-        if (!array_grow (&log->rank, log->n_rank, sizeof *log->rank)) {
-            x->failed = true;
-            return;
-        }
+    if (!m)
+        return OF_NOBODY;
+    while ((room = array_grow (&log->rank, log->n_rank, sizeof *log->rank)) &&
+           take_int (&s, &rank)) {
         log->rank[log->n_rank++] = rank;
         order.n++;
     }
     skip_blanks (&s);
     if (strncmp (s, "...", 3) == 0)
         order.n--;
-    else if (*s) {
-        not_understood (x);
-        return;
-    }
-    if (!array_grow (&log->order, (size_t) log->n_orders, sizeof *log->order)) {
+    else if (room && *s)
+        return NOT_UNDERSTOOD;
+    if (!room || !array_grow (&log->order, (size_t) log->n_orders, sizeof *log->order)) {
         x->failed = true;
-        return;
+        return TAKEN;
     }
     order.next = m->order;
     log->order[log->n_orders] = order;
     m->order = log->n_orders++;
+    return TAKEN;
 }
 
 static enum check_nccl_via via_of (const char *s)
@@ -235,8 +238,8 @@ static enum check_nccl_via via_of (const char *s)
 
 /* `[send] via NET/IB/0/GDRDMA`, after `Channel 00/0 : a[x] -> b[y]`.  Connections that are not a
  * ring's or tree's (Channel 00/1) come after the communicator is complete. */
-static void read_link (struct nccl_reader *x, const struct nccl_origin *o,
-                       struct nccl_edge e, bool ring, const char *s)
+static enum outcome read_link (struct nccl_reader *x, const struct nccl_origin *o,
+                               struct nccl_edge e, bool ring, const char *s)
 {
     struct nccl_member *m;
     int *thread, own, peer;
@@ -244,22 +247,16 @@ static void read_link (struct nccl_reader *x, const struct nccl_origin *o,
     e.receive = take (&s, "[receive]");
     if (!e.receive)
         take (&s, "[send]");
-    if (!take (&s, "via ")) {
-        not_understood (x);
-        return;
-    }
+    if (!take (&s, "via "))
+        return NOT_UNDERSTOOD;
     e.via = (unsigned char) via_of (s);
     thread = nccl_thread (x, o);
     own = e.receive ? e.b : e.a;
     peer = e.receive ? e.a : e.b;
     m = ring || (thread && *thread >= 0) ? nccl_member_of (x, o, own, peer)
                                          : nccl_member_late (x, o, own, peer);
-    if (!m) {
-        x->log->lines.unplaced++;
-        return;
-    }
-    e.kind = ring && !m->rings && !m->done ? NCCL_RING_LINK : NCCL_LINK;
-    add_edge (x, m, e);
+    e.kind = ring && m && !m->rings && !m->done ? NCCL_RING_LINK : NCCL_LINK;
+    return add_edge (x, m, e);
 }
 
 /* A rank, and what its brackets say of its GPU. */
@@ -278,37 +275,31 @@ static bool take_rank (const char **s, int *rank)
 }
 
 /* What follows `Channel` or `Ring`: a ring's ranks, a rank's neighbours, or a connection. */
-static void read_channel (struct nccl_reader *x, const struct nccl_origin *o,
-                          const char *s)
+static enum outcome read_channel (struct nccl_reader *x, const struct nccl_origin *o,
+                                  const char *s)
 {
     struct nccl_edge e = {0};
     int channel, part = 0, third;
     const char *ranks;
-    struct nccl_member *m;
 
     if (!take_int (&s, &channel) || channel < 0 || channel >= NCCL_CHANNELS_MAX ||
-        (*s == '/' && (s++, !take_int (&s, &part))) || !take (&s, ":")) {
-        not_understood (x);
-        return;
-    }
+        (*s == '/' && (s++, !take_int (&s, &part))) || !take (&s, ":"))
+        return NOT_UNDERSTOOD;
     ranks = s;
     e.channel = (short) channel;
-    if (!take_rank (&s, &e.a)) {
-        not_understood (x);
-    } else if (!take (&s, "->")) {
-        read_order (x, o, channel, ranks);
-    } else if (!take_rank (&s, &e.b)) {
-        not_understood (x);
-    } else if (!take (&s, "->")) {
-        read_link (x, o, e, part == 0, s);
-    } else if (!take_int (&s, &third)) {
-        not_understood (x);
-    } else if (!(m = nccl_member_of (x, o, e.b, third))) {
-        x->log->lines.unplaced++;
-    } else {
-        e = (struct nccl_edge){.a = e.b, .b = third, .channel = e.channel};
-        add_edge (x, m, e);
-    }
+    if (!take_rank (&s, &e.a))
+        return NOT_UNDERSTOOD;
+    if (!take (&s, "->"))
+        return read_order (x, o, channel, ranks);
+    if (!take_rank (&s, &e.b))
+        return NOT_UNDERSTOOD;
+    if (!take (&s, "->"))
+        return read_link (x, o, e, part == 0, s);
+    if (!take_int (&s, &third))
+        return NOT_UNDERSTOOD;
+    e.a = e.b;
+    e.b = third;
+    return add_edge (x, nccl_member_of (x, o, e.a, third), e);
 }
 
 /* `2/-1/-1` or `2`. @return how many ranks there are, 0 for none */
@@ -327,7 +318,8 @@ static int take_down (const char **s, int *first)
 
 /* `[0] down/down/down->me->up [1] ...`, or up->me->down/down/down before 2.6; lines end at a
  * kilobyte, in the middle of an entry. */
-static void read_trees (struct nccl_reader *x, const struct nccl_origin *o, const char *s)
+static enum outcome read_trees (struct nccl_reader *x, const struct nccl_origin *o,
+                                const char *s)
 {
     struct nccl_member *m = NULL;
     int channel, left = -1, me, right = -1, n = 0;
@@ -342,18 +334,15 @@ static void read_trees (struct nccl_reader *x, const struct nccl_origin *o, cons
         s += strcspn (s, " [");
         if (channel < 0 || channel >= NCCL_CHANNELS_MAX)
             break;
-        if (n == 0 && !(m = nccl_member_of (x, o, me, up))) {
-            x->log->lines.unplaced++;
-            return;
-        }
+        if (n == 0 && !(m = nccl_member_of (x, o, me, up)))
+            return OF_NOBODY;
         if (up >= 0)
             add_edge (
                 x, m,
                 (struct nccl_edge){
                     .a = me, .b = up, .channel = (short) channel, .kind = NCCL_TREE});
     }
-    if (n == 0)
-        not_understood (x);
+    return n == 0 ? NOT_UNDERSTOOD : TAKEN;
 }
 
 static void read_version (struct nccl_reader *x, const char *s)
@@ -376,31 +365,30 @@ static void read_version (struct nccl_reader *x, const char *s)
 }
 
 /* What NCCL says, by its first words. */
-static void read_message (struct nccl_reader *x, const struct nccl_origin *o,
-                          const char *s)
+static enum outcome read_message (struct nccl_reader *x, const struct nccl_origin *o,
+                                  const char *s)
 {
     struct nccl_member *m;
     const char *number = s;
-    int channels;
+    int channels, *thread;
 
     if (strstr (s, "- Init START"))
-        read_init (x, o, s, true);
-    else if (strstr (s, "Init COMPLETE"))
-        read_init (x, o, s, false);
-    else if (strncmp (s, "Channel ", 8) == 0)
-        read_channel (x, o, s + 8);
-    else if (strncmp (s, "Ring ", 5) == 0)
-        read_channel (x, o, s + 5);
-    else if (strncmp (s, "Trees ", 6) == 0)
-        read_trees (x, o, s + 6);
-    else if (strncmp (s, "Connected all rings", 19) == 0) {
-        int *thread = nccl_thread (x, o);
-
-        if (thread && *thread >= 0)
+        return read_init (x, o, s, true);
+    if (strstr (s, "Init COMPLETE"))
+        return read_init (x, o, s, false);
+    if (strncmp (s, "Channel ", 8) == 0)
+        return read_channel (x, o, s + 8);
+    if (strncmp (s, "Ring ", 5) == 0)
+        return read_channel (x, o, s + 5);
+    if (strncmp (s, "Trees ", 6) == 0)
+        return read_trees (x, o, s + 6);
+    if (strncmp (s, "Connected all rings", 19) == 0) {
+        if ((thread = nccl_thread (x, o)) && *thread >= 0)
             x->log->member[*thread].rings = true;
     } else if (take_int (&number, &channels) && take (&number, "coll channels") &&
                (m = nccl_member_of (x, o, -1, -1)))
         m->channels = channels;
+    return TAKEN;
 }
 
 void nccl_line_read (struct nccl_reader *x, const char *line)
@@ -419,9 +407,9 @@ void nccl_line_read (struct nccl_reader *x, const char *line)
     }
     x->log->lines.nccl++;
     if (strstr (at + 1, info))
-        not_understood (x); /* two writers' lines in one */
+        count (x, NOT_UNDERSTOOD); /* two writers' lines in one */
     else if (find_origin (x, line, at, &o))
-        read_message (x, &o, at + sizeof info - 1);
+        count (x, read_message (x, &o, at + sizeof info - 1));
     else if (!version && !x->failed)
-        not_understood (x);
+        count (x, NOT_UNDERSTOOD);
 }

@@ -261,45 +261,47 @@ static void open_zero (struct calibrate_run *run, const struct workload_profile 
     }
 }
 
-/* Ways that have been found so far, from here on each in two: `share` of it stays. */
-static void split (struct calibrate_run *run, const struct calibrate_way *other,
-                   double share, int n)
+/* Ways that have been found so far, from here on each in two: `share` of it stays.
+ * @return the others, as many, which are to be told apart */
+static struct calibrate_way *split (struct calibrate_run *run, double share)
 {
-    for (int i = 0; i < n; i++) {
-        struct calibrate_way *w = &run->way[run->n_ways++];
+    struct calibrate_way *other = &run->way[run->n_ways];
 
-        *w = other[i];
-        w->weight = run->way[i].weight * (1.0 - share);
-        run->way[i].weight *= share;
+    for (struct calibrate_way *w = run->way; w < other; w++) {
+        struct calibrate_way *twin = &run->way[run->n_ways++];
+
+        *twin = *w;
+        twin->weight = w->weight * (1.0 - share);
+        w->weight *= share;
     }
+    return other;
+}
+
+/* Where ways that are split end. */
+static struct calibrate_way *end_of_ways (struct calibrate_run *run)
+{
+    return run->way + run->n_ways;
 }
 
 /* fp8 by default is not always on: people also compare with bf16. */
 static void open_precision (struct calibrate_run *run)
 {
-    struct calibrate_way other[CALIBRATE_WAYS_MAX];
-    int n = run->n_ways;
-
     if (run->precision_said || run->job.precision != PREC_FP8)
         return;
-    for (int i = 0; i < n; i++) {
-        other[i] = run->way[i];
-        other[i].precision = PREC_BF16;
-    }
-    split (run, other, 0.7, n);
+    for (struct calibrate_way *w = split (run, 0.7); w < end_of_ways (run); w++)
+        w->precision = PREC_BF16;
 }
 
 /* Expert ranks of an NVLink domain, or as many as there are. */
 static void open_experts (struct calibrate_run *run, const struct workload_profile *p)
 {
-    struct calibrate_way other = run->way[0];
     struct calibrate_run one = *run;
 
     if (run->ep_said || run->config.deg.ep == 1)
         return;
-    other.ep = one.config.deg.ep = expert_ranks (run, EXPERT_RANKS_MOST);
-    if (other.ep != run->config.deg.ep && filled (&one, p, true) <= 1.0)
-        split (run, &other, 0.7, 1);
+    one.config.deg.ep = expert_ranks (run, EXPERT_RANKS_MOST);
+    if (one.config.deg.ep != run->config.deg.ep && filled (&one, p, true) <= 1.0)
+        split (run, 0.7)->ep = one.config.deg.ep;
 }
 
 /* Chunks of two layers where that divides a stage, else of as few as do: NeMo's recipes interleave
@@ -316,19 +318,17 @@ static int usual_chunks (const struct calibrate_run *run)
 
 static void open_chunks (struct calibrate_run *run, const struct workload_profile *p)
 {
-    struct calibrate_way other[CALIBRATE_WAYS_MAX];
+    struct calibrate_way way = run->way[0];
     struct calibrate_run one = *run;
-    int n = run->n_ways;
 
     if (run->vpp_said || run->config.deg.pp == 1 || !p->one_sequence)
         return;
-    for (int i = 0; i < n; i++) {
-        other[i] = run->way[i];
-        other[i].vpp = usual_chunks (run);
-    }
-    calibrate_set_way (&one, &other[0]);
-    if (workload_config_check (&one.model, &one.job, &one.config, NULL) == ST_OK)
-        split (run, other, 0.3, n);
+    way.vpp = usual_chunks (run);
+    calibrate_set_way (&one, &way);
+    if (workload_config_check (&one.model, &one.job, &one.config, NULL) != ST_OK)
+        return;
+    for (struct calibrate_way *w = split (run, 0.3); w < end_of_ways (run); w++)
+        w->vpp = way.vpp;
 }
 
 /* As the framework does by default, or the other way: nothing where that is all and it fits, all
@@ -336,21 +336,23 @@ static void open_chunks (struct calibrate_run *run, const struct workload_profil
  * Recipes that take one sequence say by module what they recompute, which is little. */
 static void open_recompute (struct calibrate_run *run, const struct workload_profile *p)
 {
-    struct calibrate_way other[CALIBRATE_WAYS_MAX];
     struct calibrate_run one = as_it_stands (run);
+    struct calibrate_way way = run->way[0];
     bool full = run->config.recompute == RECOMPUTE_FULL, room;
-    int n = run->n_ways;
 
     if (run->recompute_said || p->one_sequence)
         return;
-    for (int i = 0; i < n; i++) {
-        other[i] = run->way[i];
-        other[i].recompute = full ? RECOMPUTE_NONE : RECOMPUTE_FULL;
-    }
-    calibrate_set_way (&one, full ? &other[0] : &run->way[0]);
+    way.recompute = RECOMPUTE_NONE;
+    calibrate_set_way (&one, full ? &way : &run->way[0]);
     room = fits (&one, p, 1.0);
-    if (!full || room)
-        split (run, other, full ? 0.6 : !room ? 0.1 : has_fp8 (run) ? 0.9 : 0.7, n);
+    if (full && !room)
+        return;
+    for (struct calibrate_way *w = split (run, full            ? 0.6
+                                               : !room         ? 0.1
+                                               : has_fp8 (run) ? 0.9
+                                                               : 0.7);
+         w < end_of_ways (run); w++)
+        w->recompute = full ? RECOMPUTE_NONE : RECOMPUTE_FULL;
 }
 
 /* The largest that fits and divides the rank's batch. */
@@ -369,24 +371,20 @@ static int largest (const struct calibrate_run *run, const struct workload_profi
  * memory, but for recipes that take one sequence. */
 static void open_micro_batch (struct calibrate_run *run, const struct workload_profile *p)
 {
-    struct calibrate_way other[CALIBRATE_WAYS_MAX];
     bool one = run->config.deg.pp > 1;
-    int n = run->n_ways;
+    double share = one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15;
 
     if (run->micro_batch_said || (one && p->zero == 3))
         return;
-    for (int i = 0; i < n; i++) {
+    for (struct calibrate_way *w = split (run, share); w < end_of_ways (run); w++) {
         struct calibrate_run as = *run;
 
-        calibrate_set_way (&as, &run->way[i]);
-        other[i] = run->way[i];
-        other[i].micro_batch = one ? 2 : largest (&as, p);
-        as.config.micro_batch = other[i].micro_batch;
-        if (workload_config_check (&as.model, &as.job, &as.config, NULL) != ST_OK ||
-            !fits (&as, p, FILLED_MEMORY))
-            other[i].micro_batch = run->way[i].micro_batch;
+        calibrate_set_way (&as, w);
+        as.config.micro_batch = one ? 2 : largest (&as, p);
+        if (workload_config_check (&as.model, &as.job, &as.config, NULL) == ST_OK &&
+            fits (&as, p, FILLED_MEMORY))
+            w->micro_batch = as.config.micro_batch;
     }
-    split (run, other, one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15, n);
 }
 
 /* Some layers, nobody says how many: as many as memory asks for, one at least. */

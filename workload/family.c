@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct workload_field llama[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ATTENTION_BIAS ("attention_bias"),
             FLAG ("mlp_bias", mlp_bias));
 
 static const struct workload_field qwen2[] = FIELDS (LLAMA_SHAPE, LLAMA_MLP);
@@ -21,17 +21,17 @@ static const struct workload_field seed_oss[] =
             FLAG ("attention_out_bias", out_bias), FLAG ("mlp_bias", mlp_bias));
 
 static const struct workload_field internlm[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("bias", out_bias));
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ATTENTION_BIAS ("bias"));
 
 static const struct workload_field internlm3[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("qkv_bias", qkv_bias), FLAG ("bias", mlp_bias));
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("qkv_bias", qkv_bias), FLAG ("bias", out_bias),
+            FLAG ("bias", mlp_bias));
 
-/* One flag for all biases. */
 static const struct workload_field use_bias[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_bias", mlp_bias));
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ALL_BIASES ("use_bias"));
 
 static const struct workload_field cohere[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ATTENTION_BIAS ("attention_bias"),
             FLAG ("use_qk_norm", wide_qk_norm));
 
 static const struct workload_field phi[] =
@@ -59,15 +59,14 @@ static const struct workload_field chatglm[] =
             FLAG ("add_qkv_bias", qkv_bias), FLAG ("tie_word_embeddings", tied));
 
 static const struct workload_field mixtral[] =
-    FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, FLAG ("attention_bias", out_bias),
+    FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, ATTENTION_BIAS ("attention_bias"),
             FLAG ("lm_head_bias", head_bias));
 
 static const struct workload_field gpt_oss[] = FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS);
 
 static const struct workload_field olmoe[] =
-    FIELDS (LLAMA_SHAPE, NEEDED ("intermediate_size", expert_ffn),
-            NEEDED ("num_experts", experts), NEEDED ("num_experts_per_tok", top_k),
-            FLAG ("attention_bias", out_bias));
+    FIELDS (LLAMA_SHAPE, MIXTRAL_WIDTH, NEEDED ("num_experts", experts),
+            NEEDED ("num_experts_per_tok", top_k), ATTENTION_BIAS ("attention_bias"));
 
 static const struct workload_field granite_shared[] = FIELDS (LLAMA_SHAPE, GRANITE_MLP);
 
@@ -75,18 +74,17 @@ static const struct workload_field llama4[] = FIELDS (
     LLAMA_SHAPE, NEEDED ("intermediate_size_mlp", ffn),
     NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_local_experts", experts),
     NEEDED ("num_experts_per_tok", top_k),
-    COUNT ("interleave_moe_layer_step", expert_every), FLAG ("attention_bias", out_bias));
+    COUNT ("interleave_moe_layer_step", expert_every), ATTENTION_BIAS ("attention_bias"));
 
-static const struct workload_field ernie_moe[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("use_bias", mlp_bias),
-            NEEDED ("moe_num_experts", experts), NEEDED ("moe_k", top_k),
-            NEEDED ("moe_intermediate_size", expert_ffn),
-            SIZE ("moe_num_shared_experts", shared_experts),
-            SIZE ("moe_layer_start_index", dense_layers),
-            COUNT ("moe_layer_interval", expert_every));
+static const struct workload_field ernie_moe[] = FIELDS (
+    LLAMA_SHAPE, LLAMA_MLP, ALL_BIASES ("use_bias"), NEEDED ("moe_num_experts", experts),
+    NEEDED ("moe_k", top_k), NEEDED ("moe_intermediate_size", expert_ffn),
+    SIZE ("moe_num_shared_experts", shared_experts),
+    SIZE ("moe_layer_start_index", dense_layers),
+    COUNT ("moe_layer_interval", expert_every));
 
 static const struct workload_field hunyuan_moe[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ATTENTION_BIAS ("attention_bias"),
             NEEDED ("num_experts", experts), NEEDED ("moe_topk", top_k),
             COUNT ("moe_intermediate_size", expert_ffn),
             SIZE ("num_shared_expert", shared_experts));
@@ -100,7 +98,7 @@ static const struct workload_field qwen2_moe[] =
             SIZE ("shared_expert_intermediate_size", shared_ffn));
 
 static const struct workload_field qwen3_moe[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS, FLAG ("attention_bias", out_bias));
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, QWEN_EXPERTS, ATTENTION_BIAS ("attention_bias"));
 
 #define DEEPSEEK_EXPERTS                                                             \
     SIZE ("n_routed_experts", experts), SIZE ("n_shared_experts", shared_experts),   \
@@ -136,7 +134,7 @@ static const struct workload_field cohere2_moe[] = FIELDS (
     LLAMA_SHAPE, COUNT ("prefix_dense_intermediate_size", ffn),
     NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_experts", experts),
     NEEDED ("num_experts_per_tok", top_k), SIZE ("num_shared_experts", shared_experts),
-    SIZE ("first_k_dense_replace", dense_layers), FLAG ("attention_bias", out_bias));
+    SIZE ("first_k_dense_replace", dense_layers), ATTENTION_BIAS ("attention_bias"));
 
 /* The same experts with plain attention. */
 static const struct workload_field glm4_moe[] =
@@ -144,32 +142,6 @@ static const struct workload_field glm4_moe[] =
             FLAG ("use_qk_norm", qk_norm), DEEPSEEK_EXPERTS);
 
 /* ---- what the fields do not say ---- */
-
-/* The output projection's flag is that of queries, keys and values. */
-static enum status finish_llama (const struct workload_reading *r,
-                                 struct workload_model *m)
-{
-    (void) r;
-    m->qkv_bias = m->out_bias;
-    return ST_OK;
-}
-
-/* The MLP's flag is the output projection's. */
-static enum status finish_internlm3 (const struct workload_reading *r,
-                                     struct workload_model *m)
-{
-    (void) r;
-    m->out_bias = m->mlp_bias;
-    return ST_OK;
-}
-
-static enum status finish_use_bias (const struct workload_reading *r,
-                                    struct workload_model *m)
-{
-    (void) r;
-    m->qkv_bias = m->out_bias = m->mlp_bias;
-    return ST_OK;
-}
 
 /* A bias on the MLP's last matrix alone. */
 static enum status finish_telechat (const struct workload_reading *r,
@@ -180,20 +152,13 @@ static enum status finish_telechat (const struct workload_reading *r,
     return ST_OK;
 }
 
-/* xIELU learns two numbers. */
-static enum status finish_apertus (const struct workload_reading *r,
-                                   struct workload_model *m)
-{
-    m->layer_extra = 2;
-    return finish_llama (r, m);
-}
-
 /* Norms before attention's and the MLP's last matrix. */
 static enum status finish_bitnet (const struct workload_reading *r,
                                   struct workload_model *m)
 {
+    (void) r;
     m->layer_extra = m->hidden + m->ffn;
-    return finish_llama (r, m);
+    return ST_OK;
 }
 
 /* The first Qwen counts both halves of the gated width; else it is Qwen 2's shape. */
@@ -231,33 +196,27 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
 static enum status finish_qwen_moe (const struct workload_reading *r,
                                     struct workload_model *m)
 {
-    m->qkv_bias |= m->out_bias;
     m->shared_gate = m->shared_ffn > 0;
     return read_mlp_only (r->at, m, r->err);
-}
-
-static enum status finish_mixtral (const struct workload_reading *r,
-                                   struct workload_model *m)
-{
-    m->ffn = m->expert_ffn; /* there is no dense layer */
-    return finish_llama (r, m);
 }
 
 static enum status finish_granite_shared (const struct workload_reading *r,
                                           struct workload_model *m)
 {
+    (void) r;
     m->shared_ffn = m->experts > 0 ? m->ffn : 0;
-    return finish_llama (r, m);
+    return ST_OK;
 }
 
 /* The last layer of every step has experts, and one that all tokens share. */
 static enum status finish_llama4 (const struct workload_reading *r,
                                   struct workload_model *m)
 {
+    (void) r;
     m->expert_every = m->expert_every > 0 ? m->expert_every : 1;
     m->dense_layers = m->expert_every - 1;
     m->shared_ffn = m->expert_ffn;
-    return finish_llama (r, m);
+    return ST_OK;
 }
 
 static enum status finish_ernie_moe (const struct workload_reading *r,
@@ -272,7 +231,7 @@ static enum status finish_ernie_moe (const struct workload_reading *r,
     REFUSE_AT (r->at, r->err, m->expert_every > 1,
                "moe_layer_interval above 1 is not supported");
     m->shared_ffn = m->shared_experts * m->expert_ffn;
-    return finish_use_bias (r, m);
+    return ST_OK;
 }
 
 static enum status finish_hunyuan_moe (const struct workload_reading *r,
@@ -285,7 +244,7 @@ static enum status finish_hunyuan_moe (const struct workload_reading *r,
     if (m->expert_ffn == 0)
         m->expert_ffn = m->ffn;
     m->shared_ffn = m->shared_experts * m->ffn;
-    return finish_llama (r, m);
+    return ST_OK;
 }
 
 /* The same as a list of kinds, which newer files have in place of a number. */
@@ -332,7 +291,6 @@ static enum status finish_cohere2_moe (const struct workload_reading *r,
 {
     if (m->ffn == 0)
         m->ffn = m->expert_ffn;
-    m->qkv_bias = m->out_bias;
     return finish_deepseek (r, m);
 }
 
@@ -353,29 +311,29 @@ static enum status finish_stablelm (const struct workload_reading *r,
 #define GEMMA GATED, .tied = true, .head_dim = 256 /* whatever the width */
 
 static const struct workload_family families[] = {
-    FAMILY ("llama", llama, finish_llama, GATED),
-    FAMILY ("mistral", llama, finish_llama, GATED),
-    FAMILY ("ministral", llama, finish_llama, GATED),
-    FAMILY ("ministral3", llama, finish_llama, GATED),
-    FAMILY ("phi3", llama, finish_llama, GATED),
-    FAMILY ("granite", llama, finish_llama, GATED),
-    FAMILY ("smollm3", llama, finish_llama, GATED, .tied = true),
-    FAMILY ("internlm", internlm, finish_llama, GATED, .out_bias = true),
-    FAMILY ("internlm2", internlm, finish_llama, GATED),
-    FAMILY ("internlm3", internlm3, finish_internlm3, GATED),
+    FAMILY ("llama", llama, NULL, GATED),
+    FAMILY ("mistral", llama, NULL, GATED),
+    FAMILY ("ministral", llama, NULL, GATED),
+    FAMILY ("ministral3", llama, NULL, GATED),
+    FAMILY ("phi3", llama, NULL, GATED),
+    FAMILY ("granite", llama, NULL, GATED),
+    FAMILY ("smollm3", llama, NULL, GATED, .tied = true),
+    FAMILY ("internlm", internlm, NULL, GATED, .qkv_bias = true, .out_bias = true),
+    FAMILY ("internlm2", internlm, NULL, GATED),
+    FAMILY ("internlm3", internlm3, NULL, GATED),
     FAMILY ("baichuan", qwen2, NULL, GATED),
     FAMILY ("exaone", exaone, NULL, GATED),
-    FAMILY ("exaone4", llama, finish_llama, GATED, .qk_norm = true),
-    FAMILY ("hunyuan_v1_dense", llama, finish_llama, GATED, .qk_norm = true),
+    FAMILY ("exaone4", llama, NULL, GATED, .qk_norm = true),
+    FAMILY ("hunyuan_v1_dense", llama, NULL, GATED, .qk_norm = true),
     FAMILY ("seed_oss", seed_oss, NULL, GATED, .qkv_bias = true, .head_dim = 128),
-    FAMILY ("ernie4_5", use_bias, finish_use_bias, GATED, .tied = true),
-    FAMILY ("olmo", llama, finish_llama, GATED, .norm = NORM_LAYER_BARE),
-    FAMILY ("olmo2", llama, finish_llama, GATED, .wide_qk_norm = true),
-    FAMILY ("olmo3", llama, finish_llama, GATED, .wide_qk_norm = true),
-    FAMILY ("cohere", cohere, finish_llama, GATED, .tied = true,
-            .norm = NORM_LAYER_WEIGHT, .norms = 1),
-    FAMILY ("cohere2", cohere, finish_llama, GATED, .tied = true,
-            .norm = NORM_LAYER_WEIGHT, .norms = 1),
+    FAMILY ("ernie4_5", use_bias, NULL, GATED, .tied = true),
+    FAMILY ("olmo", llama, NULL, GATED, .norm = NORM_LAYER_BARE),
+    FAMILY ("olmo2", llama, NULL, GATED, .wide_qk_norm = true),
+    FAMILY ("olmo3", llama, NULL, GATED, .wide_qk_norm = true),
+    FAMILY ("cohere", cohere, NULL, GATED, .tied = true, .norm = NORM_LAYER_WEIGHT,
+            .norms = 1),
+    FAMILY ("cohere2", cohere, NULL, GATED, .tied = true, .norm = NORM_LAYER_WEIGHT,
+            .norms = 1),
     FAMILY ("glm", glm, NULL, GATED, .qkv_bias = true, .head_dim = 128),
     FAMILY ("glm4", glm, NULL, GATED, .head_dim = 128, .norms = 4),
     FAMILY ("chatglm", chatglm, NULL, GATED, .head_dim = 128),
@@ -386,17 +344,17 @@ static const struct workload_family families[] = {
     FAMILY ("qwen2_vl_text", qwen2, NULL, GATED, .qkv_bias = true),
     FAMILY ("qwen2_5_vl_text", qwen2, NULL, GATED, .qkv_bias = true),
     FAMILY ("mimo", qwen2, NULL, GATED, .qkv_bias = true),
-    FAMILY ("qwen3", llama, finish_llama, GATED, .qk_norm = true, .head_dim = 128),
-    FAMILY ("qwen3_vl_text", llama, finish_llama, GATED, .qk_norm = true,
-            .head_dim = 128),
-    FAMILY ("gemma", llama, finish_llama, GEMMA),
-    FAMILY ("gemma2", llama, finish_llama, GEMMA, .norms = 4),
-    FAMILY ("gemma3_text", llama, finish_llama, GEMMA, .norms = 4, .qk_norm = true,
-            .heads = 8, .kv_heads = 4, .vocab = 262208),
-    FAMILY ("starcoder2", use_bias, finish_use_bias, LAYER_NORM, BIASED, .tied = true),
-    FAMILY ("nemotron", llama, finish_llama, LAYER_NORM),
-    FAMILY ("arcee", llama, finish_llama, .tied = false),
-    FAMILY ("apertus", llama, finish_apertus, .qk_norm = true),
+    FAMILY ("qwen3", llama, NULL, GATED, .qk_norm = true, .head_dim = 128),
+    FAMILY ("qwen3_vl_text", llama, NULL, GATED, .qk_norm = true, .head_dim = 128),
+    FAMILY ("gemma", llama, NULL, GEMMA),
+    FAMILY ("gemma2", llama, NULL, GEMMA, .norms = 4),
+    FAMILY ("gemma3_text", llama, NULL, GEMMA, .norms = 4, .qk_norm = true, .heads = 8,
+            .kv_heads = 4, .vocab = 262208),
+    FAMILY ("starcoder2", use_bias, NULL, LAYER_NORM, BIASED, .tied = true),
+    FAMILY ("nemotron", llama, NULL, LAYER_NORM),
+    FAMILY ("arcee", llama, NULL, .tied = false),
+    FAMILY ("apertus", llama, NULL, .qk_norm = true,
+            .layer_extra = 2 /* numbers that xIELU learns */),
     FAMILY ("bitnet", llama, finish_bitnet, GATED, .tied = true),
     FAMILY ("telechat", telechat, finish_telechat, GATED, .out_bias = true),
     FAMILY ("telechat2", glm, finish_telechat, GATED, .out_bias = true),
@@ -404,16 +362,16 @@ static const struct workload_family families[] = {
     FAMILY ("stablelm", stablelm, finish_stablelm, GATED, LAYER_NORM),
     FAMILY ("phi", phi, NULL, LAYER_NORM, BIASED, .norms = 1, .head_bias = true,
             .separate_gelu = true),
-    FAMILY ("mixtral", mixtral, finish_mixtral, GATED),
-    FAMILY ("granitemoe", mixtral, finish_mixtral, GATED),
+    FAMILY ("mixtral", mixtral, NULL, GATED),
+    FAMILY ("granitemoe", mixtral, NULL, GATED),
     FAMILY ("granitemoeshared", granite_shared, finish_granite_shared, GATED),
-    FAMILY ("phimoe", mixtral, finish_mixtral, GATED, LAYER_NORM),
-    FAMILY ("minimax_m2", mixtral, finish_mixtral, GATED, .wide_qk_norm = true,
+    FAMILY ("phimoe", mixtral, NULL, GATED, LAYER_NORM),
+    FAMILY ("minimax_m2", mixtral, NULL, GATED, .wide_qk_norm = true,
             .router_bias = true),
-    FAMILY ("gpt_oss", gpt_oss, finish_mixtral, GATED, BIASED, .router_bias = true,
-            .sinks = true, .head_dim = 64),
-    FAMILY ("olmoe", olmoe, finish_mixtral, GATED, .wide_qk_norm = true),
-    FAMILY ("flex_olmo", olmoe, finish_mixtral, GATED, .wide_qk_norm = true),
+    FAMILY ("gpt_oss", gpt_oss, NULL, GATED, BIASED, .router_bias = true, .sinks = true,
+            .head_dim = 64),
+    FAMILY ("olmoe", olmoe, NULL, GATED, .wide_qk_norm = true),
+    FAMILY ("flex_olmo", olmoe, NULL, GATED, .wide_qk_norm = true),
     FAMILY ("cohere2_moe", cohere2_moe, finish_cohere2_moe, GATED, .tied = true,
             .norm = NORM_LAYER_WEIGHT, .norms = 1, .head_dim = 128),
     FAMILY ("afmoe", afmoe, finish_deepseek, GATED, .norms = 4, .qk_norm = true,

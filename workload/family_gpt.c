@@ -39,7 +39,7 @@ static const struct workload_field falcon[] =
             NEEDED ("num_attention_heads", heads), OLDER ("n_head_kv", kv_heads),
             COUNT ("num_kv_heads", kv_heads), SIZE ("num_ln_in_parallel_attn", norms),
             SIZE ("ffn_hidden_size", ffn), NEEDED ("vocab_size", vocab),
-            FLAG ("bias", mlp_bias), FLAG ("tie_word_embeddings", tied));
+            ALL_BIASES ("bias"), FLAG ("tie_word_embeddings", tied));
 
 static const struct workload_field t5[] =
     FIELDS (NEEDED ("d_model", hidden), NEEDED ("num_layers", layers),
@@ -57,7 +57,8 @@ static const struct workload_field mpt[] =
             COUNT ("max_seq_len", positions), FLAG ("use_bias", mlp_bias));
 
 static const struct workload_field dbrx[] =
-    FIELDS (MOSAIC_SHAPE, COUNT_IN ("ffn_config", "ffn_hidden_size", expert_ffn),
+    FIELDS (MOSAIC_SHAPE, COUNT_IN ("ffn_config", "ffn_hidden_size", ffn),
+            COUNT_IN ("ffn_config", "ffn_hidden_size", expert_ffn),
             COUNT_IN ("ffn_config", "moe_num_experts", experts),
             COUNT_IN ("ffn_config", "moe_top_k", top_k));
 
@@ -99,7 +100,6 @@ static enum status finish_falcon (const struct workload_reading *r,
         m->kv_heads = 1;
     if (!json_has (r->at, "num_ln_in_parallel_attn"))
         m->norms = grouped || json_is_false (beside.v) ? 2 : 1;
-    m->qkv_bias = m->out_bias = m->mlp_bias;
     strcpy (m->type, "falcon");
     return ST_OK;
 }
@@ -147,7 +147,6 @@ static enum status finish_dbrx (const struct workload_reading *r,
         "dbrx needs ffn_config with ffn_hidden_size, moe_num_experts and moe_top_k");
     if (json_is_integer (seq.v))
         TRY (json_get_int (r->at, "max_seq_len", 1, VOCAB_MAX, &m->context, r->err));
-    m->ffn = m->expert_ffn;
     return ST_OK;
 }
 

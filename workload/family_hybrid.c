@@ -233,7 +233,7 @@ static const struct workload_field nemotron_h[] =
             COUNT ("num_attention_heads", heads), COUNT ("num_key_value_heads", kv_heads),
             COUNT ("head_dim", head_dim), NEEDED ("vocab_size", vocab),
             FLAG ("tie_word_embeddings", tied), COUNT ("intermediate_size", ffn),
-            FLAG ("attention_bias", out_bias), FLAG ("mlp_bias", mlp_bias),
+            ATTENTION_BIAS ("attention_bias"), FLAG ("mlp_bias", mlp_bias),
             COUNT ("mamba_num_heads", lin_heads), COUNT ("mamba_head_dim", lin_width),
             OLDER ("mamba_n_groups", lin_groups), COUNT ("n_groups", lin_groups),
             COUNT ("ssm_state_size", lin_state), OLDER ("mamba_d_conv", lin_conv),
@@ -251,11 +251,11 @@ static const struct workload_field granite_hybrid[] =
     FIELDS (LLAMA_SHAPE, GRANITE_MLP, SSM_FIELDS);
 
 static const struct workload_field falcon_h1[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, FLAG ("attention_bias", out_bias),
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, ATTENTION_BIAS ("attention_bias"),
             FLAG ("mlp_bias", mlp_bias), FLAG ("mamba_rms_norm", lin_norm), SSM_FIELDS);
 
 static const struct workload_field qwen3_next[] = FIELDS (
-    LLAMA_SHAPE, SIZE ("intermediate_size", ffn), FLAG ("attention_bias", out_bias),
+    LLAMA_SHAPE, SIZE ("intermediate_size", ffn), ATTENTION_BIAS ("attention_bias"),
     SIZE ("num_experts", experts), SIZE ("num_experts_per_tok", top_k),
     SIZE ("moe_intermediate_size", expert_ffn),
     SIZE ("shared_expert_intermediate_size", shared_ffn),
@@ -338,7 +338,6 @@ static enum status finish_nemotron_h (const struct workload_reading *r,
     if (!listed)
         TRY (read_letters (r, letters, m, &l));
     TRY (put_pattern (r, &l, m));
-    m->qkv_bias = m->out_bias;
     if (!workload_has_parts (m, PART_MLP))
         m->ffn = 0;
     if (!workload_has_parts (m, PART_EXPERTS))
@@ -367,7 +366,6 @@ static enum status finish_granite_hybrid (const struct workload_reading *r,
     /* Without state-space layers a file need not speak of them at all. */
     memset (l.parts, json_has (r->at, "mamba_n_heads") ? PART_LINEAR : PART_ATTENTION,
             sizeof l.parts);
-    m->qkv_bias = m->out_bias;
     TRY (take_lists (r, m, "layer_types", "layers_block_type", &l));
     m->shared_ffn = m->experts > 0 ? m->ffn : 0;
     if (workload_has_parts (m, PART_LINEAR))
@@ -384,7 +382,6 @@ static enum status finish_falcon_h1 (const struct workload_reading *r,
     struct layers l;
 
     REFUSE_AT (&biased, r->err, json_is_true (biased.v), "not supported");
-    m->qkv_bias = m->out_bias;
     memset (l.parts, PART_ATTENTION | PART_LINEAR | PART_MLP, sizeof l.parts);
     TRY (put_pattern (r, &l, m));
     if (has_own (r) || inner == 0)
@@ -410,7 +407,6 @@ static enum status finish_qwen3_next (const struct workload_reading *r,
                "layers without experts are not supported here");
     for (int i = 0; i < WORKLOAD_PATTERN_MAX; i++)
         l.parts[i] = (i + 1) % every == 0 ? PART_ATTENTION : PART_LINEAR;
-    m->qkv_bias = m->out_bias;
     TRY (take_lists (r, m, "layer_types", "layers_block_type", &l));
     m->ffn = m->experts > 0 ? 0 : m->ffn;
     m->shared_gate = m->shared_ffn > 0;
@@ -425,7 +421,6 @@ static enum status finish_minimax (const struct workload_reading *r,
     struct layers l;
 
     memset (l.parts, PART_ATTENTION, sizeof l.parts);
-    m->ffn = m->expert_ffn;
     TRY (take_lists (r, m, "layer_types", "attn_type_list", &l));
     if (!m->pattern[0]) {
         m->wide_qk_norm = m->router_bias = true;

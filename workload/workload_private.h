@@ -75,6 +75,9 @@ enum {
 #define OLDER(KEY, MEMBER) FIELD (NULL, KEY, OLDER, MEMBER, MOST_##MEMBER)
 #define AUTO(KEY, MEMBER) FIELD (NULL, KEY, AUTO, MEMBER, MOST_##MEMBER)
 #define FLAG(KEY, MEMBER) FIELD (NULL, KEY, FLAG, MEMBER, 0)
+/* One flag for the biases of queries, keys, values and the output projection; of all products. */
+#define ATTENTION_BIAS(KEY) FLAG (KEY, qkv_bias), FLAG (KEY, out_bias)
+#define ALL_BIASES(KEY) ATTENTION_BIAS (KEY), FLAG (KEY, mlp_bias)
 /* A table of them. */
 #define FIELDS(...)                                    \
     {                                                  \
@@ -87,9 +90,11 @@ enum {
         COUNT ("head_dim", head_dim), NEEDED ("vocab_size", vocab),                     \
         FLAG ("tie_word_embeddings", tied)
 #define LLAMA_MLP NEEDED ("intermediate_size", ffn)
-/* Every layer has experts, as wide as the MLP that they stand for. */
-#define MIXTRAL_EXPERTS                                                              \
-    NEEDED ("intermediate_size", expert_ffn), NEEDED ("num_local_experts", experts), \
+/* Experts of every layer, as wide as the MLP that they stand for. */
+#define MIXTRAL_WIDTH \
+    NEEDED ("intermediate_size", ffn), NEEDED ("intermediate_size", expert_ffn)
+#define MIXTRAL_EXPERTS                                   \
+    MIXTRAL_WIDTH, NEEDED ("num_local_experts", experts), \
         NEEDED ("num_experts_per_tok", top_k)
 
 /* Experts that have a width of their own, as most files name them. */
@@ -100,7 +105,7 @@ enum {
 #define GRANITE_MLP                                                                   \
     NEEDED ("shared_intermediate_size", ffn), SIZE ("intermediate_size", expert_ffn), \
         SIZE ("num_local_experts", experts), SIZE ("num_experts_per_tok", top_k),     \
-        FLAG ("attention_bias", out_bias)
+        ATTENTION_BIAS ("attention_bias")
 
 /* Members of a family's base. */
 #define GATED .gated_mlp = true

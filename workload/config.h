@@ -77,12 +77,35 @@ enum workload_module {
 };
 #define WORKLOAD_MODULES 7
 
-const char *workload_precision_name (enum workload_precision p);
-const char *workload_attention_name (enum workload_attention a);
-const char *workload_all_reduce_name (enum workload_all_reduce a);
-bool workload_precision_parse (const char *s, enum workload_precision *p);
-bool workload_attention_parse (const char *s, enum workload_attention *a);
-bool workload_all_reduce_parse (const char *s, enum workload_all_reduce *a);
+/** Words of files and options for these enums and the next, in their order, and a NULL. */
+extern const char *const workload_precision_words[],
+    *const workload_attention_words[], *const workload_all_reduce_words[],
+                                           *const workload_offload_words[],
+                                               *const workload_recompute_words[];
+
+/** Which of the words is it?  @param[out] out  an enum or an int; untouched where it is none */
+bool workload_word_parse (const char *const *words, const char *s, void *out);
+
+static inline const char *workload_precision_name (enum workload_precision p)
+{
+    return workload_precision_words[p];
+}
+static inline const char *workload_attention_name (enum workload_attention a)
+{
+    return workload_attention_words[a];
+}
+static inline const char *workload_all_reduce_name (enum workload_all_reduce a)
+{
+    return workload_all_reduce_words[a];
+}
+static inline bool workload_precision_parse (const char *s, enum workload_precision *p)
+{
+    return workload_word_parse (workload_precision_words, s, p);
+}
+static inline bool workload_attention_parse (const char *s, enum workload_attention *a)
+{
+    return workload_word_parse (workload_attention_words, s, a);
+}
 /** "on" or "off". */
 bool workload_choice_parse (const char *s, enum workload_choice *c);
 
@@ -95,8 +118,14 @@ enum workload_offload {
     OFFLOAD_CHECKPOINTS,
     WORKLOAD_OFFLOADS
 };
-const char *workload_offload_name (enum workload_offload o);
-bool workload_offload_parse (const char *s, enum workload_offload *o);
+static inline const char *workload_offload_name (enum workload_offload o)
+{
+    return workload_offload_words[o];
+}
+static inline bool workload_offload_parse (const char *s, enum workload_offload *o)
+{
+    return workload_word_parse (workload_offload_words, s, o);
+}
 
 /** What is trained, whatever the split. */
 struct workload_job {

@@ -4,62 +4,31 @@
 #include <limits.h>
 #include <string.h>
 
-static const char *const precisions[] = {"bf16", "fp16", "fp8", "fp32", "tf32", "fp4"};
-static const char *const attentions[] = {"flash", "fused", "unfused", "flash1"};
-static const char *const all_reduces[] = {"auto",         "ring", "tree",
-                                          "hierarchical", "nvls", "nvls-tree"};
-
-static const char *const offloads[WORKLOAD_OFFLOADS] = {"none", "optimizer", "all",
-                                                        "checkpoints"};
-static const char *const recomputes[] = {"none", "selective", "full"};
+const char *const workload_precision_words[] = {"bf16", "fp16", "fp8", "fp32",
+                                                "tf32", "fp4",  NULL};
+const char *const workload_attention_words[] = {"flash", "fused", "unfused", "flash1",
+                                                NULL};
+const char *const workload_all_reduce_words[] = {
+    "auto", "ring", "tree", "hierarchical", "nvls", "nvls-tree", NULL};
+const char *const workload_offload_words[] = {"none", "optimizer", "all", "checkpoints",
+                                              NULL};
+const char *const workload_recompute_words[] = {"none", "selective", "full", NULL};
 static const char *const modules[WORKLOAD_MODULES] = {
     "core_attn", "layernorm", "mlp", "moe_act", "mla_up_proj", "moe", "shared_experts"};
 
-/* Defines PARSE: the value of enum workload_X that a word names. */
-#define PARSER(PARSE, X, names)                                   \
-    bool PARSE (const char *s, enum workload_##X *out)            \
-    {                                                             \
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) \
-            if (strcmp (names[i], s) == 0) {                      \
-                *out = (enum workload_##X) i;                     \
-                return true;                                      \
-            }                                                     \
-        return false;                                             \
-    }
-
-static PARSER (format_parse, precision, precisions)
-    PARSER (workload_attention_parse, attention, attentions)
-        PARSER (workload_all_reduce_parse, all_reduce, all_reduces)
-            PARSER (workload_offload_parse, offload, offloads)
-
-                bool workload_precision_parse (const char *s, enum workload_precision *p)
+bool workload_word_parse (const char *const *words, const char *s, void *out)
 {
-    /* Recipes that frameworks name. */
+    /* Recipes that frameworks name, of precisions. */
     if (strcmp (s, "mxfp8") == 0)
         s = "fp8";
     if (strcmp (s, "nvfp4") == 0 || strcmp (s, "mxfp4") == 0)
         s = "fp4";
-    return format_parse (s, p);
-}
-
-const char *workload_precision_name (enum workload_precision p)
-{
-    return precisions[p];
-}
-
-const char *workload_attention_name (enum workload_attention a)
-{
-    return attentions[a];
-}
-
-const char *workload_offload_name (enum workload_offload o)
-{
-    return offloads[o];
-}
-
-const char *workload_all_reduce_name (enum workload_all_reduce a)
-{
-    return all_reduces[a];
+    for (int i = 0; words[i]; i++)
+        if (strcmp (words[i], s) == 0) {
+            *(int *) out = i;
+            return true;
+        }
+    return false;
 }
 
 bool workload_choice_parse (const char *s, enum workload_choice *c)
@@ -103,7 +72,8 @@ const char *workload_recompute_text (const struct workload_config *c,
     if (c->recompute == RECOMPUTE_FULL && c->recompute_layers > 0)
         snprintf (buf, WORKLOAD_RECOMPUTE_TEXT, "full:%d", c->recompute_layers);
     else
-        snprintf (buf, WORKLOAD_RECOMPUTE_TEXT, "%s", recomputes[c->recompute]);
+        snprintf (buf, WORKLOAD_RECOMPUTE_TEXT, "%s",
+                  workload_recompute_words[c->recompute]);
     for (int i = 0; i < WORKLOAD_MODULES && c->recompute == RECOMPUTE_SELECTIVE; i++)
         if (c->recompute_modules >> i & 1)
             used += (size_t) snprintf (buf + used, WORKLOAD_RECOMPUTE_TEXT - used, "%s%s",
@@ -113,22 +83,17 @@ const char *workload_recompute_text (const struct workload_config *c,
 
 bool workload_recompute_parse (const char *s, struct workload_config *c)
 {
-    size_t kind = 0;
+    int kind = RECOMPUTE_FULL;
     unsigned only = 0;
     long n = 0;
 
     if (strncmp (s, "full:", 5) == 0) {
         if (s[5] < '0' || s[5] > '9' || !text_whole (s + 5, 1, INT_MAX, &n))
             return false;
-        kind = RECOMPUTE_FULL;
     } else if (workload_modules_parse (s, &only)) {
         kind = RECOMPUTE_SELECTIVE;
-    } else {
-        while (kind < sizeof recomputes / sizeof *recomputes &&
-               strcmp (recomputes[kind], s) != 0)
-            kind++;
-        if (kind == sizeof recomputes / sizeof *recomputes)
-            return false;
+    } else if (!workload_word_parse (workload_recompute_words, s, &kind)) {
+        return false;
     }
     c->recompute = (enum workload_recompute) kind;
     c->recompute_layers = (int) n;

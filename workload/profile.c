@@ -10,78 +10,71 @@
 #include "base/units.h"
 #include "workload/workload_private.h"
 
-#define MEMORY(KEY, FIELD, UNIT, LEAST, MOST, ABSENT, SPREAD)                     \
-    {                                                                             \
-        KEY, offsetof (struct workload_profile, memory.FIELD), UNIT, LEAST, MOST, \
-            ABSENT, SPREAD, true                                                  \
-    }
-#define TIME(KEY, FIELD, UNIT, LEAST, MOST, ABSENT, SPREAD)                             \
-    {                                                                                   \
-        KEY, offsetof (struct workload_profile, time.FIELD), UNIT, LEAST, MOST, ABSENT, \
-            SPREAD, false                                                               \
-    }
+#define AT(MEMBER) offsetof (struct workload_profile, MEMBER)
+#define MEMORY(KEY, FIELD) KEY, AT (memory.FIELD), true
+#define TIME(KEY, FIELD) KEY, AT (time.FIELD), false
 
 static const struct workload_constant constants[] = {
-    MEMORY ("gradient_bytes", gradient_bytes, 1, 0, 16, NAN, 0),
-    MEMORY ("optimizer_bytes", optimizer_bytes, 1, 0, 64, NAN, 0),
-    MEMORY ("fp8_weight_bytes", fp8_weight_bytes, 1, 0, 16, 4, 0),
-    MEMORY ("step_bytes", step_bytes, 1, 0, 64, 0, 0),
-    MEMORY ("step_cached_bytes", step_cached_bytes, 1, 0, 64, 0, 0),
-    MEMORY ("expert_token_bytes", expert_token_bytes, 1, 0, 64, 4, 0),
-    MEMORY ("unsharded_bytes", unsharded_bytes, 1, 0, 64, 0, 0),
-    MEMORY ("norm_bytes", norm_bytes, 1, 0, 256, NAN, 0),
-    MEMORY ("unfused_norm_bytes", unfused_norm_bytes, 1, 0, 256, 16, .15),
-    MEMORY ("gated_mlp_bytes", gated_mlp_bytes, 1, 0, 256, NAN, 0),
-    MEMORY ("unfused_mlp_bytes", unfused_mlp_bytes, 1, 0, 256, 2, 0),
-    MEMORY ("plain_mlp_bytes", plain_mlp_bytes, 1, 0, 256, NAN, 0),
-    MEMORY ("attention_bytes", attention_bytes, 1, 0, 256, 0, .3),
-    MEMORY ("dropout_bytes", dropout_bytes, 1, 0, 64, NAN, 0),
-    MEMORY ("fused_score_bytes", fused_score_bytes, 1, 0, 256, 5, .15),
-    MEMORY ("score_bytes", score_bytes, 1, 0, 256, 7, .15),
-    MEMORY ("logit_bytes", logit_bytes, 1, 0, 256, NAN, .2),
-    MEMORY ("gathered_logit_bytes", gathered_logit_bytes, 1, 0, 256, 16, .15),
-    MEMORY ("gather_copy_bytes", gather_copy_bytes, 1, 0, 256, 6, .3),
-    MEMORY ("recompute_workspace", recompute_workspace, 1, 0, 16, NAN, .5),
-    MEMORY ("expert_imbalance", expert_imbalance, 1, 1, 64, 1, 0),
-    MEMORY ("wta_input_bytes", wta_input_bytes, 1, 0, 64, 2, 0),
-    MEMORY ("wta_dropped_bytes", wta_dropped_bytes, 1, 0, 256, 0, 0),
-    MEMORY ("wta_lora_bytes", wta_lora_bytes, 1, 0, 64, 0, 0),
-    MEMORY ("bucket_gb", bucket_bytes, UNITS_GB, 0, 64, 0, 0),
-    MEMORY ("live_parameters", live_params, 1, 0, 1e12, 0, 0),
-    MEMORY ("reduced_parameters", reduced_params, 1, 0, 1e12, 0, 0),
-    MEMORY ("base_gb", base_bytes, UNITS_GB, 0, 64, NAN, .3),
-    MEMORY ("group_gb", group_bytes, UNITS_GB, 0, 64, NAN, .3),
-    MEMORY ("allocated_gb", allocated_bytes, UNITS_GB, 0, 64, 0.1, 0),
-    MEMORY ("fragmentation", fragmentation, 1, 1, 4, NAN, .02),
-    MEMORY ("residual", residual, 1, 0.001, 1, 0.05, .5),
-    MEMORY ("states_residual", states_residual, 1, 0.001, 1, 0.03, 0),
-    TIME ("gemm", gemm, 1, 1e-3, 4, 1, .1),
-    TIME ("attention", attention, 1, 1e-3, 2, .6, .15),
-    TIME ("attention_back", attention_back, 1, 1e-3, 1, .5, .15),
-    TIME ("attention1", attention1, 1, 1e-3, 1, .3, .15),
-    TIME ("score_traffic", score_traffic, 1, 0, 1e3, 74, .3),
-    TIME ("fused_score_traffic", fused_score_traffic, 1, 0, 1e3, 20, .3),
-    TIME ("wave_us", wave_s, UNITS_US, 0, 1e3, 0, 0),
-    TIME ("memory_bandwidth", memory_bandwidth, 1, 1e-3, 1, .8, .15),
-    TIME ("layer_launch_fwd_us", layer_launch_fwd_s, UNITS_US, 0, 1e6, 600, .2),
-    TIME ("layer_launch_back_us", layer_launch_back_s, UNITS_US, 0, 1e6, 900, .2),
-    TIME ("link", link, 1, 1e-3, 1.5, .85, .3),
-    TIME ("link_out", link_out, 1, 1e-3, 1.5, .9, 1),
-    TIME ("job_size_power", job_size_power, 1, 0, 2, 0, 0),
-    TIME ("send_link", send_link, 1, 1e-3, 2, 1, .3),
-    TIME ("collective_us", collective_s, UNITS_US, 0, 1e6, 45, .3),
-    TIME ("dp_bucket_mb", dp_bucket_bytes, 1e6, 0, 1e6, 400, 0),
-    TIME ("reduced_bytes", reduced_bytes, 1, 0, 4, 0, 0),
-    TIME ("dp_overlap", dp_overlap, 1, 0, 1, .3, .5),
-    TIME ("tp_overlap", tp_overlap, 1, 0, 1, .5, .5),
-    TIME ("moe_overlap", moe_overlap, 1, 0, 1, 0, 0),
-    TIME ("moe_overlap_out", moe_overlap_out, 1, 0, 1, 0, 0),
-    TIME ("expert_capacity", expert_capacity, 1, .1, 64, 1, 0),
-    TIME ("overlap_slowdown", overlap_slowdown, 1, 0, 1, 0, 0),
-    TIME ("microbatch_us", microbatch_s, UNITS_US, 0, 1e6, 1000, .5),
-    TIME ("step_ms", step_s, 1e-3, 0, 1e6, 0, .5),
-    TIME ("optimizer_passes", optimizer_passes, 1, 0, 200, 0, 0),
-    TIME ("residual", residual, 1, 0.001, 1, .08, .5),
+    {MEMORY ("gradient_bytes", gradient_bytes), 1, 0, 16, NAN, 0},
+    {MEMORY ("optimizer_bytes", optimizer_bytes), 1, 0, 64, NAN, 0},
+    {MEMORY ("fp8_weight_bytes", fp8_weight_bytes), 1, 0, 16, 4, 0},
+    {MEMORY ("step_bytes", step_bytes), 1, 0, 64, 0, 0},
+    {MEMORY ("step_cached_bytes", step_cached_bytes), 1, 0, 64, 0, 0},
+    {MEMORY ("expert_token_bytes", expert_token_bytes), 1, 0, 64, 4, 0},
+    {MEMORY ("unsharded_bytes", unsharded_bytes), 1, 0, 64, 0, 0},
+    {MEMORY ("norm_bytes", norm_bytes), 1, 0, 256, NAN, 0},
+    {MEMORY ("unfused_norm_bytes", unfused_norm_bytes), 1, 0, 256, 16, .15},
+    {MEMORY ("gated_mlp_bytes", gated_mlp_bytes), 1, 0, 256, NAN, 0},
+    {MEMORY ("unfused_mlp_bytes", unfused_mlp_bytes), 1, 0, 256, 2, 0},
+    {MEMORY ("plain_mlp_bytes", plain_mlp_bytes), 1, 0, 256, NAN, 0},
+    {MEMORY ("attention_bytes", attention_bytes), 1, 0, 256, 0, .3},
+    {MEMORY ("dropout_bytes", dropout_bytes), 1, 0, 64, NAN, 0},
+    {MEMORY ("fused_score_bytes", fused_score_bytes), 1, 0, 256, 5, .15},
+    {MEMORY ("score_bytes", score_bytes), 1, 0, 256, 7, .15},
+    {MEMORY ("logit_bytes", logit_bytes), 1, 0, 256, NAN, .2},
+    {MEMORY ("gathered_logit_bytes", gathered_logit_bytes), 1, 0, 256, 16, .15},
+    {MEMORY ("gather_copy_bytes", gather_copy_bytes), 1, 0, 256, 6, .3},
+    {MEMORY ("recompute_workspace", recompute_workspace), 1, 0, 16, NAN, .5},
+    {MEMORY ("expert_imbalance", expert_imbalance), 1, 1, 64, 1, 0},
+    {MEMORY ("wta_input_bytes", wta_input_bytes), 1, 0, 64, 2, 0},
+    {MEMORY ("wta_dropped_bytes", wta_dropped_bytes), 1, 0, 256, 0, 0},
+    {MEMORY ("wta_lora_bytes", wta_lora_bytes), 1, 0, 64, 0, 0},
+    {MEMORY ("bucket_gb", bucket_bytes), UNITS_GB, 0, 64, 0, 0},
+    {MEMORY ("live_parameters", live_params), 1, 0, 1e12, 0, 0},
+    {MEMORY ("reduced_parameters", reduced_params), 1, 0, 1e12, 0, 0},
+    {MEMORY ("base_gb", base_bytes), UNITS_GB, 0, 64, NAN, .3},
+    {MEMORY ("group_gb", group_bytes), UNITS_GB, 0, 64, NAN, .3},
+    {MEMORY ("allocated_gb", allocated_bytes), UNITS_GB, 0, 64, 0.1, 0},
+    {MEMORY ("fragmentation", fragmentation), 1, 1, 4, NAN, .02},
+    {MEMORY ("residual", residual), 1, 0.001, 1, 0.05, .5},
+    {MEMORY ("states_residual", states_residual), 1, 0.001, 1, 0.03, 0},
+    {TIME ("gemm", gemm), 1, 1e-3, 4, 1, .1},
+    {TIME ("attention", attention), 1, 1e-3, 2, .6, .15},
+    {TIME ("attention_back", attention_back), 1, 1e-3, 1, .5, .15},
+    {TIME ("attention1", attention1), 1, 1e-3, 1, .3, .15},
+    {TIME ("score_traffic", score_traffic), 1, 0, 1e3, 74, .3},
+    {TIME ("fused_score_traffic", fused_score_traffic), 1, 0, 1e3, 20, .3},
+    {TIME ("wave_us", wave_s), UNITS_US, 0, 1e3, 0, 0},
+    {TIME ("memory_bandwidth", memory_bandwidth), 1, 1e-3, 1, .8, .15},
+    {TIME ("layer_launch_fwd_us", layer_launch_fwd_s), UNITS_US, 0, 1e6, 600, .2},
+    {TIME ("layer_launch_back_us", layer_launch_back_s), UNITS_US, 0, 1e6, 900, .2},
+    {TIME ("link", link), 1, 1e-3, 1.5, .85, .3},
+    {TIME ("link_out", link_out), 1, 1e-3, 1.5, .9, 1},
+    {TIME ("job_size_power", job_size_power), 1, 0, 2, 0, 0},
+    {TIME ("send_link", send_link), 1, 1e-3, 2, 1, .3},
+    {TIME ("collective_us", collective_s), UNITS_US, 0, 1e6, 45, .3},
+    {TIME ("dp_bucket_mb", dp_bucket_bytes), 1e6, 0, 1e6, 400, 0},
+    {TIME ("reduced_bytes", reduced_bytes), 1, 0, 4, 0, 0},
+    {TIME ("dp_overlap", dp_overlap), 1, 0, 1, .3, .5},
+    {TIME ("tp_overlap", tp_overlap), 1, 0, 1, .5, .5},
+    {TIME ("moe_overlap", moe_overlap), 1, 0, 1, 0, 0},
+    {TIME ("moe_overlap_out", moe_overlap_out), 1, 0, 1, 0, 0},
+    {TIME ("expert_capacity", expert_capacity), 1, .1, 64, 1, 0},
+    {TIME ("overlap_slowdown", overlap_slowdown), 1, 0, 1, 0, 0},
+    {TIME ("microbatch_us", microbatch_s), UNITS_US, 0, 1e6, 1000, .5},
+    {TIME ("step_ms", step_s), 1e-3, 0, 1e6, 0, .5},
+    {TIME ("optimizer_passes", optimizer_passes), 1, 0, 200, 0, 0},
+    {TIME ("residual", residual), 1, 0.001, 1, .08, .5},
 };
 
 #define N_CONSTANTS ((int) (sizeof constants / sizeof *constants))
@@ -118,365 +111,294 @@ static enum status read_constants (const struct json_at *at, bool memory,
     return st;
 }
 
-/* ---- what the framework keeps and offers ---- */
-
-/* What is true or false of a framework: a member, and its key where that is another word. */
-#define NAMED_FACT(KEY, MEMBER)                         \
-    {                                                   \
-        KEY, offsetof (struct workload_profile, MEMBER) \
-    }
-#define FACT(MEMBER) NAMED_FACT (#MEMBER, MEMBER)
-#define TIME_FACT(MEMBER) NAMED_FACT (#MEMBER, time.MEMBER)
-#define FACTS(...)   \
-    {                \
-        __VA_ARGS__, \
-        {            \
-            NULL, 0  \
-        }            \
-    }
-
-static const struct {
-    const char *key;
-    size_t at;
-} flags[] = FACTS (
-    FACT (splits_sequences), FACT (fused_norm), FACT (fused_mlp), FACT (fused_loss),
-    FACT (gathered_logits), FACT (fused_experts), FACT (grouped_experts),
-    FACT (cp_by_pieces), FACT (cp_all_to_all), FACT (fp32_adapters), FACT (autocast),
-    FACT (drops_tokens), FACT (chunked_loss), FACT (repeats_kv), FACT (keeps_gathered),
-    FACT (gathers_fp8), FACT (uneven_chunks), FACT (fused_rotary),
-    FACT (fused_accumulation), FACT (separate_gate),
-    NAMED_FACT ("compute_of_gpu_type", compute_of_type),
-    NAMED_FACT ("flash_attention_2", flash2), FACT (sums_in_products),
-    FACT (gradients_freed), FACT (bucket_copies), FACT (without_dropout),
-    FACT (logits_freed), FACT (autocast_copies), FACT (whole_gradients),
-    FACT (frozen_gradients), FACT (whole_adapters), FACT (offloads_gradients),
-    FACT (flat_step), FACT (zero_always), FACT (gathers_by_layer), FACT (gathers_at_step),
-    FACT (reduces_late), FACT (reduces_bare),
-    NAMED_FACT ("copies_reduced_once", copies_once), FACT (copies_inputs),
-    FACT (fitted_experts), FACT (one_split), FACT (unsharded_in_fp32),
-    FACT (one_sequence), NAMED_FACT ("dp_overlaps_chunks", time.dp_chunks),
-    TIME_FACT (all_reduced_gradients), TIME_FACT (reduced_as_kept),
-    TIME_FACT (blocking_sends), TIME_FACT (tp_comm_overlap),
-    TIME_FACT (deduplicated_dispatch));
-
-static bool *flag_of (struct workload_profile *p, size_t i)
-{
-    return (bool *) ((char *) p + flags[i].at);
-}
-
-static enum status read_flags (const struct json_at *root, struct workload_profile *p,
-                               struct error *err)
-{
-    for (size_t i = 0; flags[i].key; i++) {
-        struct json_at at = json_key (root, flags[i].key);
-
-        if (at.v)
-            TRY (json_want_bool (&at, flag_of (p, i), err));
-    }
-    return ST_OK;
-}
-
-static bool schedule_bit (const char *word, unsigned *bit)
-{
-    enum workload_schedule s;
-    bool known = workload_schedule_parse (word, &s);
-
-    *bit = known ? 1u << s : 0u;
-    return known;
-}
-
-const char *const workload_parallel_names[] = {"tp", "sp", "pp", "cp", "ep", NULL};
-
-static bool parallel_bit (const char *word, unsigned *bit)
-{
-    *bit = 0u;
-    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
-        if (strcmp (word, workload_parallel_names[i]) == 0)
-            *bit = 1u << i;
-    return *bit != 0u;
-}
-
-static bool offload_bit (const char *word, unsigned *bit)
-{
-    enum workload_offload o;
-    bool known = workload_offload_parse (word, &o) && o != OFFLOAD_NONE;
-
-    *bit = known ? 1u << o : 0u;
-    return known;
-}
-
-/* A list of words as bits; where the key is absent they stay. */
-static enum status read_words (const struct json_at *root, const char *key,
-                               bool (*bit_of) (const char *word, unsigned *bit),
-                               const char *expected, unsigned *bits, struct error *err)
-{
-    struct json_at list = json_key (root, key);
-
-    if (!list.v)
-        return ST_OK;
-    TRY (json_want_array (&list, NULL, err));
-    *bits = 0;
-    json_each (&list, one) {
-        const char *word;
-        unsigned bit;
-
-        TRY (json_want_string (&one, &word, err));
-        if (!bit_of (word, &bit))
-            return json_fail (&one, err, "%s", expected);
-        *bits |= bit;
-    }
-    return ST_OK;
-}
-
-/* A list of numbers as bits beside those that are there. */
-static enum status read_bits (const struct json_at *root, const char *key, int least,
-                              int most, unsigned long long *bits, struct error *err)
-{
-    struct json_at list = json_key (root, key);
-
-    if (list.v)
-        TRY (json_want_array (&list, NULL, err));
-    json_each (&list, one) {
-        long long number;
-
-        TRY (json_want_int (&one, least, most, &number, err));
-        *bits |= 1ull << number;
-    }
-    return ST_OK;
-}
-
-/* Sets of modules, none where the key is absent.
- * @param[out] sets  [most] */
-static enum status read_modules (const struct json_at *root, const char *key, int most,
-                                 unsigned *sets, int *n_sets, struct error *err)
-{
-    struct json_at list = json_key (root, key);
-    size_t n = 0;
-
-    if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    if (n > (size_t) most)
-        return json_fail (&list, err, "at most %d entries", most);
-    json_each (&list, one) {
-        const char *words;
-
-        TRY (json_want_string (&one, &words, err));
-        if (!workload_modules_parse (words, &sets[one.index]))
-            return json_fail (&one, err,
-                              "modules that are recomputed (core_attn, "
-                              "layernorm, mlp, moe_act, mla_up_proj, moe, "
-                              "shared_experts)");
-    }
-    *n_sets = (int) n;
-    return ST_OK;
-}
-
-/* The memory options that the framework offers. */
-static enum status read_memory_options (const struct json_at *root,
-                                        struct workload_profile *p, struct error *err)
-{
-    struct json_at searched = json_key (root, "recompute_searched");
-    unsigned offered[WORKLOAD_MODULES];
-    int n_offered;
-
-    TRY (read_modules (root, "recompute_modules", WORKLOAD_MODULES, offered, &n_offered,
-                       err));
-    for (int i = 0; i < n_offered; i++)
-        p->recompute_modules |= offered[i];
-    TRY (read_modules (root, "recompute_searched", WORKLOAD_SEARCHED_MAX, p->searched,
-                       &p->n_searched, err));
-    for (int i = 0; i < p->n_searched; i++)
-        if (p->searched[i] & ~p->recompute_modules)
-            return json_fail (&searched, err, "modules of recompute_modules alone");
-    return read_bits (root, "optimizer_bytes_offered", 1, WORKLOAD_OPTIMIZER_BYTES_MAX,
-                      &p->optimizer_choices, err);
-}
-
-/* A list of names, none where the key is absent.
- * @param[out] name  [most] */
-static enum status read_names (const struct json_at *root, const char *key, int most,
-                               char name[][64], int *n_names, struct error *err)
-{
-    struct json_at list = json_key (root, key);
-    const char *s;
-    size_t n = 0;
-
-    if (list.v)
-        TRY (json_want_array (&list, &n, err));
-    if (n > (size_t) most)
-        return json_fail (&list, err, "at most %d names", most);
-    json_each (&list, one) {
-        TRY (json_want_string (&one, &s, err));
-        snprintf (name[(*n_names)++], 64, "%.63s", s);
-    }
-    return ST_OK;
-}
-
-static enum status read_served (const struct json_at *root, struct workload_profile *p,
-                                struct error *err)
-{
-    const struct {
-        const char *key;
-        char *word; /* [64] */
-    } words[] = {{"gpu", p->gpu}, {"elsewhere", p->elsewhere}};
-    const char *s;
-
-    TRY (read_names (root, "sources", WORKLOAD_SOURCES_MAX, p->source, &p->n_sources,
-                     err));
-    TRY (read_names (root, "frameworks", WORKLOAD_SOURCES_MAX, p->framework,
-                     &p->n_frameworks, err));
-    TRY (read_names (root, "fitted_on", WORKLOAD_FITTED_MAX, p->fitted_on,
-                     &p->n_fitted_on, err));
-    TRY (read_names (root, "all_to_all", WORKLOAD_FITTED_MAX, p->all_to_all,
-                     &p->n_all_to_all, err));
-    TRY (read_names (root, "all_to_all_outside_racks", WORKLOAD_FITTED_MAX,
-                     p->all_to_all_outside_racks, &p->n_all_to_all_outside_racks, err));
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (!json_has (root, words[i].key))
-            continue;
-        TRY (json_get_string (root, words[i].key, &s, err));
-        snprintf (words[i].word, 64, "%.63s", s);
-    }
-    return ST_OK;
-}
-
-/* One of the words, as its number; the first where the key is absent.
- * @param[in] words  with NULL at their end  @param[out] out  an enum or an int */
-static enum status read_word (const struct json_at *root, const char *key,
-                              const char *const *words, void *out, struct error *err)
-{
-    struct json_at at = json_key (root, key);
-    struct text all = {0};
-    const char *s = words[0];
-    enum status st = at.v ? json_want_string (&at, &s, err) : ST_OK;
-
-    for (int k = 0; words[k] && st == ST_OK; k++) {
-        if (strcmp (words[k], s) == 0) {
-            *(int *) out = k;
-            text_free (&all);
-            return ST_OK;
-        }
-        text_add (&all, "%s%s", k == 0 ? "" : words[k + 1] ? ", " : " or ", words[k]);
-    }
-    THEN (st, json_fail (&at, err, "%s", text_str (&all)));
-    text_free (&all);
-    return st;
-}
+/* ---- the other members ---- */
 
 static const char *const partitions[] = {"even", "parameters", "modules", "cost", NULL};
 static const char *const selectives[] = {"attention", "products", "layers", "between",
                                          NULL};
 static const char *const graphs[] = {"none", "dense", "blocks", "all", NULL};
 static const char *const captured_parts[] = {"nowhere", "racks", "everywhere", NULL};
-static const char *const recomputes[] = {"selective", "none", "full", NULL};
 static const char *const measured_ranks[] = {"max", "last", "first", NULL};
+static const char *const measured_memories[] = {"driver", "allocated", NULL};
+const char *const workload_parallel_names[] = {"tp", "sp", "pp", "cp", "ep", NULL};
 
-static enum status read_measured (const struct json_at *root, struct workload_profile *p,
-                                  struct error *err)
+struct member {
+    const char *key;
+    size_t at; /* in struct workload_profile */
+    enum {
+        FLAG,
+        STAGE,   /* of ZeRO: an int */
+        WORD,    /* an enum */
+        EITHER,  /* of two words: a bool */
+        NAME,    /* char[64] */
+        NAMES,   /* char[room][64] */
+        WORDS,   /* bits of an unsigned */
+        NUMBERS, /* bits of an unsigned long long */
+        MODULES, /* that are recomputed: bits of an unsigned */
+        SETS,    /* of modules: unsigned[room] */
+        PART     /* constants, of memory where `least` is 1 */
+    } kind;
+    const char *const *words;
+    const char *expected; /* NULL: one of the words */
+    int least, most;      /* numbers, words from `least` on */
+    int room;             /* for names and sets; 0: for any number */
+    size_t n_at;          /* where it stands how many these are */
+    bool or_null;         /* null is as if it were not there */
+    bool if_any;          /* names that are written where there are any */
+};
+
+#define HAS(KEY, MEMBER, KIND) .key = KEY, .at = AT (MEMBER), .kind = KIND
+#define FACT(MEMBER) HAS (#MEMBER, MEMBER, FLAG)
+#define N_NAMES(MEMBER, ROOM) .n_at = AT (MEMBER), .room = ROOM
+#define NUMBERED(LEAST, MOST) .least = LEAST, .most = MOST
+#define SCHEDULES_EXPECTED \
+    .words = workload_schedule_words, .expected = "the name of a schedule"
+#define RECOMPUTED                                                            \
+    .words = workload_recompute_words, .expected = "selective, none or full", \
+    .or_null = true
+
+/* What a file has beside its version, name and source, in the order in which it is written. */
+static const struct member members[] = {
+    {HAS ("sources", source, NAMES), N_NAMES (n_sources, WORKLOAD_SOURCES_MAX)},
+    {HAS ("frameworks", framework, NAMES), N_NAMES (n_frameworks, WORKLOAD_SOURCES_MAX)},
+    {HAS ("precision", precision, WORD), .words = workload_precision_words,
+     .expected = WORDS_PRECISION},
+    {HAS ("measured_rank", measured_rank, WORD), .words = measured_ranks},
+    {HAS ("measured_memory", measured_allocated, EITHER), .words = measured_memories,
+     .expected = "\"driver\" or \"allocated\""},
+    {HAS ("attention", attention, WORD), .words = workload_attention_words},
+    {HAS ("recompute", recompute, WORD), RECOMPUTED},
+    {HAS ("all_reduce", time.all_reduce, WORD), .words = workload_all_reduce_words},
+    {HAS ("selective_recompute", selective, WORD), .words = selectives},
+    {HAS ("partition", partition, WORD), .words = partitions},
+    {HAS ("zero", zero, STAGE)},
+    {HAS ("zero_with_pipeline", zero_with_pipeline, STAGE)},
+    {HAS ("zero_stages", zero_stages, NUMBERS), NUMBERED (0, 3)},
+    {HAS ("shard_stages", shard_stages, NUMBERS), NUMBERED (1, 3)},
+    {HAS ("schedules", schedules, WORDS), SCHEDULES_EXPECTED},
+    {HAS ("schedules_on_request", schedules_on_request, WORDS), SCHEDULES_EXPECTED},
+    {HAS ("memory", memory, PART), .least = 1},
+    {HAS ("time", time, PART)},
+    {HAS ("cuda_graphs", graphs, WORD), .words = graphs},
+    {HAS ("captured_parts", captured_parts, WORD), .words = captured_parts},
+    {HAS ("recompute_sharded", recompute_sharded, WORD), RECOMPUTED},
+    {FACT (splits_sequences)},
+    {FACT (fused_norm)},
+    {FACT (fused_mlp)},
+    {FACT (fused_loss)},
+    {FACT (gathered_logits)},
+    {FACT (fused_experts)},
+    {FACT (grouped_experts)},
+    {FACT (cp_by_pieces)},
+    {FACT (cp_all_to_all)},
+    {FACT (fp32_adapters)},
+    {FACT (autocast)},
+    {FACT (drops_tokens)},
+    {FACT (chunked_loss)},
+    {FACT (repeats_kv)},
+    {FACT (keeps_gathered)},
+    {FACT (gathers_fp8)},
+    {FACT (uneven_chunks)},
+    {FACT (fused_rotary)},
+    {FACT (fused_accumulation)},
+    {FACT (separate_gate)},
+    {HAS ("compute_of_gpu_type", compute_of_type, FLAG)},
+    {HAS ("flash_attention_2", flash2, FLAG)},
+    {FACT (sums_in_products)},
+    {FACT (gradients_freed)},
+    {FACT (bucket_copies)},
+    {FACT (without_dropout)},
+    {FACT (logits_freed)},
+    {FACT (autocast_copies)},
+    {FACT (whole_gradients)},
+    {FACT (frozen_gradients)},
+    {FACT (whole_adapters)},
+    {FACT (offloads_gradients)},
+    {FACT (flat_step)},
+    {FACT (zero_always)},
+    {FACT (gathers_by_layer)},
+    {FACT (gathers_at_step)},
+    {FACT (reduces_late)},
+    {FACT (reduces_bare)},
+    {HAS ("copies_reduced_once", copies_once, FLAG)},
+    {FACT (copies_inputs)},
+    {FACT (fitted_experts)},
+    {FACT (one_split)},
+    {FACT (unsharded_in_fp32)},
+    {FACT (one_sequence)},
+    {HAS ("dp_overlaps_chunks", time.dp_chunks, FLAG)},
+    {HAS ("all_reduced_gradients", time.all_reduced_gradients, FLAG)},
+    {HAS ("reduced_as_kept", time.reduced_as_kept, FLAG)},
+    {HAS ("blocking_sends", time.blocking_sends, FLAG)},
+    {HAS ("tp_comm_overlap", time.tp_comm_overlap, FLAG)},
+    {HAS ("deduplicated_dispatch", time.deduplicated_dispatch, FLAG)},
+    {HAS ("parallelism", parallelism, WORDS), .words = workload_parallel_names},
+    {HAS ("zero_with_tensor", zero_with_tensor, STAGE)},
+    {HAS ("zero_with_experts", zero_with_experts, STAGE)},
+    {HAS ("offload", offloads, WORDS), .words = workload_offload_words,
+     .least = OFFLOAD_NONE + 1},
+    {HAS ("recompute_modules", recompute_modules, MODULES), .room = WORKLOAD_MODULES},
+    {HAS ("recompute_searched", searched, SETS),
+     N_NAMES (n_searched, WORKLOAD_SEARCHED_MAX)},
+    {HAS ("optimizer_bytes_offered", optimizer_choices, NUMBERS),
+     NUMBERED (1, WORKLOAD_OPTIMIZER_BYTES_MAX)},
+    {HAS ("gpu", gpu, NAME), .or_null = true, .if_any = true},
+    {HAS ("elsewhere", elsewhere, NAME), .or_null = true, .if_any = true},
+    {HAS ("fitted_on", fitted_on, NAMES), N_NAMES (n_fitted_on, WORKLOAD_FITTED_MAX),
+     .if_any = true},
+    {HAS ("all_to_all", all_to_all, NAMES), N_NAMES (n_all_to_all, WORKLOAD_FITTED_MAX),
+     .if_any = true},
+    {HAS ("all_to_all_outside_racks", all_to_all_outside_racks, NAMES),
+     N_NAMES (n_all_to_all_outside_racks, WORKLOAD_FITTED_MAX), .if_any = true},
+};
+
+#define N_MEMBERS (sizeof members / sizeof *members)
+
+static void *place (struct workload_profile *p, size_t at)
 {
-    struct json_at memory = json_key (root, "measured_memory");
-    const char *s;
-
-    TRY (read_word (root, "measured_rank", measured_ranks, &p->measured_rank, err));
-    if (!memory.v)
-        return ST_OK;
-    TRY (json_want_string (&memory, &s, err));
-    p->measured_allocated = strcmp (s, "allocated") == 0;
-    return p->measured_allocated || strcmp (s, "driver") == 0
-               ? ST_OK
-               : json_fail (&memory, err, "\"driver\" or \"allocated\"");
+    return (char *) p + at;
 }
 
-/* What is recomputed; as it was where the key is absent. */
-static enum status read_recompute (const struct json_at *root, const char *key,
-                                   enum workload_recompute *out, struct error *err)
-{
-    struct workload_config config = {0};
-    int word;
+/* ---- reading ---- */
 
-    if (!json_has (root, key))
+/* One of the member's words, as its number. */
+static enum status read_word (const struct json_at *at, const struct member *m,
+                              int *number, struct error *err)
+{
+    struct text all = {0};
+    const char *s;
+
+    TRY (json_want_string (at, &s, err));
+    if (workload_word_parse (m->words, s, number) && *number >= m->least)
         return ST_OK;
-    TRY (read_word (root, key, recomputes, &word, err));
-    workload_recompute_parse (recomputes[word], &config);
-    *out = config.recompute;
+    for (int k = m->least; m->words[k]; k++)
+        text_add (&all, "%s%s",
+                  k == m->least     ? ""
+                  : m->words[k + 1] ? ", "
+                                    : " or ",
+                  m->words[k]);
+    json_fail (at, err, "%s", m->expected ? m->expected : text_str (&all));
+    text_free (&all);
+    return ST_INVALID;
+}
+
+static enum status read_name (const struct json_at *at, char name[64], struct error *err)
+{
+    const char *s;
+
+    TRY (json_want_string (at, &s, err));
+    snprintf (name, 64, "%.63s", s);
     return ST_OK;
 }
 
-/* The defaults that a run of the framework has. */
-static enum status read_defaults (const struct json_at *root, struct workload_profile *p,
-                                  struct error *err)
+static enum status read_modules (const struct json_at *at, unsigned *modules,
+                                 struct error *err)
 {
-    if (json_key (root, "attention").v)
-        TRY_WORD (root, "attention", workload_attention_parse, &p->attention,
-                  "flash, fused, unfused or flash1", err);
-    if (json_key (root, "precision").v)
-        TRY_WORD (root, "precision", workload_precision_parse, &p->precision,
-                  WORDS_PRECISION, err);
-    p->recompute = RECOMPUTE_SELECTIVE;
-    TRY (read_recompute (root, "recompute", &p->recompute, err));
-    p->recompute_sharded = p->recompute;
-    TRY (read_recompute (root, "recompute_sharded", &p->recompute_sharded, err));
-    if (json_key (root, "all_reduce").v)
-        TRY_WORD (root, "all_reduce", workload_all_reduce_parse, &p->time.all_reduce,
-                  "auto, ring, tree, hierarchical, nvls or nvls-tree", err);
-    TRY (read_word (root, "selective_recompute", selectives, &p->selective, err));
-    TRY (read_word (root, "cuda_graphs", graphs, &p->graphs, err));
-    TRY (read_word (root, "captured_parts", captured_parts, &p->captured_parts, err));
-    return read_word (root, "partition", partitions, &p->partition, err);
-}
+    const char *s;
 
-/* The stages of ZeRO: the usual one, the highest beside what else is split, and all that the
- * framework has. */
-static enum status read_zero (const struct json_at *root, struct workload_profile *p,
-                              struct error *err)
-{
-    const struct {
-        const char *key;
-        int *stage;
-    } stages[] = {{"zero", &p->zero},
-                  {"zero_with_pipeline", &p->zero_with_pipeline},
-                  {"zero_with_tensor", &p->zero_with_tensor},
-                  {"zero_with_experts", &p->zero_with_experts}};
-    struct json_at list = json_key (root, "zero_stages");
-    unsigned long long has = !list.v ? 0xfu : p->zero_always ? 0u : 1u, shards = 0;
-
-    p->zero_with_pipeline = 1;
-    p->zero_with_tensor = p->zero_with_experts = 3;
-    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
-        if (json_key (root, stages[i].key).v)
-            TRY (json_get_int (root, stages[i].key, 0, 3, stages[i].stage, err));
-    TRY (read_bits (root, "zero_stages", 0, 3, &has, err));
-    TRY (read_bits (root, "shard_stages", 1, 3, &shards, err));
-    p->zero_stages = (unsigned) has;
-    p->shard_stages = (unsigned) shards;
-    return has >> p->zero & 1
+    TRY (json_want_string (at, &s, err));
+    return workload_modules_parse (s, modules)
                ? ST_OK
-               : json_fail (&list, err, "a list that has zero, %d", p->zero);
+               : json_fail (at, err,
+                            "modules that are recomputed (core_attn, layernorm, mlp, "
+                            "moe_act, mla_up_proj, moe, shared_experts)");
 }
 
-static enum status read_framework (const struct json_at *root, struct workload_profile *p,
-                                   struct error *err)
+/* An entry of a list, as a bit, a name or a set. */
+static enum status read_entry (const struct json_at *at, const struct member *m, void *to,
+                               struct error *err)
 {
-    static const char schedule[] = "the name of a schedule";
+    unsigned modules = 0;
+    long long number = 0;
+    int word = 0;
 
-    p->fused_norm = p->fused_mlp = p->fused_rotary = p->fused_loss = true;
-    p->fused_accumulation = true;
-    TRY (read_defaults (root, p, err));
-    TRY (read_flags (root, p, err));
-    TRY (read_zero (root, p, err));
-    p->parallelism = ~0u;
-    TRY (read_words (root, "parallelism", parallel_bit, "tp, sp, pp, cp or ep",
-                     &p->parallelism, err));
-    p->schedules = 1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED;
-    p->schedules_on_request = json_has (root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
-    TRY (read_words (root, "schedules", schedule_bit, schedule, &p->schedules, err));
-    TRY (read_words (root, "schedules_on_request", schedule_bit, schedule,
-                     &p->schedules_on_request, err));
-    TRY (read_memory_options (root, p, err));
-    TRY (read_words (root, "offload", offload_bit, "optimizer, all or checkpoints",
-                     &p->offloads, err));
-    TRY (read_served (root, p, err));
-    return read_measured (root, p, err);
+    switch (m->kind) {
+    case NAMES:
+        return read_name (at, ((char (*)[64]) to)[at->index], err);
+    case SETS:
+        return read_modules (at, (unsigned *) to + at->index, err);
+    case MODULES:
+        TRY (read_modules (at, &modules, err));
+        *(unsigned *) to |= modules;
+        return ST_OK;
+    case WORDS:
+        TRY (read_word (at, m, &word, err));
+        *(unsigned *) to |= 1u << word;
+        return ST_OK;
+    default: /* NUMBERS */
+        TRY (json_want_int (at, m->least, m->most, &number, err));
+        *(unsigned long long *) to |= 1ull << number;
+        return ST_OK;
+    }
+}
+
+static enum status read_list (const struct json_at *list, const struct member *m,
+                              struct workload_profile *p, struct error *err)
+{
+    void *to = place (p, m->at);
+    size_t n;
+
+    TRY (json_want_array (list, &n, err));
+    if (m->room > 0 && n > (size_t) m->room)
+        return json_fail (list, err, "at most %d %s", m->room,
+                          m->kind == NAMES ? "names" : "entries");
+    if (m->kind == WORDS) /* in place of the usual ones */
+        *(unsigned *) to = 0;
+    json_each (list, one)
+        TRY (read_entry (&one, m, to, err));
+    if (m->n_at > 0)
+        *(int *) place (p, m->n_at) = (int) n;
+    return ST_OK;
+}
+
+static enum status read_member (const struct json_at *root, const struct member *m,
+                                struct workload_profile *p, struct error *err)
+{
+    struct json_at at = json_key (root, m->key);
+    void *to = place (p, m->at);
+    int word = 0;
+
+    if (!at.v || (m->or_null && json_is_null (at.v)))
+        return ST_OK;
+    switch (m->kind) {
+    case FLAG:
+        return json_want_bool (&at, to, err);
+    case STAGE:
+        return json_get_int (root, m->key, 0, 3, to, err);
+    case NAME:
+        return read_name (&at, to, err);
+    case WORD:
+        return read_word (&at, m, to, err);
+    case PART: /* is read behind all others */
+        return ST_OK;
+    case EITHER:
+        TRY (read_word (&at, m, &word, err));
+        *(bool *) to = word == 1;
+        return ST_OK;
+    default:
+        return read_list (&at, m, p, err);
+    }
+}
+
+/* What follows from several members. */
+static enum status settle (const struct json_at *root, struct workload_profile *p,
+                           struct error *err)
+{
+    struct json_at stages = json_key (root, "zero_stages"),
+                   searched = json_key (root, "recompute_searched");
+
+    if (!json_has (root, "recompute_sharded"))
+        p->recompute_sharded = p->recompute;
+    if (!stages.v)
+        p->zero_stages = 0xf;
+    else if (!p->zero_always)
+        p->zero_stages |= 1u;
+    if (!(p->zero_stages >> p->zero & 1))
+        return json_fail (&stages, err, "a list that has zero, %d", p->zero);
+    for (int i = 0; i < p->n_searched; i++)
+        if (p->searched[i] & ~p->recompute_modules)
+            return json_fail (&searched, err, "modules of recompute_modules alone");
+    return ST_OK;
 }
 
 /* As much of a text as fits, in whole characters. */
@@ -495,17 +417,9 @@ static void note_unknown (const struct json_at *root, struct notes *notes)
 {
     struct text known = {0};
 
-    text_add (&known,
-              "version name source sources frameworks gpu fitted_on all_to_all "
-              "all_to_all_outside_racks elsewhere "
-              "precision zero attention recompute recompute_sharded "
-              "selective_recompute all_reduce partition cuda_graphs captured_parts "
-              "zero_with_pipeline zero_with_tensor zero_with_experts zero_stages "
-              "shard_stages parallelism schedules schedules_on_request "
-              "recompute_modules recompute_searched optimizer_bytes_offered offload "
-              "memory time measured_rank measured_memory releases fit");
-    for (size_t i = 0; flags[i].key; i++)
-        text_add (&known, " %s", flags[i].key);
+    text_add (&known, "version name source releases fit");
+    for (size_t i = 0; i < N_MEMBERS; i++)
+        text_add (&known, " %s", members[i].key);
     json_note_unknown (root, text_str (&known), notes);
     text_free (&known);
 }
@@ -516,7 +430,18 @@ enum status workload_profile_from_current (json_t *doc, const char *file,
 {
     struct json_at root = json_root (doc, file), memory = json_key (&root, "memory"),
                    time = json_key (&root, "time");
-    struct workload_profile p = {0};
+    struct workload_profile p = {.fused_norm = true,
+                                 .fused_mlp = true,
+                                 .fused_rotary = true,
+                                 .fused_loss = true,
+                                 .fused_accumulation = true,
+                                 .recompute = RECOMPUTE_SELECTIVE,
+                                 .zero_with_pipeline = 1,
+                                 .zero_with_tensor = 3,
+                                 .zero_with_experts = 3,
+                                 .parallelism = ~0u,
+                                 .schedules =
+                                     1u << SCHEDULE_1F1B | 1u << SCHEDULE_INTERLEAVED};
     const char *s;
     int version;
 
@@ -529,7 +454,10 @@ enum status workload_profile_from_current (json_t *doc, const char *file,
         TRY (json_get_string (&root, "source", &s, err));
         cut_text (s, p.origin, sizeof p.origin);
     }
-    TRY (read_framework (&root, &p, err));
+    p.schedules_on_request = json_has (&root, "schedules") ? 0 : 1u << SCHEDULE_GPIPE;
+    for (size_t i = 0; i < N_MEMBERS; i++)
+        TRY (read_member (&root, &members[i], &p, err));
+    TRY (settle (&root, &p, err));
     TRY (read_constants (&memory, true, &p, notes, err));
     TRY (read_constants (&time, false, &p, notes, err));
     note_unknown (&root, notes);
@@ -539,28 +467,16 @@ enum status workload_profile_from_current (json_t *doc, const char *file,
 
 /* ---- writing ---- */
 
-static json_t *constants_json (const struct workload_profile *p, bool memory)
+static json_t *constants_json (struct workload_profile *p, bool memory)
 {
-    struct workload_profile copy = *p;
     json_t *part = json_object ();
 
     for (int i = 0; i < N_CONSTANTS; i++)
         if (constants[i].memory == memory)
-            json_object_set_new (part, constants[i].key,
-                                 json_real (*workload_constant_of (&copy, &constants[i]) /
-                                            constants[i].unit));
+            json_object_set_new (
+                part, constants[i].key,
+                json_real (*workload_constant_of (p, &constants[i]) / constants[i].unit));
     return part;
-}
-
-static json_t *schedules_json (unsigned schedules)
-{
-    json_t *list = json_array ();
-
-    for (int s = 0; s < SCHEDULES; s++)
-        if (schedules >> s & 1)
-            json_array_append_new (
-                list, json_string (workload_schedule_name ((enum workload_schedule) s)));
-    return list;
 }
 
 static json_t *modules_json (unsigned modules)
@@ -572,98 +488,57 @@ static json_t *modules_json (unsigned modules)
     return json_string (workload_recompute_text (&c, text));
 }
 
-/* The numbers of bits. */
-static json_t *numbers_json (unsigned long long bits)
+static json_t *list_json (const struct member *m, struct workload_profile *p)
 {
     json_t *list = json_array ();
-
-    for (int i = 0; i < 64; i++)
-        if (bits >> i & 1)
-            json_array_append_new (list, json_integer (i));
-    return list;
-}
-
-/* What the framework splits, and its memory options. */
-static void put_options (const struct workload_profile *p, json_t *doc)
-{
-    json_t *offloads = json_array (), *modules = json_array (), *searched = json_array (),
-           *parallel = json_array ();
-
-    for (int i = 0; i < WORKLOAD_MODULES; i++)
-        if (p->recompute_modules >> i & 1)
-            json_array_append_new (modules, modules_json (1u << i));
-    for (int i = 0; i < p->n_searched; i++)
-        json_array_append_new (searched, modules_json (p->searched[i]));
-    for (int i = OFFLOAD_NONE + 1; i < WORKLOAD_OFFLOADS; i++)
-        if (p->offloads >> i & 1)
-            json_array_append_new (offloads, json_string (workload_offload_name (
-                                                 (enum workload_offload) i)));
-    for (int i = 0; i < WORKLOAD_PARALLELS; i++)
-        if (p->parallelism >> i & 1)
-            json_array_append_new (parallel, json_string (workload_parallel_names[i]));
-    json_object_set_new (doc, "parallelism", parallel);
-    json_object_set_new (doc, "zero_with_tensor", json_integer (p->zero_with_tensor));
-    json_object_set_new (doc, "zero_with_experts", json_integer (p->zero_with_experts));
-    json_object_set_new (doc, "offload", offloads);
-    json_object_set_new (doc, "recompute_modules", modules);
-    json_object_set_new (doc, "recompute_searched", searched);
-    json_object_set_new (doc, "optimizer_bytes_offered",
-                         numbers_json (p->optimizer_choices));
-}
-
-static json_t *names_json (const char name[][64], int n)
-{
-    json_t *list = json_array ();
+    void *from = place (p, m->at);
+    int n = m->n_at > 0 ? *(int *) place (p, m->n_at) : 0;
+    unsigned long long bits = m->n_at > 0          ? 0
+                              : m->kind == NUMBERS ? *(unsigned long long *) from
+                                                   : *(unsigned *) from;
 
     for (int i = 0; i < n; i++)
-        json_array_append_new (list, json_string (name[i]));
+        json_array_append_new (list, m->kind == NAMES
+                                         ? json_string (((char (*)[64]) from)[i])
+                                         : modules_json (((unsigned *) from)[i]));
+    for (int i = 0; i < 64 && (m->kind != WORDS || m->words[i]); i++)
+        if (bits >> i & 1)
+            json_array_append_new (list, m->kind == WORDS     ? json_string (m->words[i])
+                                         : m->kind == MODULES ? modules_json (1u << i)
+                                                              : json_integer (i));
     return list;
+}
+
+static json_t *member_json (const struct member *m, struct workload_profile *p)
+{
+    void *from = place (p, m->at);
+
+    switch (m->kind) {
+    case FLAG:
+        return json_boolean (*(bool *) from);
+    case STAGE:
+        return json_integer (*(int *) from);
+    case WORD:
+        return json_string (m->words[*(int *) from]);
+    case EITHER:
+        return json_string (m->words[*(bool *) from]);
+    case NAME:
+        return json_string (from);
+    case PART:
+        return constants_json (p, m->least == 1);
+    default:
+        return list_json (m, p);
+    }
 }
 
 json_t *workload_profile_to_json (const struct workload_profile *p, const char *source)
 {
-    json_t *sources = names_json (p->source, p->n_sources),
-           *frameworks = names_json (p->framework, p->n_frameworks), *doc;
-    struct workload_config config = {.recompute = p->recompute},
-                           sharded = {.recompute = p->recompute_sharded};
+    json_t *doc =
+        json_pack ("{s:i, s:s, s:s}", "version", 1, "name", p->name, "source", source);
     struct workload_profile copy = *p;
-    char word[WORKLOAD_RECOMPUTE_TEXT], sharded_word[WORKLOAD_RECOMPUTE_TEXT];
 
-    doc = json_pack (
-        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, "
-        "s:i, s:i, s:o, s:o, s:o, "
-        "s:o, s:o, s:o, s:s, s:s, s:s}",
-        "version", 1, "name", p->name, "source", source, "sources", sources, "frameworks",
-        frameworks, "precision", workload_precision_name (p->precision), "measured_rank",
-        measured_ranks[p->measured_rank], "measured_memory",
-        p->measured_allocated ? "allocated" : "driver", "attention",
-        workload_attention_name (p->attention), "recompute",
-        workload_recompute_text (&config, word), "all_reduce",
-        workload_all_reduce_name (p->time.all_reduce), "selective_recompute",
-        selectives[p->selective], "partition", partitions[p->partition], "zero", p->zero,
-        "zero_with_pipeline", p->zero_with_pipeline, "zero_stages",
-        numbers_json (p->zero_stages), "shard_stages", numbers_json (p->shard_stages),
-        "schedules", schedules_json (p->schedules), "schedules_on_request",
-        schedules_json (p->schedules_on_request), "memory", constants_json (p, true),
-        "time", constants_json (p, false), "cuda_graphs", graphs[p->graphs],
-        "captured_parts", captured_parts[p->captured_parts], "recompute_sharded",
-        workload_recompute_text (&sharded, sharded_word));
-    for (size_t i = 0; doc && flags[i].key; i++)
-        json_object_set_new (doc, flags[i].key, json_boolean (*flag_of (&copy, i)));
-    if (doc)
-        put_options (p, doc);
-    if (doc && p->gpu[0])
-        json_object_set_new (doc, "gpu", json_string (p->gpu));
-    if (doc && p->elsewhere[0])
-        json_object_set_new (doc, "elsewhere", json_string (p->elsewhere));
-    if (doc && p->n_fitted_on > 0)
-        json_object_set_new (doc, "fitted_on", names_json (p->fitted_on, p->n_fitted_on));
-    if (doc && p->n_all_to_all > 0)
-        json_object_set_new (doc, "all_to_all",
-                             names_json (p->all_to_all, p->n_all_to_all));
-    if (doc && p->n_all_to_all_outside_racks > 0)
-        json_object_set_new (
-            doc, "all_to_all_outside_racks",
-            names_json (p->all_to_all_outside_racks, p->n_all_to_all_outside_racks));
+    for (const struct member *m = members; m < members + N_MEMBERS; m++)
+        if (!(m->if_any && *(char *) place (&copy, m->at) == '\0'))
+            json_object_set_new (doc, m->key, member_json (m, &copy));
     return doc;
 }

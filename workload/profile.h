@@ -147,10 +147,10 @@ struct workload_profile {
     int zero_with_pipeline; /* highest ZeRO stage that it offers with a pipeline */
     int zero_with_tensor;   /* the same with tensor parallelism */
     int zero_with_experts;  /* the same with expert parallelism */
-    unsigned zero_stages;   /* bits 1 << stage: those that it offers */
-    bool zero_always;       /* 0 is among them only where it is listed */
-    unsigned shard_stages;  /* bits 1 << stage: those that can shard over groups of
-                               data-parallel ranks, each with all states (hybrid sharding) */
+    bool zero_always;       /* 0 is among the next only where it is listed */
+    /* bits 1 << stage: those that it offers; those that can shard over groups of data-parallel
+     * ranks, each with all states (hybrid sharding) */
+    unsigned long long zero_stages, shard_stages;
     /* such groups reduce gradients with each other once a step, not after every micro-batch that
      * is reduced inside them */
     bool copies_once;
@@ -464,12 +464,12 @@ double workload_step_spread (const struct workload_profile *p,
 struct workload_constant {
     const char *key;    /* in the file */
     size_t offset;      /* in struct workload_profile; a double */
+    bool memory;        /* of the memory part, else of the time part */
     double unit;        /* the file's unit in SI units */
     double least, most; /* in the file's unit */
     double absent;      /* value in the file's unit when the key is absent; NAN: needed */
     double spread; /* how far (log standard deviation) fits may expect to move it from
                             what is known; 0: never fitted */
-    bool memory;   /* of the memory part, else of the time part */
 };
 
 /** All constants. @param[out] n how many */

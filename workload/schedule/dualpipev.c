@@ -125,8 +125,7 @@ static int joined (struct workload_pipeline_size size, int stage)
     return 2 * steady (size, stage) + after - (after == 0);
 }
 
-const struct workload_schedule_rules schedule_dualpipev = {.name = "dualpipev",
-                                                           .chunks = 2,
+const struct workload_schedule_rules schedule_dualpipev = {.chunks = 2,
                                                            .rounds = 2,
                                                            .v_shaped = true,
                                                            .splits_backward = true,

@@ -14,6 +14,17 @@ static const struct workload_schedule_rules *const schedules[SCHEDULES] = {
     [SCHEDULE_V_MIN] = &schedule_v_min,
     [SCHEDULE_DUALPIPEV] = &schedule_dualpipev};
 
+const char *const workload_schedule_words[] = {[SCHEDULE_1F1B] = "1f1b",
+                                               [SCHEDULE_GPIPE] = "gpipe",
+                                               [SCHEDULE_INTERLEAVED] = "interleaved",
+                                               [SCHEDULE_ZB1P] = "zb1p",
+                                               [SCHEDULE_ZB2P] = "zb2p",
+                                               [SCHEDULE_ZBV] = "zbv",
+                                               [SCHEDULE_V_HALF] = "v-half",
+                                               [SCHEDULE_V_MIN] = "v-min",
+                                               [SCHEDULE_DUALPIPEV] = "dualpipev",
+                                               [SCHEDULES] = NULL};
+
 const struct workload_schedule_rules *workload_schedule_rules (enum workload_schedule s)
 {
     return schedules[s];
@@ -22,7 +33,7 @@ const struct workload_schedule_rules *workload_schedule_rules (enum workload_sch
 bool workload_schedule_parse (const char *s, enum workload_schedule *out)
 {
     for (int i = 0; i < SCHEDULES; i++)
-        if (strcmp (schedules[i]->name, s) == 0) {
+        if (strcmp (workload_schedule_words[i], s) == 0) {
             *out = (enum workload_schedule) i;
             return true;
         }

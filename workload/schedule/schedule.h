@@ -41,8 +41,7 @@ struct workload_pipeline_size {
 
 /** What a schedule is. */
 struct workload_schedule_rules {
-    const char *name; /* on the command line and in files */
-    int chunks;       /* of layers on every stage unless told otherwise; 1: always one */
+    int chunks; /* of layers on every stage unless told otherwise; 1: always one */
     /* two chunks, the second placed in reverse: the first stage also has the last layers */
     bool v_shaped;
     bool splits_backward; /* weights' gradients are put off */
@@ -74,9 +73,12 @@ struct workload_schedule_rules {
 };
 const struct workload_schedule_rules *workload_schedule_rules (enum workload_schedule s);
 
+/** Their names on the command line and in files, with NULL at the end. */
+extern const char *const workload_schedule_words[];
+
 static inline const char *workload_schedule_name (enum workload_schedule s)
 {
-    return workload_schedule_rules (s)->name;
+    return workload_schedule_words[s];
 }
 bool workload_schedule_parse (const char *s, enum workload_schedule *out);
 

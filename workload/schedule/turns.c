@@ -72,14 +72,12 @@ static void order (struct workload_pipeline_size size, int stage, struct workloa
     take_turns (size, schedule_warm_up (size, before_turns (size, stage)), op);
 }
 
-const struct workload_schedule_rules schedule_1f1b = {.name = "1f1b",
-                                                      .chunks = 1,
+const struct workload_schedule_rules schedule_1f1b = {.chunks = 1,
                                                       .in_flight = in_flight,
                                                       .forwards_first = forwards_first,
                                                       .order = order};
 
-const struct workload_schedule_rules schedule_interleaved = {.name = "interleaved",
-                                                             .chunks = 2,
+const struct workload_schedule_rules schedule_interleaved = {.chunks = 2,
                                                              .whole_groups = true,
                                                              .in_flight = in_flight,
                                                              .forwards_first =
@@ -104,8 +102,7 @@ static void all_then_back (struct workload_pipeline_size size, int stage,
     take_turns (size, all_first (size, stage), op);
 }
 
-const struct workload_schedule_rules schedule_gpipe = {.name = "gpipe",
-                                                       .chunks = 1,
+const struct workload_schedule_rules schedule_gpipe = {.chunks = 1,
                                                        .in_flight = all_in_flight,
                                                        .forwards_first = all_first,
                                                        .order = all_then_back};

@@ -147,15 +147,13 @@ static double min_in_flight (struct workload_pipeline_size size, int stage)
     return schedule_least ((size.stages + 4) / 3, size.microbatches);
 }
 
-const struct workload_schedule_rules schedule_v_half = {.name = "v-half",
-                                                        .chunks = 2,
+const struct workload_schedule_rules schedule_v_half = {.chunks = 2,
                                                         .v_shaped = true,
                                                         .splits_backward = true,
                                                         .pace = 2,
                                                         .in_flight = half_in_flight};
 
-const struct workload_schedule_rules schedule_v_min = {.name = "v-min",
-                                                       .chunks = 2,
+const struct workload_schedule_rules schedule_v_min = {.chunks = 2,
                                                        .v_shaped = true,
                                                        .splits_backward = true,
                                                        .pace = 1,

@@ -4,10 +4,10 @@
 #include "workload/schedule/schedule_private.h"
 
 const struct workload_schedule_rules schedule_zb1p = {
-    .name = "zb1p", .chunks = 1, .splits_backward = true, .held = 1};
+    .chunks = 1, .splits_backward = true, .held = 1};
 
 const struct workload_schedule_rules schedule_zb2p = {
-    .name = "zb2p", .chunks = 1, .splits_backward = true, .held = 2};
+    .chunks = 1, .splits_backward = true, .held = 2};
 
 const struct workload_schedule_rules schedule_zbv = {
-    .name = "zbv", .chunks = 2, .v_shaped = true, .splits_backward = true, .held = 2};
+    .chunks = 2, .v_shaped = true, .splits_backward = true, .held = 2};

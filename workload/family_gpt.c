@@ -163,11 +163,10 @@ const struct workload_family workload_families_gpt[] = {
             .spare_positions = 2),
     FAMILY ("bloom", bloom, NULL, LAYER_NORM, BIASED, .tied = true,
             .embedding_norm = true),
-    FAMILY ("falcon", falcon, finish_falcon, LAYER_NORM, .tied = true),
-    FAMILY ("RefinedWeb", falcon, finish_falcon, LAYER_NORM, .tied = true),
-    FAMILY ("RefinedWebModel", falcon, finish_falcon, LAYER_NORM, .tied = true),
+    FAMILY ("falcon RefinedWeb RefinedWebModel", falcon, finish_falcon, LAYER_NORM,
+            .tied = true),
     FAMILY ("t5", t5, finish_t5, .tied = true, .dropout = true),
     FAMILY ("mt5", t5, finish_t5, .dropout = true),
     FAMILY ("mpt", mpt, finish_mpt, .tied = true),
     FAMILY ("dbrx", dbrx, finish_dbrx, GATED, .norm = NORM_LAYER_WEIGHT),
-    {.type = NULL}};
+    {.types = NULL}};

@@ -136,25 +136,27 @@ static void doubt_gate (const struct workload_reading *r,
                    s);
 }
 
-enum status workload_family_guess (const struct workload_reading *r, const char *type,
+enum status workload_family_guess (const struct workload_reading *r, const char **type,
                                    const struct workload_family **family)
 {
     struct json_at at = json_key (r->at, "model_type");
 
     TRY (refuse_others (r));
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        const struct workload_family *like = workload_family_find (shapes[i][0]);
+        const char *as = shapes[i][0];
+        const struct workload_family *like = workload_family_find (as);
 
         if (!has_all (r->at, shapes[i] + 1) || has_other_experts (r->at, like))
             continue;
         *family = like;
-        if (!type && strcmp (like->type, "mamba_ssm") != 0) /* which never has one */
+        if (!*type && strcmp (as, "mamba_ssm") != 0) /* which never has one */
             notes_add (r->notes, "no %s: read as \"%s\", whose fields it has", at.key,
-                       like->type);
-        else if (type)
+                       as);
+        else if (*type)
             notes_add (r->notes,
                        "%s: \"%.60s\" is not known: read as \"%s\", whose fields it has",
-                       at.key, type, like->type);
+                       at.key, *type, as);
+        *type = as;
         doubt_gate (r, like);
         return ST_OK;
     }

@@ -492,14 +492,11 @@ const struct workload_family workload_families_hybrid[] = {
     FAMILY ("granitemoehybrid", granite_hybrid, finish_granite_hybrid,
             SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED),
     FAMILY ("falcon_h1", falcon_h1, finish_falcon_h1, SSM (128, 0, 1, 256, 256), GATED),
-    FAMILY ("qwen3_next", qwen3_next, finish_qwen3_next, DELTA),
-    FAMILY ("qwen3_5_text", qwen3_next, finish_qwen3_next, DELTA),
-    FAMILY ("qwen3_5_moe_text", qwen3_next, finish_qwen3_next, DELTA),
-    FAMILY ("minimax", minimax, finish_minimax, LIGHTNING),
-    FAMILY ("minimax_text_01", minimax, finish_minimax, LIGHTNING),
-    FAMILY ("minimax_m1", minimax, finish_minimax, LIGHTNING),
+    FAMILY ("qwen3_next qwen3_5_text qwen3_5_moe_text", qwen3_next, finish_qwen3_next,
+            DELTA),
+    FAMILY ("minimax minimax_text_01 minimax_m1", minimax, finish_minimax, LIGHTNING),
     FAMILY ("lfm2", lfm2, finish_lfm2, .linear = LINEAR_CONV, .lin_conv = 3, GATED,
             .qk_norm = true, .tied = true),
     FAMILY ("lfm2_moe", lfm2_moe, finish_lfm2, .linear = LINEAR_CONV, .lin_conv = 3,
             GATED, .qk_norm = true, .tied = true, .router_bias = true, .dense_layers = 2),
-    {.type = NULL}};
+    {.types = NULL}};

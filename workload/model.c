@@ -222,11 +222,11 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     if (family)
         TRY (want_sizes (&root, &at, family, err));
     if (!family)
-        TRY (workload_family_guess (&r, s, &family));
+        TRY (workload_family_guess (&r, &s, &family));
     if (family->base.linear == LINEAR_NONE) /* the others read these lists */
         TRY (workload_family_layers (&r));
     m = family->base;
-    snprintf (m.type, sizeof m.type, "%s", family->type);
+    snprintf (m.type, sizeof m.type, "%s", s);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);

@@ -141,26 +141,27 @@ struct workload_reading {
 
 /** A model family. */
 struct workload_family {
-    const char *type; /* model_type */
+    const char *types; /* model_type; several with a blank between them */
     const struct workload_field *fields;
     struct workload_model base; /* what stands where the file has nothing */
     /** What the fields do not say; may be NULL. */
     enum status (*finish) (const struct workload_reading *r, struct workload_model *m);
 };
 
-#define FAMILY(TYPE, FIELDS, FINISH, ...)   \
-    {                                       \
-        TYPE, FIELDS, {__VA_ARGS__}, FINISH \
+#define FAMILY(TYPES, FIELDS, FINISH, ...)   \
+    {                                        \
+        TYPES, FIELDS, {__VA_ARGS__}, FINISH \
     }
 
 /** The family of a model_type, or NULL. */
 const struct workload_family *workload_family_find (const char *type);
-/** Its tables beside that of family.c, which end with a NULL type: those whose fields have names of
+/** Its tables beside that of family.c, which end with NULL: those whose fields have names of
  *  their own, and those whose layers are of several kinds. */
 extern const struct workload_family workload_families_gpt[], workload_families_hybrid[];
-/** The family of which an unknown model_type (NULL: there is none) has the fields, with a note.
- *  Where none is so, or something in the file says that its layers are others, ST_INVALID. */
-enum status workload_family_guess (const struct workload_reading *r, const char *type,
+/** The family of which an unknown model_type has the fields, with a note.  Where none is so, or
+ *  something in the file says that its layers are others, ST_INVALID.
+ *  @param[in,out] type  NULL: there is none; one that the family has */
+enum status workload_family_guess (const struct workload_reading *r, const char **type,
                                    const struct workload_family **family);
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */
 enum status workload_family_layers (const struct workload_reading *r);

@@ -29,43 +29,47 @@ static double counted_params (const struct row *r)
 
 /* What a name says about the parts that sizes leave open. */
 struct family {
-    const char *word; /* in the model's name */
-    const char *type;
-    int vocab; /* usual */
-    bool gated, tied, biased, dropout, positions, norm_layer, embedding_norm,
-        separate_gelu;
+    const char *word;           /* in the model's name */
+    int vocab;                  /* usual */
+    struct workload_model base; /* positions: 1 where they are learned */
 };
 
 #define VOCAB_USUAL 32000 /* of other families */
 
+#define GATED .gated_mlp = true
+#define BIASED .qkv_bias = true, .out_bias = true, .mlp_bias = true
+#define GPT2                                                                   \
+    .type = "gpt2", BIASED, .norm = NORM_LAYER, .tied = true, .dropout = true, \
+    .positions = 1
+
 /* The first that fits. */
 static const struct family families[] = {
-    {"bert", "gpt2", 30522, false, true, true, true, true, true, false, false},
-    {"bloom", "bloom", 250880, false, true, true, false, false, true, true, false},
-    {"mt-nlg", "gpt2", 50257, false, true, true, true, true, true, false, false},
-    {"mpt", "gpt2", 50432, false, true, false, false, true, true, false, false},
-    {"falcon", "falcon", 65024, false, true, false, false, false, true, false, false},
-    {"neox", "gpt_neox", 50432, false, false, true, false, false, true, false, false},
-    {"stablelm", "gpt_neox", 50432, false, false, true, false, false, true, false, false},
-    {"phi", "gpt_neox", 51200, false, false, true, false, false, true, false, false},
-    {"t5", "t5", 32128, true, false, false, true, false, false, false, false},
-    {"nemotron", "gpt2", 256000, false, false, false, false, false, true, false, false},
-    {"gpt oss", "", 0, false, false, false, false, false, false, false, false},
-    {"kimi", "deepseek_v3", 163840, true, false, false, false, false, false, false,
-     false},
-    {"deepseek", "deepseek_v3", 129280, true, false, false, false, false, false, false,
-     false},
-    {"gpt2", "gpt2", 50257, false, true, true, true, true, true, false, true},
-    {"gpt-2", "gpt2", 50257, false, true, true, true, true, true, false, true},
-    {"gpt", "gpt2", 50257, false, true, true, true, true, true, false, false},
-    {"moe/", "gpt2", 50257, false, true, true, true, true, true, false, false},
-    {"mixtral", "llama", 32000, true, false, false, false, false, false, false, false},
-    {"llama", "llama", 32000, true, false, false, false, false, false, false, false},
-    {"internlm", "llama", 103168, true, false, false, false, false, false, false, false},
-    {"mistral", "llama", 32000, true, false, false, false, false, false, false, false},
-    {"qwen3", "qwen3", 151936, true, false, false, false, false, false, false, false},
-    {"qwen", "qwen2", 151936, true, false, false, false, false, false, false, false},
-    {"gemma", "gemma", 256000, true, true, false, false, false, false, false, false},
+    {"bert", 30522, {GPT2}},
+    {"bloom",
+     250880,
+     {.type = "bloom", .tied = true, BIASED, .norm = NORM_LAYER, .embedding_norm = true}},
+    {"mt-nlg", 50257, {GPT2}},
+    {"mpt", 50432, {.type = "gpt2", .tied = true, .norm = NORM_LAYER, .positions = 1}},
+    {"falcon", 65024, {.type = "falcon", .tied = true, .norm = NORM_LAYER}},
+    {"neox", 50432, {.type = "gpt_neox", BIASED, .norm = NORM_LAYER}},
+    {"stablelm", 50432, {.type = "gpt_neox", BIASED, .norm = NORM_LAYER}},
+    {"phi", 51200, {.type = "gpt_neox", BIASED, .norm = NORM_LAYER}},
+    {"t5", 32128, {.type = "t5", GATED, .dropout = true}},
+    {"nemotron", 256000, {.type = "gpt2", .norm = NORM_LAYER}},
+    {"gpt oss", 0, {.type = ""}},
+    {"kimi", 163840, {.type = "deepseek_v3", GATED}},
+    {"deepseek", 129280, {.type = "deepseek_v3", GATED}},
+    {"gpt2", 50257, {GPT2, .separate_gelu = true}},
+    {"gpt-2", 50257, {GPT2, .separate_gelu = true}},
+    {"gpt", 50257, {GPT2}},
+    {"moe/", 50257, {GPT2}},
+    {"mixtral", 32000, {.type = "llama", GATED}},
+    {"llama", 32000, {.type = "llama", GATED}},
+    {"internlm", 103168, {.type = "llama", GATED}},
+    {"mistral", 32000, {.type = "llama", GATED}},
+    {"qwen3", 151936, {.type = "qwen3", GATED, .qk_norm = true}},
+    {"qwen", 151936, {.type = "qwen2", GATED, .qkv_bias = true}},
+    {"gemma", 256000, {.type = "gemma", GATED, .tied = true}},
 };
 
 /* What a model's name calls its sizes: "13B (40 layers, 5120 hidden)", "hidden size 5120". */
@@ -202,7 +206,7 @@ static int nearest_heads (int hidden, int stated)
  * in whole blocks of 256, as Llama has it. */
 static int usual_ffn (const struct family *f, int hidden)
 {
-    return f && f->gated ? (8 * hidden / 3 + 255) / 256 * 256 : 4 * hidden;
+    return f && f->base.gated_mlp ? (8 * hidden / 3 + 255) / 256 * 256 : 4 * hidden;
 }
 
 /* Heads of 128, in small models of 64; as many as those of keys and values where they are more. */
@@ -296,21 +300,6 @@ static const char *read_sizes (const struct row *r, const struct family *f,
     if (m->heads % m->kv_heads != 0)
         return "kv_heads do not divide heads";
     return NULL;
-}
-
-static void apply_family (const struct family *f, struct workload_model *m)
-{
-    snprintf (m->type, sizeof m->type, "%s", f->type);
-    m->gated_mlp = f->gated;
-    m->tied = f->tied;
-    m->qkv_bias = m->out_bias = m->mlp_bias = f->biased;
-    m->dropout = f->dropout;
-    m->norm = f->norm_layer ? NORM_LAYER : NORM_RMS;
-    m->embedding_norm = f->embedding_norm;
-    m->separate_gelu = f->separate_gelu;
-    if (strcmp (f->type, "qwen2") == 0)
-        m->qkv_bias = true;
-    m->qk_norm = strcmp (f->type, "qwen3") == 0;
 }
 
 /* Of two readings, is the first closer to the parameters that the row states? */
@@ -532,16 +521,16 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
     for (size_t i = 0; i < sizeof families / sizeof *families && !f; i++)
         if (calibrate_contains (name, families[i].word))
             f = &families[i];
+    if (f)
+        *m = f->base;
     TRY_ROW (read_sizes (r, f, run));
-    if (f && f->type[0] == '\0')
+    if (f && m->type[0] == '\0')
         return "architecture not supported";
     m->norms = 2;
     snprintf (m->name, sizeof m->name, "%.127s", name);
-    if (f)
-        apply_family (f, m);
-    else
+    if (!f)
         m->gated_mlp = m->ffn != 4 * m->hidden;
-    if (f && f->positions)
+    if (m->positions > 0)
         m->positions = calibrate_whole (r, "seq", 0);
     if (strcmp (m->type, "t5") == 0)
         m->decoder_layers = m->layers;

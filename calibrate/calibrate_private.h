@@ -92,8 +92,10 @@ const struct calibrate_unit *calibrate_unit_of (const struct calibrate_column *c
                                                 const char *said);
 
 /** A copy of the file's table in the form that rows are read from.
- *  @param[out] usual  release with csv_table_release
+ *  @param[out] usual  with CALIBRATE_SPARE empty columns behind the others; release it with
+ *                     csv_table_release
  *  @param[in,out] runs  its `meant` and `unread` are written */
+#define CALIBRATE_SPARE 8
 enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table *usual,
                                   struct error *err);
 
@@ -101,7 +103,7 @@ enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table 
 const char *calibrate_word_of (const char *joined, enum calibrate_kind kind);
 
 /** Fill empty cells with what items of the notes say of them and of nothing else.
- *  @param[in,out] t  in its usual form; columns that it lacks are added for this */
+ *  @param[in,out] t  in its usual form; for columns that it lacks it has spare ones */
 enum status calibrate_fill_cells (struct csv_table *t, struct error *err);
 
 /** Do brackets behind a word change nothing of what it says: "(use_reentrant=False)", "(fits)"? */

@@ -518,48 +518,40 @@ static void find_columns (const struct csv_table *t, struct meaning *m, bool *re
         read[i] = m[i].column && is_read (t, m, i);
 }
 
-static void list (struct text *to, const char *title, const char *between,
-                  const char *what)
-{
-    text_add (to, "%s%s%s%s", to->len ? ", " : "", title, between, what);
-}
-
-static void tell (const struct text *told, char *out, size_t size)
-{
-    snprintf (out, size, "%s", text_str (told));
-    text_clean_line (out);
-}
-
 /* What is told of the columns. */
 static void tell_columns (const struct csv_table *t, const struct meaning *m,
                           const bool *read, struct calibrate_runs *runs)
 {
     struct text meant = {0}, unread = {0}, ignored = {0};
+    const struct {
+        struct text *told;
+        char *out; /* [512] */
+    } lists[] = {
+        {&meant, runs->meant}, {&unread, runs->unread}, {&ignored, runs->ignored}};
 
     for (int i = 0; i < t->columns; i++) {
         const char *title = t->header[i], *unclear = calibrate_unclear (title);
-        char why[CALIBRATE_REASON];
         double own;
 
-        snprintf (why, sizeof why, " (%s)", unclear ? unclear : "");
         if (read[i] && strcmp (m[i].column->name, title) != 0)
-            list (&meant, title, " as ", m[i].column->name);
+            text_add (&meant, ", %s as %s", title, m[i].column->name);
         else if (m[i].note)
-            list (&meant, title, " as notes", "");
+            text_add (&meant, ", %s as notes", title);
         else if (!m[i].column && calibrate_column_named (title, &own))
-            list (&unread, title, "", " (global_batch and micro_batch say it)");
+            text_add (&unread, ", %s (global_batch and micro_batch say it)", title);
         else if (!m[i].column && unclear)
-            list (&unread, title, "", why);
+            text_add (&unread, ", %s (%s)", title, unclear);
         else if (!read[i] && title[0] &&
                  strncmp (title, "est_", 4) != 0) /* of an earlier call */
-            list (&ignored, title, "", "");
+            text_add (&ignored, ", %s", title);
     }
-    tell (&meant, runs->meant, sizeof runs->meant);
-    tell (&unread, runs->unread, sizeof runs->unread);
-    tell (&ignored, runs->ignored, sizeof runs->ignored);
-    text_free (&meant);
-    text_free (&unread);
-    text_free (&ignored);
+    for (size_t i = 0; i < COUNT_OF (lists); i++) {
+        if (lists[i].told->len > 0)
+            snprintf (lists[i].out, sizeof runs->meant, "%s",
+                      text_str (lists[i].told) + 2);
+        text_clean_line (lists[i].out);
+        text_free (lists[i].told);
+    }
 }
 
 static void read_header (const struct csv_table *t, struct meaning *m, bool *read,
@@ -623,12 +615,14 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
     char number[CALIBRATE_JOINED + 16], bare[CALIBRATE_JOINED];
     int notes_at = notes_column (m, t->columns);
 
-    for (int i = 0; i < t->columns; i++)
-        if (!(out->header[i] = strdup (m[i].column     ? m[i].column->name
+    for (int i = 0; i < out->columns; i++)
+        if (!(out->header[i] = strdup (i >= t->columns ? ""
+                                       : m[i].column   ? m[i].column->name
                                        : i == notes_at ? "notes"
                                                        : t->header[i])))
             return err_nomem (err);
     for (int i = 0; i < t->cells; i++) {
+        int to = i + i / t->columns * CALIBRATE_SPARE;
         const struct meaning *is = &m[i % t->columns];
         const char *cell = t->cell[i];
         struct text own = {0};
@@ -638,7 +632,7 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
         else
             add_ascii (&own, cell);
         if (is->column && is_ditto (cell) && i >= t->columns)
-            cell = out->cell[i - t->columns];
+            cell = out->cell[to - out->columns];
         else if (is->column)
             cell = usual_cell (
                 bare_cell (ticked (text_str (&own)), is->column, bare, sizeof bare), is,
@@ -648,13 +642,16 @@ static enum status copy_cells (const struct csv_table *t, const struct meaning *
         if (is->denied && is->column && !calibrate_is_oom (t->cell[i]) &&
             !is_ditto (t->cell[i]))
             cell = strcmp (cell, "1") == 0 ? "0" : strcmp (cell, "0") == 0 ? "1" : cell;
-        out->cell[i] = own.failed ? NULL : strdup (cell);
+        out->cell[to] = own.failed ? NULL : strdup (cell);
         text_free (&own);
-        if (!out->cell[i])
+        if (!out->cell[to])
             return err_nomem (err);
     }
+    for (int i = 0; i < out->cells; i++) /* the spare ones */
+        if (!out->cell[i] && !(out->cell[i] = strdup ("")))
+            return err_nomem (err);
     for (int i = 0; i < t->rows; i++)
-        out->found[i] = t->found[i];
+        out->found[i] = t->found[i] + CALIBRATE_SPARE;
     return ST_OK;
 }
 
@@ -662,15 +659,16 @@ enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table 
                                   struct error *err)
 {
     const struct csv_table *t = &runs->table;
-    size_t columns = (size_t) t->columns;
+    size_t columns = (size_t) t->columns + CALIBRATE_SPARE,
+           cells = columns * (size_t) t->rows;
     struct meaning *m = calloc (columns, sizeof *m);
     bool *read = calloc (columns, sizeof *read);
-    struct csv_table out = {.columns = t->columns,
+    struct csv_table out = {.columns = (int) columns,
                             .rows = t->rows,
-                            .cells = t->cells,
+                            .cells = (int) cells,
                             .separator = t->separator,
                             .header = calloc (columns, sizeof *out.header),
-                            .cell = calloc ((size_t) t->cells + 1, sizeof *out.cell),
+                            .cell = calloc (cells + 1, sizeof *out.cell),
                             .found = calloc ((size_t) t->rows + 1, sizeof *out.found)};
     enum status st =
         m && read && out.header && out.cell && out.found ? ST_OK : err_nomem (err);

@@ -6,35 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An empty column behind the others. */
-static enum status add_column (struct csv_table *t, const char *name, struct error *err)
-{
-    size_t n = (size_t) t->columns, rows = (size_t) t->rows;
-    char **header = realloc (t->header, (n + 1) * sizeof *header), **cell;
-
-    if (!header)
-        return err_nomem (err);
-    t->header = header;
-    if (!(cell = calloc (rows * (n + 1) + 1, sizeof *cell)))
-        return err_nomem (err);
-    if (!(header[n] = strdup (name))) {
-        free (cell);
-        return err_nomem (err);
-    }
-    for (size_t i = 0; i < rows; i++) {
-        memcpy (cell + i * (n + 1), t->cell + i * n, n * sizeof *cell);
-        t->found[i]++;
-    }
-    free (t->cell);
-    t->cell = cell;
-    t->columns++;
-    t->cells = (int) (rows * (n + 1));
-    for (size_t i = n; i < (size_t) t->cells; i += n + 1)
-        if (!(cell[i] = strdup ("")))
-            return err_nomem (err);
-    return ST_OK;
-}
-
 /* Are its words in the list: all of them, or any? */
 static bool words_among (const char *item, const char *list, bool all)
 {
@@ -143,42 +114,45 @@ static void noted (const char *notes, const char *column, char value[CALIBRATE_I
         value[0] = '\0';
 }
 
-/* Fill the empty cells of a column. */
-static enum status fill (struct csv_table *t, int notes_at, const char *column,
+/* Put another text in a cell's place. */
+static enum status put (char **cell, const char *text, struct error *err)
+{
+    char *own = strdup (text);
+
+    if (!own)
+        return err_nomem (err);
+    free (*cell);
+    *cell = own;
+    return ST_OK;
+}
+
+/* Fill the empty cells of a column; where there is none, of a spare one, which then is it. */
+static enum status fill (struct csv_table *t, int notes_at, const char *column, int spare,
                          struct error *err)
 {
-    int at = csv_table_column (t, column, 0);
-    char value[CALIBRATE_ITEM], *own;
+    int own = csv_table_column (t, column, 0), at = own >= 0 ? own : spare;
+    char value[CALIBRATE_ITEM];
 
-    for (int row = 0; row < t->rows; row++) {
-        size_t first = (size_t) row * (size_t) t->columns;
-
-        if (at >= 0 && t->cell[first + (size_t) at][0] != '\0')
+    for (char **row = t->cell; row < t->cell + t->cells; row += t->columns) {
+        if (row[at][0] != '\0')
             continue;
-        noted (t->cell[first + (size_t) notes_at], column, value);
+        noted (row[notes_at], column, value);
         if (value[0] == '\0')
             continue;
-        if (at < 0) {
-            TRY (add_column (t, column, err));
-            at = t->columns - 1;
-            first = (size_t) row * (size_t) t->columns;
-        }
-        if (!(own = strdup (value)))
-            return err_nomem (err);
-        free (t->cell[first + (size_t) at]);
-        t->cell[first + (size_t) at] = own;
+        TRY (put (&row[at], value, err));
+        TRY (put (&t->header[at], column, err));
     }
     return ST_OK;
 }
 
 enum status calibrate_fill_cells (struct csv_table *t, struct error *err)
 {
-    static const char *const columns[] = {
+    static const char *const columns[CALIBRATE_SPARE] = {
         "recompute", "attention",   "precision",    "zero",
         "oom",       "micro_batch", "global_batch", "gradient_accumulation"};
     int notes_at = csv_table_column (t, "notes", 0);
 
-    for (size_t i = 0; i < COUNT_OF (columns) && notes_at >= 0; i++)
-        TRY (fill (t, notes_at, columns[i], err));
+    for (int i = 0; i < CALIBRATE_SPARE && notes_at >= 0; i++)
+        TRY (fill (t, notes_at, columns[i], t->columns - CALIBRATE_SPARE + i, err));
     return ST_OK;
 }

@@ -134,6 +134,11 @@ enum status api_result_document (const struct mapper_problem *p,
                                  const struct linkwise_cluster *cluster, json_t **out,
                                  struct error *err);
 
+/** An object for the caller, made of what was read, unless that failed.
+ *  @param[out] out  the address of his pointer; free (*out) */
+enum linkwise_status api_hand_out (enum status st, const void *object, size_t size,
+                                   void *out, struct linkwise_error *err);
+
 /** A document as a text for the caller.  @param[in] doc  stolen; NULL: out of memory */
 enum linkwise_status api_text (json_t *doc, char **json, struct linkwise_error *err);
 

@@ -18,6 +18,20 @@ void linkwise_free (char *text)
     free (text);
 }
 
+enum linkwise_status api_hand_out (enum status st, const void *object, size_t size,
+                                   void *out, struct linkwise_error *err)
+{
+    void *own = st == ST_OK ? malloc (size) : NULL;
+
+    if (st != ST_OK)
+        return (enum linkwise_status) st;
+    if (!own)
+        return (enum linkwise_status) err_nomem (api_error (err));
+    memcpy (own, object, size);
+    memcpy (out, &own, sizeof own); /* a pointer of another type than void * */
+    return LINKWISE_OK;
+}
+
 /* ---- warnings ---- */
 
 struct linkwise_notes *linkwise_notes_create (void)

@@ -10,19 +10,13 @@ enum linkwise_status linkwise_model_read (const char *arg, struct linkwise_model
                                           struct linkwise_notes *notes,
                                           struct linkwise_error *err)
 {
-    struct linkwise_model *m;
+    struct linkwise_model m;
     enum status st;
 
     API_NEED (arg);
     API_NEED (out);
-    m = malloc (sizeof *m);
-    st = m ? workload_model_read (arg, &m->m, api_notes (notes), api_error (err))
-           : err_nomem (api_error (err));
-    if (st == ST_OK)
-        *out = m;
-    else
-        free (m);
-    return (enum linkwise_status) st;
+    st = workload_model_read (arg, &m.m, api_notes (notes), api_error (err));
+    return api_hand_out (st, &m, sizeof m, out, err);
 }
 
 enum linkwise_status linkwise_model_parse (const char *json, const char *name,
@@ -30,23 +24,17 @@ enum linkwise_status linkwise_model_parse (const char *json, const char *name,
                                            struct linkwise_notes *notes,
                                            struct linkwise_error *err)
 {
-    struct linkwise_model *m;
+    struct linkwise_model m;
     json_t *doc = NULL;
     enum status st;
 
     API_NEED (json);
     API_NEED (out);
-    m = malloc (sizeof *m);
-    st = m ? json_parse_config ("model", json, &doc, api_error (err))
-           : err_nomem (api_error (err));
-    THEN (st, workload_model_from_json (doc, "model", name ? name : "model", &m->m,
+    st = json_parse_config ("model", json, &doc, api_error (err));
+    THEN (st, workload_model_from_json (doc, "model", name ? name : "model", &m.m,
                                         api_notes (notes), api_error (err)));
     json_decref (doc);
-    if (st == ST_OK)
-        *out = m;
-    else
-        free (m);
-    return (enum linkwise_status) st;
+    return api_hand_out (st, &m, sizeof m, out, err);
 }
 
 void linkwise_model_destroy (struct linkwise_model *m)
@@ -77,19 +65,13 @@ enum linkwise_status linkwise_profile_read (const char *arg,
                                             struct linkwise_notes *notes,
                                             struct linkwise_error *err)
 {
-    struct linkwise_profile *p;
+    struct linkwise_profile p;
     enum status st;
 
     API_NEED (arg);
     API_NEED (out);
-    p = malloc (sizeof *p);
-    st = p ? workload_profile_read (arg, &p->p, api_notes (notes), api_error (err))
-           : err_nomem (api_error (err));
-    if (st == ST_OK)
-        *out = p;
-    else
-        free (p);
-    return (enum linkwise_status) st;
+    st = workload_profile_read (arg, &p.p, api_notes (notes), api_error (err));
+    return api_hand_out (st, &p, sizeof p, out, err);
 }
 
 void linkwise_profile_destroy (struct linkwise_profile *p)
@@ -166,20 +148,12 @@ bool api_parse_recompute (const char *word, void *axes)
 
 bool api_parse_schedule (const char *word, void *axis)
 {
-    enum workload_schedule schedule = SCHEDULE_1F1B;
-    bool known = workload_schedule_parse (word, &schedule);
-
-    *(int *) axis = (int) schedule;
-    return known;
+    return workload_word_parse (workload_schedule_words, word, axis);
 }
 
 bool api_parse_offload (const char *word, void *axis)
 {
-    enum workload_offload offload = OFFLOAD_NONE;
-    bool known = workload_offload_parse (word, &offload);
-
-    *(int *) axis = (int) offload;
-    return known;
+    return workload_word_parse (workload_offload_words, word, axis);
 }
 
 enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,

@@ -107,23 +107,19 @@ static enum linkwise_status plan_from (const char *arg, const char *json,
                                        struct linkwise_plan **out,
                                        struct linkwise_notes *notes, struct error *err)
 {
-    struct linkwise_plan *p = calloc (1, sizeof *p);
+    struct linkwise_plan p = {.cluster = cluster ? api_cluster_use (cluster) : NULL};
     json_t *doc = NULL;
-    enum status st;
+    enum linkwise_status handed;
+    enum status st = arg ? json_read (arg, &doc, err)
+                         : json_parse ("plan", json, strlen (json), &doc, err);
 
-    if (!p)
-        return (enum linkwise_status) err_nomem (err);
-    p->cluster = cluster ? api_cluster_use (cluster) : NULL;
-    st = arg ? json_read (arg, &doc, err)
-             : json_parse ("plan", json, strlen (json), &doc, err);
-    THEN (st, api_plan_from_json (doc, arg ? file_title (arg) : "plan", NULL, p,
+    THEN (st, api_plan_from_json (doc, arg ? file_title (arg) : "plan", NULL, &p,
                                   api_notes (notes), err));
     json_decref (doc);
-    if (st == ST_OK)
-        *out = p;
-    else
-        linkwise_plan_destroy (p);
-    return (enum linkwise_status) st;
+    handed = api_hand_out (st, &p, sizeof p, out, API_ERROR (err));
+    if (handed != LINKWISE_OK)
+        api_plan_release (&p);
+    return handed;
 }
 
 enum linkwise_status linkwise_plan_read (const char *arg,
@@ -335,20 +331,14 @@ enum linkwise_status linkwise_plan_check (const struct linkwise_plan *plan,
                                           struct linkwise_check **out,
                                           struct linkwise_error *err)
 {
-    struct linkwise_check *c;
+    struct linkwise_check c;
     enum status st;
 
     API_NEED (plan);
     API_NEED (out);
-    c = malloc (sizeof *c);
-    st = c ? check_plan (&plan->plan, cluster_for (plan, cluster), &plan->profile,
-                         &c->report, api_error (err))
-           : err_nomem (api_error (err));
-    if (st == ST_OK)
-        *out = c;
-    else
-        free (c);
-    return (enum linkwise_status) st;
+    st = check_plan (&plan->plan, cluster_for (plan, cluster), &plan->profile, &c.report,
+                     api_error (err));
+    return api_hand_out (st, &c, sizeof c, out, err);
 }
 
 void linkwise_check_destroy (struct linkwise_check *c)

@@ -51,12 +51,7 @@ bool calibrate_stated (const struct row *r, const char *name, double absent, dou
 
 bool calibrate_contains (const char *s, const char *part)
 {
-    size_t n = strlen (part);
-
-    for (; *s; s++)
-        if (strncasecmp (s, part, n) == 0)
-            return true;
-    return false;
+    return strcasestr (s, part) != NULL;
 }
 
 size_t calibrate_spelled (const char *s, const char *name)
@@ -274,17 +269,15 @@ const char *calibrate_refuse (const struct row *r, const char *column,
 int calibrate_count_reason (struct calibrate_reason *list, int *n, const char *why,
                             int row)
 {
-    char reason[sizeof list->reason];
     int i = 0;
 
-    snprintf (reason, sizeof reason, "%s", why);
-    while (i < *n && strcmp (list[i].reason, reason) != 0)
+    while (i < *n && strncmp (list[i].reason, why, sizeof list->reason - 1) != 0)
         i++;
     if (i == CALIBRATE_REASONS_MAX)
         i--; /* the last stands for all others */
     if (i == *n) {
         list[i] = (struct calibrate_reason){.first_row = row};
-        memcpy (list[i].reason, reason, sizeof reason);
+        snprintf (list[i].reason, sizeof list->reason, "%s", why);
         ++*n;
     }
     list[i].count++;

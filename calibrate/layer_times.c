@@ -98,6 +98,12 @@ static const struct constant *constant_of (const struct workload_profile *p,
     return c;
 }
 
+/* Of the figures that a row has. */
+static double sum_of (const struct calibrate_layer_time *row, double fwd, double back)
+{
+    return (isnan (row->fwd_s) ? 0.0 : fwd) + (isnan (row->back_s) ? 0.0 : back);
+}
+
 /* What the row's figures are estimated at, with an efficiency. */
 static double estimate (const struct fitting *f, double efficiency)
 {
@@ -110,14 +116,12 @@ static double estimate (const struct fitting *f, double efficiency)
     *(double *) (void *) ((char *) &type + f->constant->at) = efficiency;
     costmodel_compute (f->m, &f->job, &f->config, &f->profile, &type, &k);
     costmodel_stage_compute (&f->config, &f->profile, &k, &held, &t);
-    return (isnan (f->row->fwd_s) ? 0.0 : t.fwd_s) +
-           (isnan (f->row->back_s) ? 0.0 : t.back_s);
+    return sum_of (f->row, t.fwd_s, t.back_s);
 }
 
 static double measured_s (const struct calibrate_layer_time *row)
 {
-    return (isnan (row->fwd_s) ? 0.0 : row->fwd_s) +
-           (isnan (row->back_s) ? 0.0 : row->back_s);
+    return sum_of (row, row->fwd_s, row->back_s);
 }
 
 #define LEAST 1e-3       /* efficiency */
@@ -147,9 +151,7 @@ static enum status take_row (struct fitting *f, const struct calibrate_layer_tim
         return err_set (err, ST_INVALID, "%s: %.200s", row->place, why.text);
     tokens = (double) f->job.seq * row->micro_batch;
     flop = 2.0 * tokens * workload_layer_params (f->m, row->tp) * row->layers;
-    least = flop *
-            ((isnan (row->fwd_s) ? 0.0 : 1.0) + (isnan (row->back_s) ? 0.0 : 2.0)) /
-            (PEAK_MARGIN * peak);
+    least = flop * sum_of (row, 1.0, 2.0) / (PEAK_MARGIN * peak);
     if (measured_s (row) < least)
         return err_set (err, ST_INVALID,
                         "%s: %.4g ms is less than the products alone take at 105 %% of "

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 
 bool calibrate_same_shape (const struct calibrate_run *a, const struct calibrate_run *b)
 {
@@ -33,7 +34,7 @@ struct estimated {
 static int by_estimate (const void *a, const void *b)
 {
     const struct estimated *p = a, *q = b;
-    int order = (p->estimate > q->estimate) - (p->estimate < q->estimate);
+    int order = order_numbers (p, q);
 
     return order != 0 ? order : p->index - q->index;
 }

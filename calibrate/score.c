@@ -196,23 +196,18 @@ enum status calibrate_labels (const double *score, double threshold,
 
 /* One run of a regret's group. */
 struct choice {
-    const struct calibrate_run *run;
     double estimate;
     int index;
+    const struct calibrate_run *run;
 };
 
 static int by_group (const struct calibrate_run *a, const struct calibrate_run *b)
 {
+    const int x[] = {a->gpus, a->job.seq, a->job.global_batch},
+              y[] = {b->gpus, b->job.seq, b->job.global_batch};
     int order = strcmp (a->model.name, b->model.name);
 
-    if (order == 0)
-        order = (a->gpus > b->gpus) - (a->gpus < b->gpus);
-    if (order == 0)
-        order = (a->job.seq > b->job.seq) - (a->job.seq < b->job.seq);
-    if (order == 0)
-        order = (a->job.global_batch > b->job.global_batch) -
-                (a->job.global_batch < b->job.global_batch);
-    return order;
+    return order != 0 ? order : order_ints (x, y, 3);
 }
 
 /* By group, in it by estimate; the file's order settles ties. */
@@ -222,7 +217,7 @@ static int by_choice (const void *a, const void *b)
     int order = by_group (p->run, q->run);
 
     if (order == 0)
-        order = (p->estimate > q->estimate) - (p->estimate < q->estimate);
+        order = order_numbers (p, q);
     return order != 0 ? order : p->index - q->index;
 }
 
@@ -247,7 +242,7 @@ enum status calibrate_regret (const struct calibrate_run *const *run,
     if (!c)
         return err_nomem (err);
     for (int i = 0; i < n; i++)
-        c[i] = (struct choice){run[i], estimate[i], i};
+        c[i] = (struct choice){estimate[i], i, run[i]};
     qsort (c, (size_t) n, sizeof *c, by_choice);
     for (int i = 0, end; i < n; i = end) {
         double chosen, best, regret;

@@ -388,17 +388,13 @@ static const struct workload_family families[] = {
 /* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
  * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
  * their weights: query_key_value, c_attn, W_pack, wqkv).  TeleChat's has two. */
-static const char *const joined_qkv[] = {
-    "gpt2",       "gpt_bigcode", "gpt_neox", "bloom",           "falcon",
-    "RefinedWeb", "mpt",         "dbrx",     "RefinedWebModel", "phi3",
-    "persimmon",  "chatglm",     "qwen",     "baichuan",        "internlm2"};
+static const char joined_qkv[] =
+    "gpt2 gpt_bigcode gpt_neox bloom falcon RefinedWeb mpt dbrx RefinedWebModel phi3 "
+    "persimmon chatglm qwen baichuan internlm2";
 
 int workload_qkv_products (const struct workload_model *m)
 {
-    for (size_t i = 0; i < sizeof joined_qkv / sizeof *joined_qkv; i++)
-        if (strcmp (m->type, joined_qkv[i]) == 0)
-            return 1;
-    return 3;
+    return text_has_word (joined_qkv, m->type) ? 1 : 3;
 }
 
 const struct workload_family *workload_family_find (const char *type)

@@ -131,9 +131,7 @@ static enum status read_prediction (const struct json_at *at, struct workload_mo
     struct json_at key = json_key (at, "mtp_num_layers");
     int n = 0;
 
-    if (!key.v || json_is_null (key.v))
-        return ST_OK;
-    TRY (json_get_int (at, "mtp_num_layers", 0, WORKLOAD_MTP_MOST, &n, err));
+    TRY_MEMBER (json_get_int, at, "mtp_num_layers", 0, WORKLOAD_MTP_MOST, &n, err);
     REFUSE_AT (&key, err, !workload_model_predict (m, n),
                "multi-token prediction is not known of layers of several kinds");
     return ST_OK;

@@ -148,7 +148,6 @@ struct member {
 };
 
 #define HAS(KEY, MEMBER, KIND) .key = KEY, .at = AT (MEMBER), .kind = KIND
-#define FACT(MEMBER) HAS (#MEMBER, MEMBER, FLAG)
 #define N_NAMES(MEMBER, ROOM) .n_at = AT (MEMBER), .room = ROOM
 #define NUMBERED(LEAST, MOST) .least = LEAST, .most = MOST
 #define SCHEDULES_EXPECTED \
@@ -156,6 +155,35 @@ struct member {
 #define RECOMPUTED                                                            \
     .words = workload_recompute_words, .expected = "selective, none or full", \
     .or_null = true
+
+/* What is true or false of a framework: a member, and its key where that is another word. */
+#define FACT(MEMBER) NAMED_FACT (#MEMBER, MEMBER)
+#define NAMED_FACT(KEY, MEMBER) \
+    {                           \
+        HAS (KEY, MEMBER, FLAG) \
+    }
+#define FACTS                                                                         \
+    FACT (splits_sequences), FACT (fused_norm), FACT (fused_mlp), FACT (fused_loss),  \
+        FACT (gathered_logits), FACT (fused_experts), FACT (grouped_experts),         \
+        FACT (cp_by_pieces), FACT (cp_all_to_all), FACT (fp32_adapters),              \
+        FACT (autocast), FACT (drops_tokens), FACT (chunked_loss), FACT (repeats_kv), \
+        FACT (keeps_gathered), FACT (gathers_fp8), FACT (uneven_chunks),              \
+        FACT (fused_rotary), FACT (fused_accumulation), FACT (separate_gate),         \
+        NAMED_FACT ("compute_of_gpu_type", compute_of_type),                          \
+        NAMED_FACT ("flash_attention_2", flash2), FACT (sums_in_products),            \
+        FACT (gradients_freed), FACT (bucket_copies), FACT (without_dropout),         \
+        FACT (logits_freed), FACT (autocast_copies), FACT (whole_gradients),          \
+        FACT (frozen_gradients), FACT (whole_adapters), FACT (offloads_gradients),    \
+        FACT (flat_step), FACT (zero_always), FACT (gathers_by_layer),                \
+        FACT (gathers_at_step), FACT (reduces_late), FACT (reduces_bare),             \
+        NAMED_FACT ("copies_reduced_once", copies_once), FACT (copies_inputs),        \
+        FACT (fitted_experts), FACT (one_split), FACT (unsharded_in_fp32),            \
+        FACT (one_sequence), NAMED_FACT ("dp_overlaps_chunks", time.dp_chunks),       \
+        NAMED_FACT ("all_reduced_gradients", time.all_reduced_gradients),             \
+        NAMED_FACT ("reduced_as_kept", time.reduced_as_kept),                         \
+        NAMED_FACT ("blocking_sends", time.blocking_sends),                           \
+        NAMED_FACT ("tp_comm_overlap", time.tp_comm_overlap),                         \
+        NAMED_FACT ("deduplicated_dispatch", time.deduplicated_dispatch)
 
 /* What a file has beside its version, name and source, in the order in which it is written. */
 static const struct member members[] = {
@@ -182,56 +210,7 @@ static const struct member members[] = {
     {HAS ("cuda_graphs", graphs, WORD), .words = graphs},
     {HAS ("captured_parts", captured_parts, WORD), .words = captured_parts},
     {HAS ("recompute_sharded", recompute_sharded, WORD), RECOMPUTED},
-    {FACT (splits_sequences)},
-    {FACT (fused_norm)},
-    {FACT (fused_mlp)},
-    {FACT (fused_loss)},
-    {FACT (gathered_logits)},
-    {FACT (fused_experts)},
-    {FACT (grouped_experts)},
-    {FACT (cp_by_pieces)},
-    {FACT (cp_all_to_all)},
-    {FACT (fp32_adapters)},
-    {FACT (autocast)},
-    {FACT (drops_tokens)},
-    {FACT (chunked_loss)},
-    {FACT (repeats_kv)},
-    {FACT (keeps_gathered)},
-    {FACT (gathers_fp8)},
-    {FACT (uneven_chunks)},
-    {FACT (fused_rotary)},
-    {FACT (fused_accumulation)},
-    {FACT (separate_gate)},
-    {HAS ("compute_of_gpu_type", compute_of_type, FLAG)},
-    {HAS ("flash_attention_2", flash2, FLAG)},
-    {FACT (sums_in_products)},
-    {FACT (gradients_freed)},
-    {FACT (bucket_copies)},
-    {FACT (without_dropout)},
-    {FACT (logits_freed)},
-    {FACT (autocast_copies)},
-    {FACT (whole_gradients)},
-    {FACT (frozen_gradients)},
-    {FACT (whole_adapters)},
-    {FACT (offloads_gradients)},
-    {FACT (flat_step)},
-    {FACT (zero_always)},
-    {FACT (gathers_by_layer)},
-    {FACT (gathers_at_step)},
-    {FACT (reduces_late)},
-    {FACT (reduces_bare)},
-    {HAS ("copies_reduced_once", copies_once, FLAG)},
-    {FACT (copies_inputs)},
-    {FACT (fitted_experts)},
-    {FACT (one_split)},
-    {FACT (unsharded_in_fp32)},
-    {FACT (one_sequence)},
-    {HAS ("dp_overlaps_chunks", time.dp_chunks, FLAG)},
-    {HAS ("all_reduced_gradients", time.all_reduced_gradients, FLAG)},
-    {HAS ("reduced_as_kept", time.reduced_as_kept, FLAG)},
-    {HAS ("blocking_sends", time.blocking_sends, FLAG)},
-    {HAS ("tp_comm_overlap", time.tp_comm_overlap, FLAG)},
-    {HAS ("deduplicated_dispatch", time.deduplicated_dispatch, FLAG)},
+    FACTS,
     {HAS ("parallelism", parallelism, WORDS), .words = workload_parallel_names},
     {HAS ("zero_with_tensor", zero_with_tensor, STAGE)},
     {HAS ("zero_with_experts", zero_with_experts, STAGE)},

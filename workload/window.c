@@ -14,18 +14,14 @@
 /* Families that have windows unless their file says otherwise: their tokens, and which layers
  * have none: every so many-th. */
 static const struct usual {
-    const char *type;
+    const char *types; /* with a blank between them */
     int window, every;
     bool chunks;
 } usual[] = {{"gemma2", 4096, 2, false},
              {"gemma3_text", 4096, 6, false},
              {"gpt_oss", 128, 2, false},
-             {"cohere2", 4096, 4, false},
-             {"olmo3", 4096, 4, false},
-             {"exaone4", 4096, 4, false},
+             {"cohere2 olmo3 exaone4 exaone_moe cohere2_moe", 4096, 4, false},
              {"afmoe", 1024, 4, false},
-             {"exaone_moe", 4096, 4, false},
-             {"cohere2_moe", 4096, 4, false},
              {"llama4_text", 8192, 4, true},
              {NULL, 0, 1, false}};
 
@@ -33,7 +29,7 @@ static const struct usual *usual_of (const struct workload_model *m)
 {
     const struct usual *u = usual;
 
-    while (u->type && strcmp (u->type, m->type) != 0)
+    while (u->types && !text_has_word (u->types, m->type))
         u++;
     return u;
 }

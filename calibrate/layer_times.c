@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/stats.h"

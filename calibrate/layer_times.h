@@ -3,7 +3,6 @@
 #define CALIBRATE_LAYER_TIMES_H
 
 #include "base/error.h"
-#include "base/text.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 

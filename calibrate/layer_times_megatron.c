@@ -9,7 +9,6 @@
 #include "calibrate/layer_times_private.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,6 @@
 /* Does a configuration fit the model and the job?  Its ranks' coordinates, and its form in JSON. */
 #include "workload/workload.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "base/json.h"
 #include "workload/workload_private.h"
 

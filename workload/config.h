@@ -7,8 +7,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 
 #include "base/error.h"
 #include "base/text.h"

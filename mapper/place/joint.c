@@ -341,10 +341,9 @@ static bool is_legal (struct motion *m)
     return legal;
 }
 
-/* The energy of a price: links that nobody measured come first. */
 static double energy (struct costmodel_price p)
 {
-    return p.smooth_s * (1.0 + p.unmeasured);
+    return p.smooth_s * (1.0 + SKETCH_UNMEASURED * p.unmeasured);
 }
 
 /* An exchange between two stages, which was made and does not serve, with their layers divided

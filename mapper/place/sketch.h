@@ -61,6 +61,11 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           const struct workload_config *c, const struct sketch *from,
                           struct sketch *out, struct error *err);
 
+/** What a link that nobody measured counts as while places move, as a share of the step.  Plans
+ *  with fewer are better whatever their step, but where many links were not measured, the way to
+ *  such a plan leads through others. */
+#define SKETCH_UNMEASURED 0.1
+
 /** Anneal layers and places together; the sketch receives what is better.
  *
  *  @param[in] moves  that are priced

@@ -23,32 +23,43 @@ double look_value (const struct search *x, const struct look *l)
     return l->sketch.price.step_s * search_weight (x, &x->config[l->index]);
 }
 
+double look_energy (const struct search *x, const struct look *l)
+{
+    return look_value (x, l) * (1.0 + SKETCH_UNMEASURED * l->sketch.price.unmeasured);
+}
+
 /* A look and what it is sorted by: qsort takes no context. */
 struct sorted {
     struct look look;
+    int unmeasured; /* 0 where the value counts them */
     double value;
 };
 
 static int by_value (const void *a, const void *b)
 {
     const struct sorted *x = a, *y = b;
-    int ux = x->look.sketch.price.unmeasured, uy = y->look.sketch.price.unmeasured;
 
-    if (ux != uy)
-        return ux < uy ? -1 : 1;
+    if (x->unmeasured != y->unmeasured)
+        return x->unmeasured < y->unmeasured ? -1 : 1;
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
     return (x->look.index > y->look.index) - (x->look.index < y->look.index);
 }
 
-enum status looks_sort (const struct search *x, struct looks *l, struct error *err)
+enum status looks_sort (const struct search *x, struct looks *l, bool midway,
+                        struct error *err)
 {
     struct sorted *s = malloc (((size_t) l->n + 1) * sizeof *s);
 
     if (!s)
         return err_nomem (err);
-    for (long i = 0; i < l->n; i++)
-        s[i] = (struct sorted){l->look[i], look_value (x, &l->look[i])};
+    for (long i = 0; i < l->n; i++) {
+        const struct look *k = &l->look[i];
+
+        s[i] = midway
+                   ? (struct sorted){*k, 0, look_energy (x, k)}
+                   : (struct sorted){*k, k->sketch.price.unmeasured, look_value (x, k)};
+    }
     qsort (s, (size_t) l->n, sizeof *s, by_value);
     for (long i = 0; i < l->n; i++)
         l->look[i] = s[i].look;
@@ -286,7 +297,7 @@ enum status looks_closer (struct search *x, struct looks *l, struct error *err)
         sketch_release (&k->sketch);
         k->sketch = other;
     }
-    return failed ? err_nomem (err) : looks_sort (x, l, err);
+    return failed ? err_nomem (err) : looks_sort (x, l, false, err);
 }
 
 enum status looks_take (struct search *x, bool joint, long most, struct looks *l,
@@ -322,7 +333,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
             break;
     }
     if (st == ST_OK)
-        st = looks_sort (x, l, err);
+        st = looks_sort (x, l, false, err);
     free (shapes.first);
     free (turn);
     return st;

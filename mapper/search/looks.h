@@ -24,11 +24,17 @@ struct looks {
 
 /** Its step in the objective's measure. */
 double look_value (const struct search *x, const struct look *l);
+/** The same with what links that nobody measured count as while it is moved. */
+double look_energy (const struct search *x, const struct look *l);
 
 bool look_same_degrees (const struct workload_config *a, const struct workload_config *b);
 
-/** The best first.  @return ST_OK or ST_NOMEM */
-enum status looks_sort (const struct search *x, struct looks *l, struct error *err);
+/** The best first.
+ *  @param[in] midway  by energy, since all will be moved on; else those with fewer links that
+ *                     nobody measured first
+ *  @return ST_OK or ST_NOMEM */
+enum status looks_sort (const struct search *x, struct looks *l, bool midway,
+                        struct error *err);
 
 /** Those of the sorted ones that may still become the best, few of the same degrees.
  *  @param[in]  below  what their bounds are below

@@ -40,7 +40,7 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
         if (st == ST_OK)
             l->look[l->n++] = (struct look){k->index, k->bound, sketch};
     }
-    return looks_sort (x, l, err);
+    return looks_sort (x, l, false, err);
 }
 
 enum status search_refine (struct search *x, struct error *err)

@@ -144,7 +144,7 @@ static enum status keep_adopted (struct looks *l, const struct entry *e, struct 
 static enum status try_siblings (struct search *x, struct looks *l, long index,
                                  const struct sketch *of, struct error *err)
 {
-    double best = look_value (x, &l->look[0]);
+    double best = look_energy (x, &l->look[0]);
 
     for (long at = 0; at < x->heap_n && x->heap[at].bound_s < best;) {
         struct entry e[ADOPTED];
@@ -167,7 +167,9 @@ static enum status try_siblings (struct search *x, struct looks *l, long index,
     return ST_OK;
 }
 
-static enum status siblings (struct search *x, struct looks *l, struct error *err)
+/* @param[in] midway  as in looks_sort */
+static enum status siblings (struct search *x, struct looks *l, bool midway,
+                             struct error *err)
 {
     enum status st = ST_OK;
     long of[SIBLINGS];
@@ -183,7 +185,7 @@ static enum status siblings (struct search *x, struct looks *l, struct error *er
         st = try_siblings (x, l, of[i], &own, err);
         sketch_release (&own);
     }
-    return st == ST_OK ? looks_sort (x, l, err) : st;
+    return st == ST_OK ? looks_sort (x, l, midway, err) : st;
 }
 
 /* Of the same chunks, micro-batch and schedule: what differs else hardly changes what places are
@@ -272,7 +274,7 @@ static enum status start_anew (struct search *x, struct looks *l, int round,
         }
         sketch_release (&own[i]);
     }
-    return failed ? err_nomem (err) : looks_sort (x, l, err);
+    return failed ? err_nomem (err) : looks_sort (x, l, false, err);
 }
 
 /* Rounds of starts: as many, and fewer where a move takes longer. */
@@ -294,7 +296,7 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
 
         TRY (start_anew (x, l, generation * GENERATION + r, err));
         if (look_value (x, &l->look[0]) < before)
-            TRY (siblings (x, l, err));
+            TRY (siblings (x, l, false, err));
         idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
         search_show_progress (x);
     }
@@ -311,17 +313,18 @@ static enum status anneal_rounds (struct search *x, struct looks *l, int generat
     double hot = FIRST_HOT;
 
     for (int r = 0; r < ROUNDS && st == ST_OK; r++, hot /= 2) {
-        int n = looks_pick (x, l, look_value (x, &l->look[0]), rounds[r].of_degrees,
+        int n = looks_pick (x, l, look_energy (x, &l->look[0]), rounds[r].of_degrees,
                             rounds[r].most, pick);
+        bool midway = r + 1 < ROUNDS;
 
         /* When time is short, later rounds are worth as much of it as this one. */
         x->deadline = deadline_part (&all, 1.0 / (ROUNDS + 1 - r));
         st = anneal_picked (x, l, pick, n, rounds[r].moves, hot,
                             generation * GENERATION + r, err);
         if (st == ST_OK)
-            st = looks_sort (x, l, err);
+            st = looks_sort (x, l, midway, err);
         if (st == ST_OK)
-            st = siblings (x, l, err);
+            st = siblings (x, l, midway, err);
         x->deadline = all;
         search_show_progress (x);
     }
@@ -385,7 +388,7 @@ static enum status move_degrees (struct search *x, const struct looks *from, boo
     if (st == ST_OK)
         st = merge_looks (&own, l, err);
     if (st == ST_OK)
-        st = looks_sort (x, l, err);
+        st = looks_sort (x, l, false, err);
     release_looks (&own);
     return st;
 }

@@ -2,6 +2,7 @@
  * island holds uses as many unmeasured links as is said, plans stay on an island, and those
  * that must leave it are found without looking at every configuration. */
 #include "mapper/pool/pool.h"
+#include "mapper/search/looks.h"
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 
@@ -132,11 +133,35 @@ static void small_islands (void **state)
     }
 }
 
+/* While more moves follow, a sketch that is far shorter goes before one with fewer links that
+ * nobody measured, since moves may lead it round them; at the end fewer come first. */
+static void fewer_links_come_first_at_last (void **state)
+{
+    struct setting s = a_job (NULL);
+    const struct mapper_problem p = search_problem (&s);
+    struct workload_config c = config_of (1, 2, 1, 1);
+    const struct search x = {.p = &p, .config = &c};
+    struct look look[] = {{.sketch.price = {.unmeasured = 1, .step_s = 1.5}},
+                          {.sketch.price = {.unmeasured = 0, .step_s = 2.1}},
+                          {.sketch.price = {.unmeasured = 1, .step_s = 2.0}}};
+    struct looks l = {.look = look, .n = 3};
+    struct error err = {""};
+    (void) state;
+
+    ok (looks_sort (&x, &l, true, &err), &err);
+    CLOSE (look[0].sketch.price.step_s, 1.5, 0);
+    CLOSE (look[1].sketch.price.step_s, 2.1, 0);
+    ok (looks_sort (&x, &l, false, &err), &err);
+    CLOSE (look[0].sketch.price.step_s, 2.1, 0);
+    CLOSE (look[1].sketch.price.step_s, 1.5, 0);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test (no_placement_uses_fewer),
                                        cmocka_unit_test (a_plan_stays_on_one),
-                                       cmocka_unit_test (small_islands)};
+                                       cmocka_unit_test (small_islands),
+                                       cmocka_unit_test (fewer_links_come_first_at_last)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -98,8 +98,8 @@ enum status search_finish (struct search *x, struct mapper_result *out,
 
 /* ---- first.c ---- */
 
-/** List the configurations of so many GPUs, each with what its compute takes at least; when it is late a million or
- *  so, and what none of the rest is below.
+/** List the configurations of so many GPUs, each with what its compute takes at least; when it is
+ *  late a million or so, and what none of the rest is below.
  *  @return ST_OK, ST_NOMEM, or as pool_configurations */
 enum status search_list (struct search *x, struct error *err);
 

@@ -76,7 +76,7 @@ static void draw_config (struct rng *r, struct setting *s)
 }
 
 /* ... and of those of other people's models. */
-static const double known_published[] = {-1.905949234, -2.029596078};
+static const double known_published[] = {-1.905376459, -2.028786570};
 
 /* A bisection that another compiler's rounding ends a step earlier: 1e-4 of one of 25 bounds. */
 #define ROUNDING 4e-6

@@ -1,7 +1,7 @@
 /* What a search lists: the same on any number of threads; what is kept of compute times from
  * one configuration to the next changes no bound; where states have no room nothing fits, and a
- * listing can leave that out, and few GPUs; a listing that ends early has some of everything; and a search that
- * is late at once has a plan and a bound that holds. */
+ * listing can leave that out, and few GPUs; a listing that ends early has some of everything; and
+ * a search that is late at once has a plan and a bound that holds. */
 #include "mapper/bound/bound.h"
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"

@@ -237,10 +237,11 @@ RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(T
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 2)
-run-tests: $(if $(TEST_SH),all $B/tests/lib/spawn.so) $(if $(NO_CMOCKA),,$(TESTS))
+PRELOADED := $(addprefix $B/tests/lib/,spawn.so faults.so)
+run-tests: $(if $(TEST_SH),all $(PRELOADED)) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))
 
-check-long: all $B/tests/lib/spawn.so $(TESTS)
+check-long: all $(PRELOADED) $(TESTS)
 	@LINKWISE_LONG=1 $(TEST_ENV) $(PROVE) $(TESTS) $(TEST_SH)
 
 # libFuzzer's build of everything is apart, in build/fuzz; fuzz.sh says what is missing.
@@ -254,7 +255,7 @@ fuzz: all
 
 # All of what may go wrong in a call: FAULTS=0.
 FAULTS ?= 100
-check-faults: all
+check-faults: all $(PRELOADED)
 	@rm -f $B/faults.txt; FAULTS=$(FAULTS) FAULTS_TABLE=$(CURDIR)/$B/faults.txt $(TEST_ENV) \
 	    $(PROVE) $(wildcard tests/faults/*.t) tests/bwprobe/faults.t tests/bwprobe/rogue.t; rc=$$?; \
 	printf '%-22s %-7s %9s %8s %8s %8s %6s\n' command fault calls injected ended same wrong; cat $B/faults.txt; exit $$rc
@@ -466,10 +467,11 @@ $B/tests/bwprobe/%: tests/bwprobe/%.c $(filter-out %/main.o,$(PROBE_OBJ)) $B/obj
 	    $(CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) \
 	    $(OUR_LDFLAGS) $(LDFLAGS) -lcmocka $(PROBE_LIBS) $(said)
 
-# Shell tests load it (tests/lib/tap.sh); bash has what it lacks, and no sanitizer.
-$B/tests/lib/spawn.so: tests/lib/spawn.c
+# Shell tests load one (tests/lib/tap.sh), and put the other before a command (tests/lib/faults.sh);
+# bash and the command have what they lack, and no sanitizer.
+$B/tests/lib/%.so: tests/lib/%.c
 	$(call say,CC,$<)
-	$Qmkdir -p $(@D) && $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -shared -fPIC -o $@ $< $(said)
+	$Qmkdir -p $(@D) && $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -shared -fPIC -o $@ $< -ldl $(said)
 
 # The readers of both programs, and their commands.
 $B/tests/fuzz/readers: $(filter-out %/main.o,$(CLI_OBJ) $(PROBE_OBJ))

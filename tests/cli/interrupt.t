@@ -5,7 +5,7 @@
 . tests/lib/tap.sh
 needs python3 python3
 L="spawn $LINKWISE"
-$L cluster synth mixed --nodes 1024 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
+$L cluster synth mixed --nodes 256 --gpus 8 --seed 3 -o "$T/c.json" >/dev/null || exit 1
 cat >"$T/onterm.py" <<'P'
 import fcntl, os, pty, re, select, struct, sys, termios, time
 WIDTH = 56
@@ -35,7 +35,7 @@ lines = re.findall(r"\r\x1b\[K([^\r\n]+)", text[:text.rfind("\x1b[K")])
 print("widest", "fits" if max(map(len, lines), default=0) < WIDTH else lines)
 print(text)
 P
-timeout 90 python3 "$T/onterm.py" xterm $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --threads 1 -o "$T/plan.json" >"$T/out" 2>&1
+timeout 90 python3 "$T/onterm.py" xterm $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 1024 --threads 1 -o "$T/plan.json" >"$T/out" 2>&1
 if grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out"; then
     skip_all "the search ends within a second here"
 fi
@@ -52,11 +52,11 @@ assert d['search']['proven'] is False
 assert 0 < d['estimate']['lower_bound_s'] <= d['estimate']['step_s']" >"$T/why" 2>&1
 result $? "... not proven, with a bound" "$T/why"
 expect 0 "... that checks" "step time +ok" $L check "$T/plan.json"
-timeout 90 python3 "$T/onterm.py" xterm $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --threads 1 --time-limit 1.1 -q >"$T/out" 2>&1
+timeout 90 python3 "$T/onterm.py" xterm $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 1024 --threads 1 --time-limit 1.1 -q >"$T/out" 2>&1
 grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out" && ! grep -q " settled\|warning" "$T/out"
 result $? "--quiet: no progress line" "$T/out"
 if [ -n "$LINKWISE_LONG" ]; then
-    timeout 90 python3 "$T/onterm.py" dumb $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 2048 --threads 1 --time-limit 1.1 >"$T/out" 2>&1
+    timeout 90 python3 "$T/onterm.py" dumb $LINKWISE plan "$T/c.json" llama-3-405b --seq 8192 --global-batch 1024 --threads 1 --time-limit 1.1 >"$T/out" 2>&1
     grep -q "^progress never" "$T/out" && grep -q "^exit 0" "$T/out" && ! grep -q " settled"$'\\|\e' "$T/out"
     result $? "a terminal that cannot clear a line: none, and no escapes" "$T/out"
 fi

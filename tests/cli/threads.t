@@ -3,7 +3,7 @@
 # best, whole nodes and single GPUs.
 . tests/lib/tap.sh
 L="spawn $LINKWISE"
-$L cluster synth failing --nodes 12 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
+$L cluster synth failing --nodes 6 --gpus 4 --gpu-type a100-sxm4-80g --seed 3 -o "$T/c.json" >/dev/null
 plan() { # THREADS OPTIONS...
     local n=$1
     shift

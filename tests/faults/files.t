@@ -9,7 +9,7 @@ python_up
 mkdir "$T/before"
 cp examples/clusters/h100-10.json examples/models/llama-2-70b.json "$T/before/"
 head -n 30 examples/runs/bloom.csv >"$T/before/runs.csv"
-job="--seq 4096 --global-batch 80 --tp 8 --schedule 1f1b --threads 1"
+job="--seq 4096 --global-batch 80 --tp 8 --micro-batch 1 --recompute full --schedule 1f1b --granularity node --threads 1"
 (
     cd "$T/before" || exit
     $L plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o plan.json
@@ -64,14 +64,13 @@ holds() { # RC
         { each_old_or_new "$(sums faulty)" used launch; again; } | wrong
     fi
 }
-for fault in kill full; do
-    faults $fault plan "plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o new.json"
-    faults $fault bind "bind plan.json --only cnode3-[002-011] -o new.json"
-    faults $fault calibrate "calibrate runs.csv -o mine.json"
-    faults $fault "cluster drain" "cluster drain h100-10.json cnode3-003 -o new.json"
-    faults $fault "cluster merge" "cluster merge h100-10.json -o new.json"
-    faults $fault "matrix beside" "cluster synth busy --nodes 4 --npy -o big.json"
-    faults $fault "emit, new folder" "emit plan.json -d launch"
-    faults $fault "emit, used folder" "emit plan.json -d used"
-done
+both="kill full"
+faults "$both" plan "plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o new.json"
+faults "$both" bind "bind plan.json --only cnode3-[002-011] -o new.json"
+faults "$both" calibrate "calibrate runs.csv -o mine.json"
+faults "$both" "cluster drain" "cluster drain h100-10.json cnode3-003 -o new.json"
+faults "$both" "cluster merge" "cluster merge h100-10.json -o new.json"
+faults "$both" "matrix beside" "cluster synth busy --nodes 4 --npy -o big.json"
+faults "$both" "emit, new folder" "emit plan.json -d launch"
+faults "$both" "emit, used folder" "emit plan.json -d used"
 done_testing

@@ -4,7 +4,7 @@
  *   FAULT=kill    the process is killed by a call that changes files, a write half-way
  *   FAULT=full    that call and all later ones that take room fail: the disk is full
  *
- * FAULT_AT=N says at which of them, from 1; FAULT_COUNT=FILE is where their number goes. */
+ * FAULT_AT=N says at which of them, from 1; FAULT_COUNT=FILE is where the numbers of all three go. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,19 +21,20 @@ void *__libc_malloc (size_t);
 void *__libc_calloc (size_t, size_t);
 void *__libc_realloc (void *, size_t);
 
-static long count, at = -1;
+enum fault { MEMORY, KILL, FULL, FAULTS };
+static const char *const name[FAULTS] = {"memory", "kill", "full"};
+static long count[FAULTS], at = -1;
 
 /* Is FAULT this, and the time for it?  The environment is read without allocations. */
-static bool now (const char *fault, bool ever_after)
+static bool now (enum fault fault, bool ever_after)
 {
     const char *which = getenv ("FAULT");
 
-    if (!which || strcmp (which, fault) != 0)
-        return false;
     if (at < 0)
         at = atol (getenv ("FAULT_AT") ? getenv ("FAULT_AT") : "0");
-    count++;
-    return at > 0 && (ever_after ? count >= at : count == at);
+    count[fault]++;
+    return which && strcmp (which, name[fault]) == 0 && at > 0 &&
+           (ever_after ? count[fault] >= at : count[fault] == at);
 }
 
 __attribute__ ((destructor)) static void tell (void)
@@ -42,7 +43,8 @@ __attribute__ ((destructor)) static void tell (void)
     FILE *f = file ? fopen (file, "w") : NULL;
 
     if (f) {
-        fprintf (f, "%ld\n", count);
+        for (int k = 0; k < FAULTS; k++)
+            fprintf (f, "%s=%ld\n", name[k], count[k]);
         fclose (f);
     }
 }
@@ -51,7 +53,7 @@ __attribute__ ((destructor)) static void tell (void)
 
 static bool no_memory (void)
 {
-    if (!now ("memory", false))
+    if (!now (MEMORY, false))
         return false;
     errno = ENOMEM;
     return true;
@@ -74,13 +76,13 @@ void *realloc (void *p, size_t n)
 
 static void kill_now (void)
 {
-    if (now ("kill", false))
+    if (now (KILL, false))
         kill (getpid (), SIGKILL);
 }
 
 static bool full (void)
 {
-    if (!now ("full", true))
+    if (!now (FULL, true))
         return false;
     errno = ENOSPC;
     return true;
@@ -146,7 +148,7 @@ ssize_t write (int fd, const void *data, size_t n)
         return real (fd, data, n);
     if (full ())
         return -1;
-    if (now ("kill", false)) {
+    if (now (KILL, false)) {
         if (real (fd, data, n / 2) >= 0)
             kill (getpid (), SIGKILL);
     }

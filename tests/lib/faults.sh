@@ -3,8 +3,11 @@
 # `make check-faults` more.
 # With $FAULTS_TABLE a row for each command goes to that file.
 [ -z "$(nm -D "$LINKWISE" 2>/dev/null | grep __asan_init)" ] || skip_all "AddressSanitizer has its own allocator"
-$CC -shared -fPIC -D_GNU_SOURCE -o "$T/faults.so" tests/lib/faults.c -ldl 2>/dev/null ||
-    skip_all "no compiler, or another C library"
+faults_so=${LINKWISE%/*}/tests/lib/faults.so # where `make check` has built it
+[ -e "$faults_so" ] || {
+    faults_so=$T/faults.so
+    $CC -shared -fPIC -D_GNU_SOURCE -o "$faults_so" tests/lib/faults.c -ldl 2>/dev/null || skip_all "no compiler, or another C library"
+}
 L="spawn $LINKWISE"
 : "${FAULTS:=2}"
 
@@ -12,16 +15,22 @@ L="spawn $LINKWISE"
 with_fault() {
     rm -rf "${T:?}/$1"
     cp -r "$T/before" "$T/$1"
-    (cd "$T/$1" && ulimit -c 0 && OMP_NUM_THREADS=1 FAULT=$2 FAULT_AT=$3 LD_PRELOAD=$T/faults.so $L $4 >out 2>err </dev/null)
+    (cd "$T/$1" && ulimit -c 0 && OMP_NUM_THREADS=1 FAULT=$2 FAULT_AT=$3 LD_PRELOAD=$faults_so $L $4 >out 2>err </dev/null)
 } 2>/dev/null
 
-# faults FAULT NAME COMMAND: the command in $T/before, without a fault into $T/after, then with
+# faults "FAULT..." NAME COMMAND: the command in $T/before, without a fault into $T/after, then with
 # each into $T/faulty.  `holds RC` says whether the outcome is a good one, and why it is not.
 faults() {
-    local fault=$1 name=$2 command=$3 all n k at rc refused=0 same=0 wrong=0
-    : >"$T/why"
-    FAULT_COUNT=$T/count with_fault after "$fault" 0 "$command" || echo "fails without a fault" >>"$T/why"
-    all=$(cat "$T/count")
+    local fault memory=0 kill=0 full=0 fails=
+    FAULT_COUNT=$T/count with_fault after none 0 "$3" || fails="fails without a fault"
+    . "$T/count"
+    for fault in $1; do
+        each_fault "$fault" "$2" "$3" "${!fault}"
+    done
+}
+each_fault() {
+    local fault=$1 name=$2 command=$3 all=$4 n k at rc refused=0 same=0 wrong=0
+    echo -n "$fails" >"$T/why"
     n=$((FAULTS > 0 && FAULTS < all ? FAULTS : all))
     for ((k = 1; k <= n; k++)); do
         at=$(((2 * k - 1) * all / (2 * n) + 1))

@@ -12,6 +12,9 @@ hosts_up() {
     mount -t tmpfs tmpfs "$hosts_dir"
     # Session folders of launchers are named by host and process: keep them apart.
     export TMPDIR=$hosts_dir HOSTS_RSH=$hosts_dir/rsh
+    # Each daemon of a launcher describes its machine, and loads hwloc's plugins for it: libraries of
+    # graphics, and libxml's, which only a described machine needs.
+    export HWLOC_PLUGINS_PATH=/nonexistent
     ip -batch - <<'I'
 link set lo up
 link add br0 type bridge

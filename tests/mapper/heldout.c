@@ -174,7 +174,7 @@ static void planted (void **state)
      * pipeline. */
     persist[0 * 17 + 1] = persist[1 * 17 + 0] = 4e9;
     persist[2 * 17 + 6] = persist[6 * 17 + 2] = 4e9;
-    for (int passes = 2; passes <= 3; passes++) {
+    for (int passes = 2; passes <= (getenv ("LINKWISE_LONG") ? 3 : 2); passes++) {
         struct topology_passes p = no_passes (&s);
         struct mapper_result plan;
         struct mapper_heldout h;
@@ -267,7 +267,7 @@ static void two_real_ones (void **state)
                                        "examples/clusters/a100-16-after.json"};
     (void) state;
 
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < (getenv ("LINKWISE_LONG") ? 2 : 1); k++) {
         struct setting s = job_on (file[k]), other = s;
         struct topology_passes p;
         struct mapper_settings settings = mapper_settings_default ();

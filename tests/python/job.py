@@ -25,41 +25,51 @@ except ImportError:
     sys.modules[module.__name__] = module
 
 
-def rank_main(answers, megatron, variables):
-    """One rank, in a process of its own."""
-    os.environ.update(variables)
-    if megatron:
-        os.environ["RANK"] = str(lw.megatron_ranks(PLAN)[lw.here(PLAN)])
-    dist.init_process_group("gloo")
-    said = {"place": (os.environ["LINKWISE_HOST"], int(os.environ["LOCAL_RANK"])), "error": None}
-    try:
-        mesh = lw.torch_device_mesh(PLAN, "cpu")
-        said.update(mesh=torch.as_tensor(mesh.mesh).tolist(), names=mesh.mesh_dim_names)
-    except lw.LinkwiseError as why:
-        said["error"] = str(why)
-    answers.put((dist.get_rank(), said))
-    dist.barrier()
+def rank_main(tasks, answers, own):
+    """One rank of every job, in a process of its own."""
+    for megatron, variables in iter(tasks.get, None):
+        os.environ.update(own, **variables)
+        if megatron:
+            os.environ["RANK"] = str(lw.megatron_ranks(PLAN)[lw.here(PLAN)])
+        dist.init_process_group("gloo")
+        said = {"place": (os.environ["LINKWISE_HOST"], int(os.environ["LOCAL_RANK"])), "error": None}
+        try:
+            mesh = lw.torch_device_mesh(PLAN, "cpu")
+            said.update(mesh=torch.as_tensor(mesh.mesh).tolist(), names=mesh.mesh_dim_names)
+        except lw.LinkwiseError as why:
+            said["error"] = str(why)
+        answers.put((dist.get_rank(), said))
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+class Ranks:
+    """Four of them, in the order of hosts and GPUs, which start once."""
+
+    def __init__(self):
+        self.answers, self.tasks, self.processes = FORK.Queue(), [FORK.Queue() for _ in range(4)], []
+        for rank, tasks in enumerate(self.tasks):
+            own = dict(RANK=str(rank), WORLD_SIZE="4", LOCAL_RANK=str(rank % 2),
+                       LINKWISE_HOST=f"h{rank // 2}", MASTER_ADDR="127.0.0.1")
+            self.processes.append(FORK.Process(target=rank_main, args=(tasks, self.answers, own)))
+            self.processes[-1].start()
+
+    def end(self):
+        for tasks in self.tasks:
+            tasks.put(None)
+        for process in self.processes:
+            process.join(10)
+            process.kill()
 
 
 def job(megatron=False, **changed):
-    """Four ranks, in the order of hosts and GPUs; what each said, by rank."""
+    """What each rank said, by rank; the last has changed variables."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    answers, ranks = FORK.Queue(), []
-    try:
-        for rank in range(4):
-            variables = dict(RANK=str(rank), WORLD_SIZE="4", LOCAL_RANK=str(rank % 2),
-                             LINKWISE_HOST=f"h{rank // 2}", MASTER_ADDR="127.0.0.1",
-                             MASTER_PORT=str(port))
-            variables.update(changed if rank == 3 else {})
-            ranks.append(FORK.Process(target=rank_main, args=(answers, megatron, variables)))
-            ranks[-1].start()
-        return [said for _, said in sorted(answers.get(timeout=60) for _ in ranks)]
-    finally:
-        for process in ranks:
-            process.join(10)
-            process.kill()
+    for rank, tasks in enumerate(RANKS.tasks):
+        tasks.put((megatron, dict(changed if rank == 3 else {}, MASTER_PORT=str(port))))
+    return [said for _, said in sorted(RANKS.answers.get(timeout=60) for _ in RANKS.tasks)]
 
 
 def test_mesh():
@@ -87,4 +97,8 @@ def test_lost():
 
 
 if __name__ == "__main__":
-    run(dict(globals()))
+    RANKS = Ranks()
+    try:
+        run(dict(globals()))
+    finally:
+        RANKS.end()

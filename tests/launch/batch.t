@@ -23,6 +23,7 @@ cat >"$T/bin/srun" <<'S'
 #!/bin/bash
 case "$* " in
 *"exec.sh true "*) exit "${TRIAL:-0}" ;;
+*"exec.sh $BWPROBE --plan "*) exec "$BWPROBE" ;;
 esac
 echo "$*"
 mapfile -t hosts < <([ -z "${SLURM_HOSTFILE:-}" ] || cat "$SLURM_HOSTFILE")
@@ -38,8 +39,8 @@ chmod +x "$T"/bin/*
 batch() { # GIVEN [VARIABLE...]
     local given=$1
     shift
-    env PATH="$T/bin:$PATH" GIVEN="$given" SLURM_JOB_NODELIST="$given" SLURM_JOB_ID=1 LINKWISE_DIR="$T/launch" "$@" \
-        sh "$T/launch/slurm/job.sbatch" ./program >"$T/out" 2>"$T/err"
+    env PATH="$T/bin:$PATH" OPTION='' GIVEN="$given" SLURM_JOB_NODELIST="$given" SLURM_JOB_ID=1 LINKWISE_DIR="$T/launch" "$@" \
+        sh -c 'sh "$1" $OPTION ./program' sh "$T/launch/slurm/job.sbatch" >"$T/out" 2>"$T/err"
     code=$?
     { echo "exit $code"; cat "$T/out" "$T/err"; } >"$T/why"
 }
@@ -59,13 +60,18 @@ for n in d["nodes"] if sys.argv[2] != "index" else []:
     n["gpu_uuid"] = ["%s-%s-%d" % (sys.argv[2] if n["name"] == "h2" else "GPU", n["name"], g) for g in range(n["gpus"])]
 print(json.dumps(d))' "$T/unlike.json" $kind >"$T/kind.json"
     emitted "$T/kind.json" h1,h2
-    while read -r rank _; do
+    # Of GPUs by other names a rank of each host shows the same.
+    ranks="0 1 2 3 4 5"
+    [ $kind = index ] || [ -n "$LINKWISE_LONG" ] || ranks=$(awk '!($2 in seen) { seen[$2]; print $1 }' "$T/launch/map.txt")
+    for rank in $ranks; do
         RANK=$rank LINKWISE_ANY_HOST=1 "$T/launch/exec.sh" sh -c "$says" </dev/null
-    done <"$T/launch/map.txt" >"$T/wrapper"
-    while read -r _ words; do
+    done >"$T/wrapper"
+    mapfile -t lines <"$T/launch/slurm/multi-prog"
+    for rank in $ranks; do
+        words=${lines[rank]#"$rank "}
         env -i PATH="$PATH" ${words% ./program} sh -c "$says" </dev/null
-    done <"$T/launch/slurm/multi-prog" >"$T/why"
-    cmp -s "$T/wrapper" "$T/why" && [ "$(wc -l <"$T/why")" = 6 ]
+    done >"$T/why"
+    cmp -s "$T/wrapper" "$T/why" && [ ${#lines[@]} = 6 ]
     result $? "multi-prog sets what the wrapper sets: $kind" "$T/why"
 done
 emitted "$T/unlike.json" h1,h2
@@ -122,6 +128,12 @@ cp -r "$T/launch" "$T/unknown" && sed 's/"h\([1-8]\)"/"m\1"/g' "$T/launch/plan.j
 way unknown "bind did not place"
 cp -r "$T/launch" "$T/blocked" && rm -rf "$T/blocked/bound-1" && : >"$T/blocked/bound-1"
 way blocked "cannot be made"
+
+# A preflight that cannot measure keeps nothing from starting.
+batch h1,h2,h3 OPTION=--preflight=60 BWPROBE="$T/none"
+[ "$code" = 0 ] && grep -q "preflight could not measure (exit code 127)" "$T/err" && grep -q "starting the job on the placement of $T/launch/map.txt" "$T/err" &&
+    grep -q " -m arbitrary .*exec.sh ./program" "$T/out"
+result $? "without bwprobe the job starts all the same, as planned" "$T/why"
 
 # Only one of two hosts with the same short name is in the plan.
 nodes n1.east:2 n1.west:2 n2.east:2 n3.east:2 >"$T/twins.json"

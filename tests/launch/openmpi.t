@@ -18,6 +18,7 @@ reporter "$T/program"
 cat >"$T/inside.sh" <<'S2'
 . tests/lib/hosts.sh
 hosts_up $(seq -f h%.0f $3)
+PATH=$1/no-driver/bin:$PATH
 cd "$1/launch"
 run="mpirun.openmpi --allow-run-as-root --mca plm_rsh_agent $HOSTS_RSH --mca btl_tcp_if_include 10.77.0.0/24 --mca oob_tcp_if_include 10.77.0.0/24"
 noted "$1/report" $run -np $2 --hostfile openmpi/hostfile -rf openmpi/rankfile ./exec.sh "$1/program"

@@ -4,7 +4,8 @@
  *   FAULT=kill    the process is killed by a call that changes files, a write half-way
  *   FAULT=full    that call and all later ones that take room fail: the disk is full
  *
- * FAULT_AT=N says at which of them, from 1; FAULT_COUNT=FILE is where the numbers of all three go. */
+ * FAULT_AT=N says at which of them, from 1; FAULT_COUNT=FILE is where the numbers of all three
+ * go. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -151,7 +151,9 @@ static void exchange_as_recipes (const struct calibrate_run *run,
     const struct workload_degrees *d = &run->config.deg;
     const struct topology_gpu_type *t = run->part[0].type;
     bool blocks = costmodel_takes_blocks (run->job.precision, t),
-         captured = workload_is_captured (own, &run->model, &run->config, blocks);
+         captured =
+             workload_choose (run->captured, workload_is_captured (own, &run->model,
+                                                                   &run->config, blocks));
 
     if (preset &&
         ((!captured && is_among (preset->name, own->all_to_all, own->n_all_to_all)) ||

@@ -471,7 +471,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
 }
 
 /* Configurations of few GPUs are most of a large space, and take longer by their compute alone: how
- * few may be better than a plan of nearly all GPUs, sketched for this?
+ * few may be better than a plan of nearly all GPUs, sketched for this, or as good and simpler?
  * @param[in] x  as search_pool takes it; it is the caller's copy */
 static enum status gpus_worth (struct search x, int *least, struct error *err)
 {
@@ -490,7 +490,7 @@ static enum status gpus_worth (struct search x, int *least, struct error *err)
     if (st == ST_OK)
         st = sketch_first (&x, FEW, err);
     if (st == ST_OK && x.best >= 0)
-        *least = (int) (bound_gpu_seconds (&x.pool) / search_cut (&x));
+        *least = (int) (bound_gpu_seconds (&x.pool) / reach (&x));
     release (&x);
     mapper_info_release (&info);
     return st == ST_NOMEM ? st : ST_OK; /* there may be none of so many */

@@ -42,11 +42,11 @@ struct search {
     /* Of those that were not, in the objective's measure; INFINITY */
     double unlisted_bound_s;
     int gpus_least; /* of what is listed: fewer take longer than a plan that is known */
-    long tried;    /* placements in a small pool so far, in exact_splits' measure */
-    long sketched; /* configurations */
-    bool annealed; /* were the best sketches? */
-    bool odd;      /* are GPUs or nodes unlike? */
-    int part;      /* 0: the whole cluster; 1: a part of it, 2: a part of that (part.c) */
+    long tried;     /* placements in a small pool so far, in exact_splits' measure */
+    long sketched;  /* configurations */
+    bool annealed;  /* were the best sketches? */
+    bool odd;       /* are GPUs or nodes unlike? */
+    int part; /* 0: the whole cluster; 1: a part of it, 2: a part of that (part.c) */
     search_nodes_fn *search_nodes;
     bool sketches_next; /* a first plan comes from them */
     long first_sketch;  /* its configuration, not placed yet; -1: none */

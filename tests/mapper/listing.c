@@ -371,13 +371,36 @@ static void few_gpus_are_best (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Half of the GPUs in one axis are within the tie of all of them in two. */
+static void few_gpus_are_simplest (void **state)
+{
+    struct setting s = setting_of ("llama-2-7b", "32x8 h100");
+    struct mapper_problem p = search_problem (&s);
+    struct mapper_settings how = mapper_settings_default ();
+    struct found o;
+    (void) state;
+
+    s.job.seq = 4096;
+    s.job.global_batch = 128;
+    how.tie = 1.0;
+    o = search (&p, &how);
+    assert_int_equal (workload_world (&o.r.config.deg), 128);
+    assert_int_equal (o.r.config.deg.dp, 128);
+    found_release (&o);
+    topology_cluster_destroy (s.cluster);
+}
+
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (listed),           cmocka_unit_test (zero_stages),
-        cmocka_unit_test (shards),           cmocka_unit_test (late),
-        cmocka_unit_test (late_in_odd_pool), cmocka_unit_test (late_among_failing_links),
-        cmocka_unit_test (time_enough),      cmocka_unit_test (few_gpus_are_best)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
+                                       cmocka_unit_test (zero_stages),
+                                       cmocka_unit_test (shards),
+                                       cmocka_unit_test (late),
+                                       cmocka_unit_test (late_in_odd_pool),
+                                       cmocka_unit_test (late_among_failing_links),
+                                       cmocka_unit_test (time_enough),
+                                       cmocka_unit_test (few_gpus_are_best),
+                                       cmocka_unit_test (few_gpus_are_simplest)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

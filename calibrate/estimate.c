@@ -133,33 +133,33 @@ static void compile (struct workload_profile *p)
     p->time.layer_launch_back_s = fmin (p->time.layer_launch_back_s, COMPILED_BACK_S);
 }
 
-static bool is_among (const char *name, const char names[][64], int n)
+/* Does the model's name, as a source writes it, mean one of these presets? */
+static bool is_among (const struct calibrate_run *run, const char names[][64], int n)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp (names[i], name) == 0)
+    const struct workload_model *preset =
+        n > 0 ? workload_preset_meant (run->model.name) : NULL;
+
+    for (int i = 0; preset && i < n; i++)
+        if (strcmp (names[i], preset->name) == 0)
             return true;
     return false;
 }
 
 /* How Megatron Bridge's recipes exchange experts' tokens, where a run says nothing: some models'
- * once to every expert; and beside another micro-batch's compute with the precisions
- * whose steps they capture whole, or where chunks are there and exchanges leave NVLink. */
+ * once to every expert; and beside another micro-batch's compute with the precisions whose steps
+ * they capture whole, or where chunks are there and exchanges leave NVLink. */
 static void exchange_as_recipes (const struct calibrate_run *run,
                                  struct workload_profile *own)
 {
-    const struct workload_model *preset = workload_preset_meant (run->model.name);
     const struct workload_degrees *d = &run->config.deg;
     const struct topology_gpu_type *t = run->part[0].type;
-    bool blocks = costmodel_takes_blocks (run->job.precision, t),
-         captured =
-             workload_choose (run->captured, workload_is_captured (own, &run->model,
-                                                                   &run->config, blocks));
+    bool blocks = costmodel_takes_blocks (run->job.precision, t);
+    bool captured = workload_choose (
+        run->captured, workload_is_captured (own, &run->model, &run->config, blocks));
 
-    if (preset &&
-        ((!captured && is_among (preset->name, own->all_to_all, own->n_all_to_all)) ||
-         (topology_usual_rack (t->name) == 0 &&
-          is_among (preset->name, own->all_to_all_outside_racks,
-                    own->n_all_to_all_outside_racks))))
+    if ((!captured && is_among (run, own->all_to_all, own->n_all_to_all)) ||
+        (topology_usual_rack (t->name) == 0 &&
+         is_among (run, own->all_to_all_outside_racks, own->n_all_to_all_outside_racks)))
         own->time.deduplicated_dispatch = false;
     if (own->graphs == GRAPHS_BLOCKS && !blocks)
         own->time.moe_overlap = 0.0;

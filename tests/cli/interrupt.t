@@ -31,7 +31,8 @@ code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 text = out.decode(errors="replace")
 print("progress", "never" if sent is None else "early" if sent < 1 else "after a second")
 print("exit", code)
-lines = re.findall(r"\r\x1b\[K([^\r\n]+)", text[:text.rfind("\x1b[K")])
+shown = text[:text.rfind("\x1b[K")].replace("^C", "")  # which the terminal echoes
+lines = re.findall(r"\r\x1b\[K([^\r\n]+)", shown)
 print("widest", "fits" if max(map(len, lines), default=0) < WIDTH else lines)
 print(text)
 P

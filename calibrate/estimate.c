@@ -154,14 +154,14 @@ static void exchange_as_recipes (const struct calibrate_run *run,
     const struct workload_degrees *d = &run->config.deg;
     const struct topology_gpu_type *t = run->part[0].type;
     bool blocks = costmodel_takes_blocks (run->job.precision, t);
-    bool captured = workload_choose (
-        run->captured, workload_is_captured (own, &run->model, &run->config, blocks));
+    bool recipe = workload_is_captured (own, &run->model, &run->config, blocks);
+    bool captured = workload_choose (run->captured, recipe);
 
     if ((!captured && is_among (run, own->all_to_all, own->n_all_to_all)) ||
         (topology_usual_rack (t->name) == 0 &&
          is_among (run, own->all_to_all_outside_racks, own->n_all_to_all_outside_racks)))
         own->time.deduplicated_dispatch = false;
-    if (own->graphs == GRAPHS_BLOCKS && !blocks)
+    if (own->graphs == GRAPHS_BLOCKS && !recipe)
         own->time.moe_overlap = 0.0;
     if (d->vpp > 1 && d->ep * d->etp > calibrate_domain (run))
         own->time.moe_overlap = fmax (own->time.moe_overlap, own->time.moe_overlap_out);

@@ -477,7 +477,8 @@ static void add_experts (const struct setting *x, struct sums *s)
     /* Kernels pad every expert's tokens; their mean need not even be whole. */
     rows = EXPERT_PADDING * ceil (pairs / mine / EXPERT_PADDING);
     grouped = *x;
-    grouped.fused = x->p->fused_experts && costmodel_takes_blocks (x->j->precision, x->t);
+    grouped.fused =
+        workload_fuses_experts (x->p, m, costmodel_takes_blocks (x->j->precision, x->t));
     price_grouping (&grouped, s, mine, rows);
     add_mlp (&grouped, s, mine, rows, m->expert_ffn / (double) d->etp);
     s->traffic += permute_traffic (x) * pairs / x->tokens;

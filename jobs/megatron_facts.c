@@ -291,8 +291,8 @@ void jobs_megatron_facts (const struct workload_plan *p, const struct jobs_price
     enum costmodel_capture capture =
         costmodel_capture (&p->model, &p->job, &p->config, by->profile, by->gpu);
     bool experts = p->model.experts > 0, whole = capture == COSTMODEL_CAPTURE_STEP;
-    bool fused = experts && costmodel_takes_blocks (p->job.precision, by->gpu) &&
-                 by->profile->fused_experts;
+    bool fused = workload_fuses_experts (
+        by->profile, &p->model, costmodel_takes_blocks (p->job.precision, by->gpu));
 
     if (experts) /* what counts no tokens on the host is HybridEP, which racks have, too */
         write_experts (p, by, whole || topology_usual_rack (by->gpu->name) > 0, w);

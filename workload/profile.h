@@ -303,11 +303,16 @@ static inline bool workload_gelu_is_separate (const struct workload_model *m,
  *
  *  Experts' tokens must be counted on the GPU alone for that, which Megatron-Core's fused grouped
  *  products do in fp8 and fp4 of blocks with scales (cuda_graph_impl full_iteration,
- *  moe_paged_stash and use_transformer_engine_op_fuser).
+ *  moe_paged_stash and use_transformer_engine_op_fuser), with experts that are gated: Megatron
+ *  Bridge's recipes for Nemotron 3, whose experts are not, capture parts of layers.
  *  @param blocks  the GPU multiplies such blocks, and the job is in fp8 or fp4 */
 bool workload_is_captured (const struct workload_profile *p,
                            const struct workload_model *m,
                            const struct workload_config *c, bool blocks);
+
+/** Are experts' products and their activation one kernel?  @param blocks  as above */
+bool workload_fuses_experts (const struct workload_profile *p,
+                             const struct workload_model *m, bool blocks);
 
 /** The precision in which a job's weights, states and activations are kept. */
 static inline enum workload_precision

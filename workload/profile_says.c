@@ -42,7 +42,13 @@ bool workload_is_captured (const struct workload_profile *p,
     bool dense = m->experts == 0 && c->deg.pp == 1;
 
     return p->graphs == GRAPHS_ALL || (p->graphs >= GRAPHS_DENSE && dense) ||
-           (p->graphs == GRAPHS_BLOCKS && m->experts > 0 && blocks);
+           (p->graphs == GRAPHS_BLOCKS && m->experts > 0 && m->gated_mlp && blocks);
+}
+
+bool workload_fuses_experts (const struct workload_profile *p,
+                             const struct workload_model *m, bool blocks)
+{
+    return p->fused_experts && m->experts > 0 && m->gated_mlp && blocks;
 }
 
 double workload_interval (double residual)

@@ -167,12 +167,13 @@ static void refused (void **state)
     assert_int_equal (workload_profile_read ("no-such@1.0", &p, NULL, &err), ST_IO);
 }
 
-/* Whole steps are captured of dense models without a pipeline, of experts where products take
- * blocks with scales. */
+/* Whole steps are captured of dense models without a pipeline, of gated experts where products take
+ * blocks with scales; where such experts' products are fused with their activation. */
 static void captured (void **state)
 {
     struct workload_model dense = model_of ("llama-3-8b"),
-                          experts = model_of ("qwen3-30b-a3b");
+                          experts = model_of ("qwen3-30b-a3b"),
+                          plain = model_of ("nemotron-3-nano-30b-a3b");
     struct workload_config one = config_of (1, 1, 8, 1), pipe = config_of (1, 4, 2, 1);
     struct workload_profile now = profile_of ("megatron-bridge"),
                             old = profile_of ("megatron-bridge@26.04");
@@ -184,6 +185,11 @@ static void captured (void **state)
         assert_false (workload_is_captured (&now, &dense, &pipe, blocks));
         assert_int_equal (workload_is_captured (&now, &experts, &pipe, blocks), blocks);
         assert_false (workload_is_captured (&old, &experts, &one, blocks));
+        assert_false (workload_is_captured (&now, &plain, &one, blocks));
+        assert_int_equal (workload_fuses_experts (&now, &experts, blocks), blocks);
+        assert_false (workload_fuses_experts (&old, &experts, blocks));
+        assert_false (workload_fuses_experts (&now, &plain, blocks));
+        assert_false (workload_fuses_experts (&now, &dense, blocks));
     }
     now.graphs = GRAPHS_ALL;
     assert_true (workload_is_captured (&now, &experts, &pipe, false));

@@ -231,6 +231,7 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
         TRY (api_filling_batch (&p->config, &asked.global_batch, err));
     mapper_axes_usual (&axes, &x->profile, &p->config);
     TRY (api_job (&asked, &p->model, &p->job, notes, err));
+    workload_profile_pace (&x->profile, &p->model, p->job.precision);
     TRY (workload_config_check (&p->model, &p->job, &p->config, err));
     TRY (workload_config_offered (&p->model, &p->config, &x->profile, err));
     TRY (api_split_layers (x, err));

@@ -189,6 +189,7 @@ enum linkwise_status linkwise_search (
                              "layers: a search finds them; they cannot be given"));
     THEN (st, take_settings (settings, false, &r, api_error (err)));
     if (st == ST_OK) {
+        workload_profile_pace (&by, &model->m, trained.precision);
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
         r.p.step_error = api_step_error (&r.p);
         costmodel_note_types (cluster->c, trained.precision, api_notes (notes));

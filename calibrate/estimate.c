@@ -210,6 +210,7 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
     else if (run->captured_parts)
         own.captured_parts = CAPTURED_EVERYWHERE;
     take_facts (run, &own);
+    workload_profile_pace (&own, &run->model, run->job.precision);
     return own;
 }
 

@@ -3,11 +3,11 @@
  * Few runs tell how fast a place is as a whole, a little of one or two things more, and never all
  * constants.  So the fit is a scale of all times and of every constant what the runs say of it,
  * linear about the start in logarithms: the posterior mean, each deviation being normal about 0
- * with its spread.  Runs of one model have more in common, which no constant is to answer for.  How
- * far the runs scatter about that, as Student's t, is not known either: several levels are weighed
- * by how likely they make the runs.  Runs left out one by one then say which part of all this to
- * take, so that the fit is not worse than its start on what it has not seen.  What no run shows
- * keeps its value. */
+ * with its spread.  Runs of one model have more in common, which no constant is to answer for: that
+ * model's pace has it (struct workload_pace).  How far the runs scatter about that, as Student's t,
+ * is not known either: several levels are weighed by how likely they make the runs.  Runs left out
+ * one by one then say which part of all this to take, so that the fit is not worse than its start
+ * on what it has not seen.  What no run shows keeps its value. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 #define SPREAD_MOST 0.3
 /* Priors are of what constants are anywhere.  Those of one place, its scale told, lie closer. */
 #define SPREAD_PART 0.5
-/* Of what runs of one model and precision err by together. */
+/* Of what runs of one model and precision err by together, their scale and constants told. */
 #define MODEL_SPREAD 0.06
 /* A constant of which all runs show less does not take part in the scale of all times. */
 #define SHOWN_LEAST 0.005
@@ -30,7 +30,7 @@
 /* Runs left out choose how many quarters of the fit are taken, if the roots of their errors, by
  * which one far run does not rule, are at most so much of the start's. */
 #define PARTS 4
-#define TAKEN_MOST 0.9
+#define TAKEN_MOST 0.95
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,
@@ -130,7 +130,7 @@ static double met (const struct few_fit *f, const double *weight, int i)
     double sum = 0.0;
 
     for (int k = 0; k < f->n; k++)
-        sum += weight[k] * f->together[i][k];
+        sum += weight[k] * (f->together[i][k] + f->alike[i][k]);
     return sum;
 }
 
@@ -153,14 +153,6 @@ static double part_to_take (const struct few_fit *f)
 
 /* ---- what constants move ---- */
 
-static void set_constant (struct workload_profile *p, const struct workload_constant *k,
-                          double factor)
-{
-    double *value = workload_constant_of (p, k), next = *value / k->unit * factor;
-
-    *value = fmin (fmax (next, k->least), k->most) * k->unit;
-}
-
 /* Does a run show what the constant is? */
 static bool is_shown (const double *move, int n)
 {
@@ -169,19 +161,6 @@ static bool is_shown (const double *move, int n)
     for (int i = 0; i < n; i++)
         most = fmax (most, fabs (move[i]));
     return most >= SHOWN_LEAST;
-}
-
-/* What the constant is when all times take `factor` times as long: times among the constants have
- * units below 1; others are what comes of rates. */
-static void scale (struct workload_profile *p, const struct workload_constant *k,
-                   double factor)
-{
-    static const char rates[] = "gemm attention attention_back attention1 "
-                                "memory_bandwidth link send_link";
-    bool rate = text_has_word (rates, k->key);
-
-    if (rate || k->unit < 1.0)
-        set_constant (p, k, rate ? 1.0 / factor : factor);
 }
 
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p)
@@ -198,8 +177,8 @@ double calibrate_slope (const struct calibrate_run *run,
     struct workload_profile up = *p, down = *p;
     double a, b;
 
-    set_constant (&up, k, exp (STEP));
-    set_constant (&down, k, exp (-STEP));
+    workload_constant_times (&up, k, exp (STEP));
+    workload_constant_times (&down, k, exp (-STEP));
     if (calibrate_step (run, cluster, &up, &a, NULL, NULL) != ST_OK ||
         calibrate_step (run, cluster, &down, &b, NULL, NULL) != ST_OK)
         return NAN;
@@ -267,22 +246,65 @@ static void move_all (const struct few_fit *f, const double *weight,
 
     for (int k = 0; k < n_all; k++)
         if (!all[k].memory && strcmp (all[k].key, "residual") == 0) {
-            set_constant (p, &all[k], residual);
+            workload_constant_times (p, &all[k], residual);
         } else if (is_shown (move[k], f->n)) {
-            set_constant (
+            workload_constant_times (
                 p, &all[k],
                 exp (deviation (f, weight, move[k], calibrate_few_spread (&all[k]))));
-            scale (p, &all[k], exp (ones));
+            workload_constant_pace (p, &all[k], exp (ones));
         }
+}
+
+static bool is_of (const struct calibrate_run *run, const char *model,
+                   enum workload_precision precision)
+{
+    return run->job.precision == precision && strcmp (run->model.name, model) == 0;
 }
 
 static void compare_models (const struct calibrate_few *runs, struct few_fit *f)
 {
     for (int i = 0; i < f->n; i++)
         for (int k = 0; k < f->n; k++)
-            if (strcmp (runs->run[i]->model.name, runs->run[k]->model.name) == 0 &&
-                runs->run[i]->job.precision == runs->run[k]->job.precision)
+            if (is_of (runs->run[i], runs->run[k]->model.name,
+                       runs->run[k]->job.precision))
                 f->alike[i][k] = MODEL_SPREAD * MODEL_SPREAD;
+}
+
+/* The profile's pace of a run's model; 1 if it had none, NULL if there is no room for it. */
+static struct workload_pace *pace_of (const struct calibrate_run *run,
+                                      struct workload_profile *p)
+{
+    struct workload_pace *at = p->pace;
+
+    while (at < p->pace + p->n_paces && !is_of (run, at->model, at->precision))
+        at++;
+    if (at == p->pace + WORKLOAD_PACED_MAX)
+        return NULL;
+    if (at == p->pace + p->n_paces) {
+        snprintf (at->model, sizeof at->model, "%.63s", run->model.name);
+        at->precision = run->job.precision;
+        at->factor = 1.0;
+        p->n_paces++;
+    }
+    return at;
+}
+
+/* What runs of one model have in common holds for others of it. */
+static void pace_models (const struct calibrate_few *runs, const struct few_fit *f,
+                         const double *weight, struct workload_profile *p)
+{
+    for (int i = 0; i < f->n; i++) {
+        struct workload_pace *pace = pace_of (runs->run[i], p);
+        double sum = 0.0;
+        bool first = true;
+
+        for (int k = 0; k < f->n; k++) {
+            sum += weight[k] * f->alike[i][k];
+            first = first && !(k < i && f->alike[i][k] > 0.0);
+        }
+        if (pace && first)
+            pace->factor *= exp (sum);
+    }
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
@@ -309,6 +331,8 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
     for (int i = 0; i < f.n; i++)
         weight[i] *= part;
     move_all (&f, weight, move, p);
+    if (part > 0.0)
+        pace_models (runs, &f, weight, p);
     free (move);
     return ST_OK;
 }

@@ -174,8 +174,17 @@ static void score_row (struct table *t, enum calibrate_part what, const char *na
     cli_label_cells (t, &s->labels);
 }
 
-static void print_part (enum calibrate_part what, const struct part *m)
+static void print_paces (const struct workload_profile *p)
 {
+    for (int i = 0; i < p->n_paces; i++)
+        cli_print ("of %s in %s all times are %.3f times what the constants say\n",
+                   p->pace[i].model, workload_precision_name (p->pace[i].precision),
+                   p->pace[i].factor);
+}
+
+static void print_part (enum calibrate_part what, const struct calibration *c)
+{
+    const struct part *m = &c->part[what];
     struct table *t = cli_table ("<constant", "before", "after", "<");
     char name[64];
 
@@ -184,6 +193,7 @@ static void print_part (enum calibrate_part what, const struct part *m)
                what == CALIBRATE_TIME ? "time" : "memory");
     cli_table_end (t);
     if (what == CALIBRATE_TIME) {
+        print_paces (&c->fitted);
         cli_print ("\n%d step times:\n", m->start.times.errors.n);
         t = cli_table ("<profile", CLI_TIME_HEADERS);
     } else {
@@ -321,7 +331,7 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
         cli_print ("the fit starts from profile %s\n", c->start.from);
         for (enum calibrate_part i = 0; i < CALIBRATE_PARTS; i++)
             if (c->part[i].runs.n > 0)
-                print_part (i, &c->part[i]);
+                print_part (i, c);
         cli_print_missing (c->part[CALIBRATE_TIME].runs.skipped,
                            c->part[CALIBRATE_TIME].runs.n_skipped);
         if (c->part[CALIBRATE_TIME].runs.n > 0)

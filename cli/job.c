@@ -215,9 +215,11 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                         in->mtp_layers, p->model.name);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    return in->profile
-               ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
-               : workload_profile_default (pace->name, &x->profile, err);
+    TRY (in->profile
+             ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
+             : workload_profile_default (pace->name, &x->profile, err));
+    workload_profile_pace (&x->profile, &p->model, p->job.precision);
+    return ST_OK;
 }
 
 /* Layers of each stage: the option's list, or the profile's split. */

@@ -111,6 +111,7 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
     if (job->profile)
         TRY (workload_profile_for (job->profile, costmodel_pace (old->cluster->c)->name,
                                    &old->profile, notes, err));
+    workload_profile_pace (&old->profile, &old->plan.model, old->plan.job.precision);
     if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);
     x->how.move_cost_s = fmax (x->move_cost_s, 0);

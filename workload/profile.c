@@ -136,6 +136,7 @@ struct member {
         NUMBERS, /* bits of an unsigned long long */
         MODULES, /* that are recomputed: bits of an unsigned */
         SETS,    /* of modules: unsigned[room] */
+        PACES,   /* struct workload_pace[room] */
         PART     /* constants, of memory where `least` is 1 */
     } kind;
     const char *const *words;
@@ -229,7 +230,12 @@ static const struct member members[] = {
      .if_any = true},
     {HAS ("all_to_all_outside_racks", all_to_all_outside_racks, NAMES),
      N_NAMES (n_all_to_all_outside_racks, WORKLOAD_FITTED_MAX), .if_any = true},
+    {HAS ("models", pace, PACES), N_NAMES (n_paces, WORKLOAD_PACED_MAX), .if_any = true},
 };
+
+/* Of a model's times over the constants'. */
+#define PACE_LEAST 0.1
+#define PACE_MOST 10.0
 
 #define N_MEMBERS (sizeof members / sizeof *members)
 
@@ -283,7 +289,25 @@ static enum status read_modules (const struct json_at *at, unsigned *modules,
                             "moe_act, mla_up_proj, moe, shared_experts)");
 }
 
-/* An entry of a list, as a bit, a name or a set. */
+static enum status read_pace (const struct json_at *at, struct workload_pace *pace,
+                              struct error *err)
+{
+    static const struct member word = {.words = workload_precision_words,
+                                       .expected = WORDS_PRECISION};
+    struct json_at model, precision, factor;
+    int found = 0;
+
+    TRY (json_want_object (at, err));
+    model = json_key (at, "model");
+    precision = json_key (at, "precision");
+    factor = json_key (at, "time_factor");
+    TRY (read_name (&model, pace->model, err));
+    TRY (read_word (&precision, &word, &found, err));
+    pace->precision = found;
+    return json_want_number (&factor, PACE_LEAST, true, PACE_MOST, &pace->factor, err);
+}
+
+/* An entry of a list, as a bit, a name, a set or a pace. */
 static enum status read_entry (const struct json_at *at, const struct member *m, void *to,
                                struct error *err)
 {
@@ -296,6 +320,8 @@ static enum status read_entry (const struct json_at *at, const struct member *m,
         return read_name (at, ((char (*)[64]) to)[at->index], err);
     case SETS:
         return read_modules (at, (unsigned *) to + at->index, err);
+    case PACES:
+        return read_pace (at, (struct workload_pace *) to + at->index, err);
     case MODULES:
         TRY (read_modules (at, &modules, err));
         *(unsigned *) to |= modules;
@@ -467,6 +493,13 @@ static json_t *modules_json (unsigned modules)
     return json_string (workload_recompute_text (&c, text));
 }
 
+static json_t *pace_json (const struct workload_pace *pace)
+{
+    return json_pack ("{s:s, s:s, s:f}", "model", pace->model, "precision",
+                      workload_precision_name (pace->precision), "time_factor",
+                      pace->factor);
+}
+
 static json_t *list_json (const struct member *m, struct workload_profile *p)
 {
     json_t *list = json_array ();
@@ -477,9 +510,10 @@ static json_t *list_json (const struct member *m, struct workload_profile *p)
                                                    : *(unsigned *) from;
 
     for (int i = 0; i < n; i++)
-        json_array_append_new (list, m->kind == NAMES
-                                         ? json_string (((char (*)[64]) from)[i])
-                                         : modules_json (((unsigned *) from)[i]));
+        json_array_append_new (
+            list, m->kind == NAMES   ? json_string (((char (*)[64]) from)[i])
+                  : m->kind == PACES ? pace_json ((struct workload_pace *) from + i)
+                                     : modules_json (((unsigned *) from)[i]));
     for (int i = 0; i < 64 && (m->kind != WORDS || m->words[i]); i++)
         if (bits >> i & 1)
             json_array_append_new (list, m->kind == WORDS     ? json_string (m->words[i])

@@ -8,6 +8,7 @@
 #define WORKLOAD_RELEASES_MAX 4
 #define WORKLOAD_FITTED_MAX 8
 #define WORKLOAD_SEARCHED_MAX 8
+#define WORKLOAD_PACED_MAX 24
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
 
 /** The stage that a source measures: the fullest, the last or the first. */
@@ -44,6 +45,13 @@ enum workload_graphs { GRAPHS_NONE, GRAPHS_DENSE, GRAPHS_BLOCKS, GRAPHS_ALL };
  *  step: nowhere; on GPUs in racks that share their NVLink (topology_usual_rack); everywhere. */
 enum workload_captured { CAPTURED_NOWHERE, CAPTURED_IN_RACKS, CAPTURED_EVERYWHERE };
 
+/** What all times of a model take in a precision, over what the constants say. */
+struct workload_pace {
+    char model[64]; /* of a preset, in any spelling, or as it calls itself */
+    enum workload_precision precision;
+    double factor;
+};
+
 /** Constants in which training frameworks differ (a JSON file; docs/profile.md). */
 struct workload_profile {
     char name[64];
@@ -70,6 +78,8 @@ struct workload_profile {
     char all_to_all[WORKLOAD_FITTED_MAX][64],
         all_to_all_outside_racks[WORKLOAD_FITTED_MAX][64];
     int n_all_to_all, n_all_to_all_outside_racks;
+    struct workload_pace pace[WORKLOAD_PACED_MAX]; /* of models that it was fitted to */
+    int n_paces;
     char elsewhere[64]; /* the shipped profile that serves on others; "": itself */
     char why[192];      /* it serves, if nobody named it; never in a file */
     bool unknown;       /* it serves a framework that it does not know; never in a file */
@@ -486,6 +496,20 @@ static inline double *workload_constant_of (struct workload_profile *p,
 {
     return (double *) (void *) ((char *) p + k->offset);
 }
+
+/** Multiply a constant, within its limits. */
+void workload_constant_times (struct workload_profile *p,
+                              const struct workload_constant *k, double factor);
+
+/** Make a constant what it is where all times take `factor` times as long: rates and times alone
+ *  change. */
+void workload_constant_pace (struct workload_profile *p,
+                             const struct workload_constant *k, double factor);
+
+/** A job's model under the profile: what all its times take more or less than the constants say
+ *  goes into them, and no pace is left. */
+void workload_profile_pace (struct workload_profile *p, const struct workload_model *m,
+                            enum workload_precision precision);
 
 /** Shipped profile number i by name, or NULL beyond the last. */
 const char *workload_profile_shipped (int i);

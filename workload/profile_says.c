@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
+
 double workload_expert_capacity (const struct workload_profile *p)
 {
     return p->drops_tokens ? p->time.expert_capacity : 1.0;
@@ -49,6 +51,53 @@ bool workload_fuses_experts (const struct workload_profile *p,
                              const struct workload_model *m, bool blocks)
 {
     return p->fused_experts && m->experts > 0 && m->gated_mlp && blocks;
+}
+
+void workload_constant_times (struct workload_profile *p,
+                              const struct workload_constant *k, double factor)
+{
+    double *value = workload_constant_of (p, k), next = *value / k->unit * factor;
+
+    *value = fmin (fmax (next, k->least), k->most) * k->unit;
+}
+
+/* Times among the constants have units below 1; others are what comes of rates. */
+void workload_constant_pace (struct workload_profile *p,
+                             const struct workload_constant *k, double factor)
+{
+    static const char rates[] = "gemm attention attention_back attention1 "
+                                "memory_bandwidth link send_link";
+    bool rate = text_has_word (rates, k->key);
+
+    if (!k->memory && (rate || k->unit < 1.0))
+        workload_constant_times (p, k, rate ? 1.0 / factor : factor);
+}
+
+/* Does the profile mean this model by that name? */
+static bool is_model (const char *name, const struct workload_model *m)
+{
+    const struct workload_model *preset;
+
+    if (strcmp (name, m->name) == 0)
+        return true;
+    preset = workload_preset_meant (name);
+    return preset && preset == workload_preset_meant (m->name);
+}
+
+void workload_profile_pace (struct workload_profile *p, const struct workload_model *m,
+                            enum workload_precision precision)
+{
+    int n;
+    const struct workload_constant *all = workload_constants (&n);
+
+    for (int i = 0; i < p->n_paces; i++)
+        if (p->pace[i].precision == precision && is_model (p->pace[i].model, m)) {
+            for (int k = 0; k < n; k++)
+                workload_constant_pace (p, &all[k], p->pace[i].factor);
+            break;
+        }
+    memset (p->pace, 0, sizeof p->pace);
+    p->n_paces = 0;
 }
 
 double workload_interval (double residual)

@@ -412,6 +412,35 @@ static void few (void **state)
     }
 }
 
+/* Where runs of one model are slower than those of another by what no constant tells, that model's
+ * other runs are met better, and not the other's worse. */
+static void paced (void **state)
+{
+    struct calibrate_runs r = plain_runs ();
+    struct workload_profile p = profile_of ("nemo"), start = p, plain;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    bool use[24] = {false}, slow[24] = {false}, fast[24] = {false};
+    (void) state;
+
+    for (int i = 0; i < r.n; i++) {
+        r.run[i].iter_time_s = runs_step (&r.run[i], &start) * (i < 12 ? 1.25 : 1.1);
+        use[i] = i % 4 == 0;
+        slow[i] = i < 12 && !use[i];
+        fast[i] = i >= 12 && !use[i];
+    }
+    ok (calibrate_fit (&r, CALIBRATE_TIME, use, &p, &fit, &err), &err);
+    assert_int_equal (p.n_paces, 2);
+    assert_string_equal (p.pace[0].model, "llama-0");
+    assert_string_equal (p.pace[1].model, "llama-1");
+    assert_true (p.pace[0].factor > 1.01 && p.pace[1].factor < 0.99);
+    plain = p;
+    plain.n_paces = 0;
+    assert_true (error_of (&r, slow, true, &p) < 0.7 * error_of (&r, slow, true, &plain));
+    assert_true (error_of (&r, fast, true, &p) < 0.7 * error_of (&r, fast, true, &plain));
+    calibrate_runs_release (&r);
+}
+
 /* One run is too few to leave one out: nothing moves. */
 static void single (void **state)
 {
@@ -425,7 +454,7 @@ static void single (void **state)
     for (int i = 0; i < r.n; i++)
         r.run[i].iter_time_s = 2.0 * runs_step (&r.run[i], &start);
     ok (calibrate_fit (&r, CALIBRATE_TIME, use, &p, &fit, &err), &err);
-    assert_true (p.time.gemm == start.time.gemm);
+    assert_true (p.time.gemm == start.time.gemm && p.n_paces == 0);
     assert_true (p.time.residual > start.time.residual);
     calibrate_runs_release (&r);
 }
@@ -545,8 +574,9 @@ int main (void)
         cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out),
         cmocka_unit_test (planted_times),  cmocka_unit_test (times_not_estimated),
         cmocka_unit_test (held_out_times), cmocka_unit_test (few),
-        cmocka_unit_test (single),         cmocka_unit_test (few_peaks),
-        cmocka_unit_test (repeated),       cmocka_unit_test (unseen)};
+        cmocka_unit_test (paced),          cmocka_unit_test (single),
+        cmocka_unit_test (few_peaks),      cmocka_unit_test (repeated),
+        cmocka_unit_test (unseen)};
 
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ expect 0 "validate both" "memory peaks" $L validate "$T/both.csv" --profile mega
 grep -q "^step times" "$T/out" && grep -q "^out of memory, 2 of 8" "$T/out"
 result $? "... with every table" "$T/out"
 expect 0 "calibrate step times" "^8 step times:" $L calibrate "$T/times.csv" --profile megatron-core -o "$T/fast.json"
-prints "^gemm +1 +0\.[0-9]+ +fitted" "^score_traffic +74 +74 +not determined by these runs" \
+prints "^gemm +1 +0\.[0-9]+ +fitted" "^of [^ ]+ in bf16 all times are 1\.0[0-9]+ times what the constants say" "^score_traffic +74 +74 +not determined by these runs" \
     "^before +9\.1" "^fitted, on the same runs +[01]\.[0-9]" "^fitted, each model held out +[0-9.]+" \
     "^by the constants step times near these are known within [0-9.]+ %, with that run within [0-9.]+ %"
 ! grep -q "memory constants" "$T/out" && grep -q '"memory": null' "$T/fast.json" && grep -q '"not_estimated": \[\]' "$T/fast.json"
@@ -91,6 +91,16 @@ mape_of() { $LINKWISE validate "$1" --profile "$2" --json | sed -n '/"step"/,/}/
 awk -v a="$(mape_of "$T/times.csv" "$T/fast.json")" 'BEGIN { exit !(a > 0 && a < 2) }'
 result $? "the written profile meets its runs"
 expect 0 "the fitted profile serves time" "[0-9]" $L time "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --profile "$T/fast.json"
+# What a model takes over the constants goes into those of its plans, once.
+sed '2a "models": [{"model": "Llama2_7B", "precision": "bf16", "time_factor": 1.2}],' \
+    workload/profiles/megatron-core-composed.json >"$T/paced.json"
+paced_step() { # PROFILE: of its plan, priced anew
+    $LINKWISE plan "1x8 a100-sxm4-80g intra:230" llama-2-7b --seq 4096 --global-batch 64 --tp 8 --dp 1 \
+        --pp 1 --micro-batch 1 --recompute none --profile "$1" -q -o "$T/paced.plan" >/dev/null &&
+        $LINKWISE eval "$T/paced.plan" --json | sed -n "s/^  \"step_s\": \([0-9.]*\).*/\1/p"
+}
+awk -v a="$(paced_step megatron-core-composed)" -v b="$(paced_step "$T/paced.json")" 'BEGIN { exit !(b > 1.15 * a && b < 1.22 * a) }'
+result $? "a model's own pace is in its plan" "$T/paced.plan"
 expect 0 "calibrate memory alone" "memory constants" $L calibrate "$T/runs.csv" --profile megatron-core
 ! grep -q "time constants" "$T/out"
 result $? "... and nothing of times" "$T/out"

@@ -167,6 +167,58 @@ static void refused (void **state)
     assert_int_equal (workload_profile_read ("no-such@1.0", &p, NULL, &err), ST_IO);
 }
 
+/* What all times of a model take over the constants' is read, written and put into these, of that
+ * precision, and of that model in any spelling. */
+static void paces (void **state)
+{
+    static const struct {
+        const char *models, *says;
+    } bad[] = {
+        {"{}", "models: expected an array"},
+        {"[1]", "models[0]: expected an object"},
+        {"[{\"precision\": \"bf16\", \"time_factor\": 1}]", "models[0].model"},
+        {"[{\"model\": \"x\", \"precision\": \"b\", \"time_factor\": 1}]",
+         "models[0].precision: expected"},
+        {"[{\"model\": \"x\", \"precision\": \"bf16\", \"time_factor\": 0}]",
+         "models[0].time_factor: expected"},
+        {"[{\"model\": \"x\", \"precision\": \"bf16\"}]", "models[0].time_factor"}};
+    struct workload_profile p = profile_of ("fsdp"), back, was = p;
+    struct workload_model named = model_of ("llama-3-8b"),
+                          other = model_of ("llama-2-7b");
+    struct error err = {""};
+    json_t *doc;
+    (void) state;
+
+    p.pace[p.n_paces++] = (struct workload_pace){"Meta-Llama-3-8B", PREC_BF16, 1.25};
+    doc = workload_profile_to_json (&p, "a test");
+    assert_int_equal (json_dump_file (doc, file, 0), 0);
+    ok (workload_profile_read (file, &back, NULL, &err), &err);
+    assert_int_equal (back.n_paces, 1);
+    assert_memory_equal (&back.pace[0], &p.pace[0], sizeof p.pace[0]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct workload_profile q;
+
+        json_object_set_new (doc, "models", json_loads (bad[i].models, 0, NULL));
+        assert_int_equal (json_dump_file (doc, file, 0), 0);
+        expect (workload_profile_read (file, &q, NULL, &err), &err, bad[i].says);
+    }
+    json_decref (doc);
+
+    back = p;
+    workload_profile_pace (&back, &other, PREC_BF16);
+    assert_true (back.n_paces == 0 && back.time.gemm == was.time.gemm);
+    back = p;
+    workload_profile_pace (&back, &named, PREC_FP8);
+    assert_true (back.n_paces == 0 && back.time.gemm == was.time.gemm);
+    workload_profile_pace (&p, &named, PREC_BF16);
+    assert_int_equal (p.n_paces, 0);
+    CLOSE (p.time.gemm, was.time.gemm / 1.25, 1e-9);
+    CLOSE (p.time.layer_launch_fwd_s, was.time.layer_launch_fwd_s * 1.25, 1e-9);
+    CLOSE (p.time.collective_s, was.time.collective_s * 1.25, 1e-9);
+    assert_true (p.time.dp_overlap == was.time.dp_overlap);
+    assert_memory_equal (&p.memory, &was.memory, sizeof p.memory);
+}
+
 /* Whole steps are captured of dense models without a pipeline, of gated experts where products take
  * blocks with scales; where such experts' products are fused with their activation. */
 static void captured (void **state)
@@ -287,8 +339,8 @@ int main (void)
         cmocka_unit_test (release_words), cmocka_unit_test (order),
         cmocka_unit_test (frameworks),    cmocka_unit_test (by_name),
         cmocka_unit_test (refused),       cmocka_unit_test (captured),
-        cmocka_unit_test (grows),         cmocka_unit_test (off_its_fit),
-        cmocka_unit_test (serves),
+        cmocka_unit_test (paces),         cmocka_unit_test (grows),
+        cmocka_unit_test (off_its_fit),   cmocka_unit_test (serves),
     };
 
     return cmocka_run_group_tests (tests, start, end);

@@ -283,7 +283,7 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
                                       const double *estimate, int *first, int *n,
                                       struct error *err);
 
-#define CALIBRATE_FEW_MOST 12 /* up to so many configurations are few */
+#define CALIBRATE_FEW_MOST 64 /* up to so many configurations are few (few.c) */
 /** Configurations that a profile's residual counts as. */
 #define CALIBRATE_RESIDUAL_RUNS 5.0
 

@@ -372,6 +372,19 @@ static const char *read_limits (const struct row *r, struct calibrate_facts *f)
     return NULL;
 }
 
+/* TorchTitan's asynchronous tensor parallelism: collectives in pieces beside the products. */
+static enum workload_choice says_pieces (const char *notes)
+{
+    static const char *const names[] = {"async tp", "asynchronous tp",
+                                        "async tensor parallel",
+                                        "asynchronous tensor parallel"};
+    enum calibrate_said said = SAID_NOTHING;
+
+    for (size_t i = 0; i < COUNT_OF (names) && said == SAID_NOTHING; i++)
+        said = calibrate_says (notes, names[i]);
+    return said == SAID_YES ? CHOICE_YES : said == SAID_NO ? CHOICE_NO : CHOICE_PROFILE;
+}
+
 /* What notes say in one word.  @return NULL, or why the row is skipped */
 static const char *read_facts (const struct row *r, struct calibrate_run *run)
 {
@@ -396,6 +409,8 @@ static const char *read_facts (const struct row *r, struct calibrate_run *run)
     for (size_t i = 0; i < COUNT_OF (facts); i++)
         if (!read_choice (r, facts[i].key, facts[i].choice))
             return "a note that is true or false is neither";
+    if (f->tensor_overlap == CHOICE_PROFILE)
+        f->tensor_overlap = says_pieces (calibrate_cell (r, "notes"));
     return read_limits (r, f);
 }
 

@@ -279,6 +279,31 @@ static void captured_parts (void **state)
     assert_true (step_s[1] < step_s[0] && step_s[2] == step_s[0]);
 }
 
+/* TorchTitan's overlap of tensor parallelism by its name; a note of its own decides. */
+static void tensor_overlap (void **state)
+{
+    static const struct {
+        const char *notes;
+        enum workload_choice said;
+    } known[] = {{"float8 and asynchronous TP", CHOICE_YES},
+                 {"FSDP2, async-TP", CHOICE_YES},
+                 {"async tensor parallel", CHOICE_YES},
+                 {"no async TP", CHOICE_NO},
+                 {"async TP; tp-comm-overlap=false", CHOICE_NO},
+                 {"TP 8, asynchronous checkpoints", CHOICE_PROFILE}};
+    (void) state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        char notes[128];
+
+        snprintf (notes, sizeof notes, "notes=%s", known[i].notes);
+        struct calibrate_runs r = ONE (notes, "framework=torchtitan");
+
+        assert_int_equal (r.run[0].facts.tensor_overlap, known[i].said);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
 static void precision (void **state)
 {
@@ -386,8 +411,9 @@ int main (void)
         cmocka_unit_test (experts_notes),    cmocka_unit_test (exchanges_overlap),
         cmocka_unit_test (recipes_exchange), cmocka_unit_test (rotary),
         cmocka_unit_test (captures),         cmocka_unit_test (captured_parts),
-        cmocka_unit_test (precision),        cmocka_unit_test (networks),
-        cmocka_unit_test (silent_recompute), cmocka_unit_test (silent_facts),
+        cmocka_unit_test (tensor_overlap),   cmocka_unit_test (precision),
+        cmocka_unit_test (networks),         cmocka_unit_test (silent_recompute),
+        cmocka_unit_test (silent_facts),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);

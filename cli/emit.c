@@ -61,7 +61,7 @@ const struct cli_command cli_emit = {
     .help =
         "Write the files that put every rank on its planned GPU.  A launcher that cannot "
         "express the plan is refused with the reason; `--to all` writes the rest.\v"
-        "Example: linkwise emit plan.json --to openmpi -d launch\n\n"
+        "Example: linkwise emit plan.json --to openmpi -d job\n\n"
         "Launchers, and frameworks' files:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},

@@ -214,7 +214,7 @@ static void print_next (const struct planning *x)
         text_add_sh (&next, name);
     else
         text_add (&next, "%s", name);
-    text_add (&next, " --to all -d launch");
+    text_add (&next, " --to all -d job");
     if (x->in->out)
         cli_print ("\nplan written to %s\nnext     %s\n", x->in->out, text_str (&next));
     else

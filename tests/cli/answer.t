@@ -19,7 +19,7 @@ result $? "... in a dozen lines" "$T/answer"
 tail -2 "$T/answer" >"$T/last"
 diff - "$T/last" >"$T/why" <<X
 plan written to $T/plan.json
-next     linkwise emit $T/plan.json --to all -d launch
+next     linkwise emit $T/plan.json --to all -d job
 X
 result $? "... then the file, and what is next" "$T/why"
 expect 0 "all of it" "^cluster  h100-17: 17 nodes, 136 GPUs" $L plan $C $job -o "$T/plan.json" -v

@@ -68,7 +68,16 @@ static const struct workload_field olmoe[] =
     FIELDS (LLAMA_SHAPE, MIXTRAL_WIDTH, NEEDED ("num_experts", experts),
             NEEDED ("num_experts_per_tok", top_k), ATTENTION_BIAS ("attention_bias"));
 
+static const struct workload_field aria[] =
+    FIELDS (LLAMA_SHAPE, MIXTRAL_WIDTH, NEEDED ("moe_num_experts", experts),
+            NEEDED ("moe_topk", top_k), SIZE ("moe_num_shared_experts", shared_experts),
+            ATTENTION_BIAS ("attention_bias"));
+
 static const struct workload_field granite_shared[] = FIELDS (LLAMA_SHAPE, GRANITE_MLP);
+
+static const struct workload_field granite_swa[] =
+    FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, SIZE ("shared_intermediate_size", shared_ffn),
+            ATTENTION_BIAS ("attention_bias"));
 
 static const struct workload_field llama4[] = FIELDS (
     LLAMA_SHAPE, NEEDED ("intermediate_size_mlp", ffn),
@@ -105,7 +114,7 @@ static const struct workload_field qwen3_moe[] =
         SIZE ("num_experts_per_tok", top_k), SIZE ("n_group", expert_groups),        \
         SIZE ("topk_group", top_groups), SIZE ("moe_intermediate_size", expert_ffn), \
         SIZE ("first_k_dense_replace", dense_layers),                                \
-        COUNT ("moe_layer_freq", expert_every)
+        AUTO ("moe_layer_freq", expert_every)
 
 static const struct workload_field deepseek[] =
     FIELDS (LLAMA_SHAPE, LLAMA_MLP, SIZE ("q_lora_rank", q_rank),
@@ -193,10 +202,37 @@ static enum status read_mlp_only (const struct json_at *at, struct workload_mode
     return ST_OK;
 }
 
+/* The same as a list with a word, or with 0 for a dense one, of every layer. */
+static enum status read_mlp_types (const struct json_at *at, struct workload_model *m,
+                                   struct error *err)
+{
+    static const char *const lists[] = {"mlp_layer_types", "moe_layer_freq"};
+
+    for (int i = 0; i < 2; i++) {
+        struct json_at list = json_key (at, lists[i]);
+        int dense = 0;
+
+        json_each (&list, one) {
+            const char *kind = json_is_integer (one.v) ? "" : NULL;
+
+            if (!kind)
+                TRY (json_want_string (&one, &kind, err));
+            if (*kind ? strcmp (kind, "dense") != 0 : json_integer_value (one.v) != 0)
+                continue;
+            REFUSE_AT (&one, err, (size_t) dense++ != one.index,
+                       "layers without experts must come first");
+        }
+        if (json_array_size (list.v) > 0)
+            m->dense_layers = dense;
+    }
+    return ST_OK;
+}
+
 static enum status finish_qwen_moe (const struct workload_reading *r,
                                     struct workload_model *m)
 {
     m->shared_gate = m->shared_ffn > 0;
+    TRY (read_mlp_types (r->at, m, r->err));
     return read_mlp_only (r->at, m, r->err);
 }
 
@@ -231,7 +267,7 @@ static enum status finish_ernie_moe (const struct workload_reading *r,
     REFUSE_AT (r->at, r->err, m->expert_every > 1,
                "moe_layer_interval above 1 is not supported");
     m->shared_ffn = m->shared_experts * m->expert_ffn;
-    return ST_OK;
+    return read_mlp_types (r->at, m, r->err);
 }
 
 static enum status finish_hunyuan_moe (const struct workload_reading *r,
@@ -244,26 +280,6 @@ static enum status finish_hunyuan_moe (const struct workload_reading *r,
     if (m->expert_ffn == 0)
         m->expert_ffn = m->ffn;
     m->shared_ffn = m->shared_experts * m->ffn;
-    return ST_OK;
-}
-
-/* The same as a list of kinds, which newer files have in place of a number. */
-static enum status read_mlp_types (const struct json_at *at, struct workload_model *m,
-                                   struct error *err)
-{
-    struct json_at list = json_key (at, "mlp_layer_types");
-    int n = (int) json_array_size (list.v), dense = 0;
-
-    json_each (&list, one) {
-        const char *kind;
-
-        TRY (json_want_string (&one, &kind, err));
-        if (strcmp (kind, "dense") != 0)
-            continue;
-        REFUSE_AT (&one, err, (size_t) dense++ != one.index,
-                   "layers without experts must come first");
-    }
-    m->dense_layers = n > 0 ? dense : m->dense_layers;
     return ST_OK;
 }
 
@@ -311,33 +327,46 @@ static enum status finish_stablelm (const struct workload_reading *r,
 #define GEMMA GATED, .tied = true, .head_dim = 256 /* whatever the width */
 
 static const struct workload_family families[] = {
-    FAMILY ("llama mistral ministral ministral3 phi3 granite", llama, NULL, GATED),
-    FAMILY ("smollm3", llama, NULL, GATED, .tied = true),
+    FAMILY ("llama mistral ministral ministral3 phi3 granite helium cwm hyperclovax",
+            llama, NULL, GATED),
+    FAMILY ("hyperclovax_post_norm", llama, NULL, GATED, .norms = 4),
+    FAMILY ("smollm3 minicpm", llama, NULL, GATED, .tied = true),
+    FAMILY ("granite_swa", llama, NULL, GATED, .tied = true, .sinks = true),
+    FAMILY ("muse_glimmer_text", llama, NULL, GATED, .norms = 4, .attention_gate = true,
+            .head_dim = 128),
+    FAMILY ("orion", llama, NULL, GATED, LAYER_NORM),
     FAMILY ("internlm", internlm, NULL, GATED, .qkv_bias = true, .out_bias = true),
-    FAMILY ("internlm2", internlm, NULL, GATED),
+    FAMILY ("internlm2 PanguEmbedded", internlm, NULL, GATED),
     FAMILY ("internlm3", internlm3, NULL, GATED),
     FAMILY ("baichuan", qwen2, NULL, GATED),
     FAMILY ("exaone", exaone, NULL, GATED),
     FAMILY ("exaone4 hunyuan_v1_dense", llama, NULL, GATED, .qk_norm = true),
+    FAMILY ("hunyuan_vl hunyuan_vl_text", llama, NULL, GATED, .qk_norm = true,
+            .tied = true),
     FAMILY ("seed_oss", seed_oss, NULL, GATED, .qkv_bias = true, .head_dim = 128),
-    FAMILY ("ernie4_5", use_bias, NULL, GATED, .tied = true),
+    FAMILY ("ernie4_5 paddleocr_vl paddleocr_vl_text", use_bias, NULL, GATED,
+            .tied = true),
     FAMILY ("olmo", llama, NULL, GATED, .norm = NORM_LAYER_BARE),
     FAMILY ("olmo2 olmo3", llama, NULL, GATED, .wide_qk_norm = true),
-    FAMILY ("cohere cohere2", cohere, NULL, GATED, .tied = true,
+    FAMILY ("cohere cohere2 cohere_compass_text", cohere, NULL, GATED, .tied = true,
             .norm = NORM_LAYER_WEIGHT, .norms = 1),
     FAMILY ("glm", glm, NULL, GATED, .qkv_bias = true, .head_dim = 128),
-    FAMILY ("glm4", glm, NULL, GATED, .head_dim = 128, .norms = 4),
+    FAMILY ("glm4 glm_ocr_text", glm, NULL, GATED, .head_dim = 128, .norms = 4),
+    FAMILY ("glm4v_text glm_image_text", glm, NULL, GATED, .qkv_bias = true, .norms = 4),
     FAMILY ("chatglm", chatglm, NULL, GATED, .head_dim = 128),
-    FAMILY ("qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text mimo", qwen2, NULL,
-            GATED, .qkv_bias = true),
+    FAMILY ("qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text "
+            "qwen2_5_omni_text mimo",
+            qwen2, NULL, GATED, .qkv_bias = true),
     FAMILY ("qwen", qwen2, finish_qwen, GATED, .qkv_bias = true),
     FAMILY ("qwen3 qwen3_vl_text", llama, NULL, GATED, .qk_norm = true, .head_dim = 128),
-    FAMILY ("gemma", llama, NULL, GEMMA),
+    FAMILY ("gemma vaultgemma", llama, NULL, GEMMA),
     FAMILY ("gemma2", llama, NULL, GEMMA, .norms = 4),
     FAMILY ("gemma3_text", llama, NULL, GEMMA, .norms = 4, .qk_norm = true, .heads = 8,
             .kv_heads = 4, .vocab = 262208),
     FAMILY ("starcoder2", use_bias, NULL, LAYER_NORM, BIASED, .tied = true),
     FAMILY ("nemotron", llama, NULL, LAYER_NORM),
+    FAMILY ("jais2", llama, NULL, LAYER_NORM, BIASED),
+    FAMILY ("nanochat", llama, NULL, .norm = NORM_LAYER_BARE, .qk_norm = true),
     FAMILY ("arcee", llama, NULL, .tied = false),
     FAMILY ("apertus", llama, NULL, .qk_norm = true,
             .layer_extra = 2 /* numbers that xIELU learns */),
@@ -345,28 +374,31 @@ static const struct workload_family families[] = {
     FAMILY ("telechat", telechat, finish_telechat, GATED, .out_bias = true),
     FAMILY ("telechat2", glm, finish_telechat, GATED, .out_bias = true),
     FAMILY ("persimmon", phi, NULL, LAYER_NORM, BIASED, .qk_norm = true),
-    FAMILY ("stablelm", stablelm, finish_stablelm, GATED, LAYER_NORM),
+    FAMILY ("stablelm stablelm_epoch", stablelm, finish_stablelm, GATED, LAYER_NORM),
     FAMILY ("phi", phi, NULL, LAYER_NORM, BIASED, .norms = 1, .head_bias = true,
             .separate_gelu = true),
     FAMILY ("mixtral granitemoe", mixtral, NULL, GATED),
+    FAMILY ("aria_text", aria, finish_deepseek, GATED),
     FAMILY ("granitemoeshared", granite_shared, finish_granite_shared, GATED),
+    FAMILY ("granitemoe_swa", granite_swa, NULL, GATED, .sinks = true),
     FAMILY ("phimoe", mixtral, NULL, GATED, LAYER_NORM),
     FAMILY ("minimax_m2", mixtral, NULL, GATED, .wide_qk_norm = true,
             .router_bias = true),
     FAMILY ("gpt_oss", gpt_oss, NULL, GATED, BIASED, .router_bias = true, .sinks = true,
             .head_dim = 64),
     FAMILY ("olmoe flex_olmo", olmoe, NULL, GATED, .wide_qk_norm = true),
+    FAMILY ("grok-1", olmoe, NULL, GATED, .norms = 4, .tied = true),
     FAMILY ("cohere2_moe", cohere2_moe, finish_cohere2_moe, GATED, .tied = true,
             .norm = NORM_LAYER_WEIGHT, .norms = 1, .head_dim = 128),
     FAMILY ("afmoe", afmoe, finish_deepseek, GATED, .norms = 4, .qk_norm = true,
             .attention_gate = true, .router_bias = true, .head_dim = 128,
             .dense_layers = 1),
-    FAMILY ("exaone_moe", bailing, finish_deepseek, GATED, .qk_norm = true,
-            .router_bias = true, .dense_layers = 1),
+    FAMILY ("exaone_moe hy_v3", bailing, finish_deepseek, GATED, .qk_norm = true,
+            .router_bias = true, .dense_layers = 1, .head_dim = 128),
     FAMILY ("llama4_text", llama4, finish_llama4, GATED, .head_dim = 128),
     FAMILY ("qwen2_moe", qwen2_moe, finish_qwen_moe, GATED, .qkv_bias = true),
-    FAMILY ("qwen3_moe qwen3_vl_moe_text", qwen3_moe, finish_qwen_moe, GATED,
-            .qk_norm = true, .head_dim = 128),
+    FAMILY ("qwen3_moe qwen3_vl_moe_text qwen3_omni_moe_text mellum", qwen3_moe,
+            finish_qwen_moe, GATED, .qk_norm = true, .head_dim = 128),
     FAMILY ("ernie4_5_moe", ernie_moe, finish_ernie_moe, GATED, .tied = true,
             .router_bias = true, .dense_layers = 1),
     FAMILY ("hunyuan hunyuan_v1_moe", hunyuan_moe, finish_hunyuan_moe, GATED,
@@ -375,22 +407,26 @@ static const struct workload_family families[] = {
     FAMILY ("bailing_moe_v2", bailing, finish_deepseek, GATED, .qk_norm = true,
             .router_bias = true),
     FAMILY ("glm4_moe", glm4_moe, finish_deepseek, GATED, .router_bias = true),
+    FAMILY ("glm4v_moe_text", glm4_moe, finish_deepseek, GATED, .qkv_bias = true,
+            .router_bias = true),
+    FAMILY ("solar_open", glm4_moe, finish_deepseek, GATED, .router_bias = true,
+            .head_dim = 128, .ffn = 10240 /* which no layer has */),
     FAMILY ("dots1", glm4_moe, finish_deepseek, GATED, .qk_norm = true,
             .router_bias = true),
     FAMILY ("deepseek", glm4_moe, finish_deepseek, GATED),
-    FAMILY ("deepseek_v2", deepseek, finish_deepseek, GATED),
+    FAMILY ("deepseek_v2 mistral4", deepseek, finish_deepseek, GATED),
     FAMILY ("deepseek_v3 kimi_k2 glm4_moe_lite", deepseek, finish_deepseek, GATED,
             .router_bias = true),
-    FAMILY ("minicpm3", minicpm3, finish_minicpm3, GATED, .tied = true),
+    FAMILY ("minicpm3 youtu", minicpm3, finish_minicpm3, GATED, .tied = true),
     FAMILY ("gpt_neox", qwen2, NULL, LAYER_NORM, BIASED),
     {.types = NULL}};
 
 /* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
  * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
  * their weights: query_key_value, c_attn, W_pack, wqkv).  TeleChat's has two. */
-static const char joined_qkv[] =
-    "gpt2 gpt_bigcode gpt_neox bloom falcon RefinedWeb mpt dbrx RefinedWebModel phi3 "
-    "persimmon chatglm qwen baichuan internlm2";
+static const char joined_qkv[] = "gpt2 gpt_bigcode codegen gpt_neox bloom falcon "
+                                 "RefinedWeb mpt dbrx RefinedWebModel phi3 "
+                                 "persimmon chatglm qwen baichuan internlm2";
 
 int workload_qkv_products (const struct workload_model *m)
 {

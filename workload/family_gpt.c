@@ -74,19 +74,6 @@ static enum status finish_opt (const struct workload_reading *r, struct workload
     return ST_OK;
 }
 
-/* One key and value head, or the shape of GPT-2. */
-static enum status finish_bigcode (const struct workload_reading *r,
-                                   struct workload_model *m)
-{
-    struct json_at one = json_key (r->at, "multi_query");
-
-    if (json_is_false (one.v))
-        strcpy (m->type, "gpt2");
-    else
-        m->kv_heads = 1;
-    return ST_OK;
-}
-
 static enum status finish_falcon (const struct workload_reading *r,
                                   struct workload_model *m)
 {
@@ -153,11 +140,11 @@ static enum status finish_dbrx (const struct workload_reading *r,
 const struct workload_family workload_families_gpt[] = {
     FAMILY ("gpt2", gpt2, NULL, LAYER_NORM, BIASED, .tied = true, .dropout = true,
             .separate_gelu = true),
-    FAMILY ("gpt_bigcode", gpt2, finish_bigcode, LAYER_NORM, BIASED, .tied = true,
-            .dropout = true),
+    FAMILY ("gpt_bigcode", gpt2, NULL, LAYER_NORM, BIASED, .tied = true, .dropout = true,
+            .kv_heads = 1),
     FAMILY ("gpt_neo", gpt_neo, NULL, LAYER_NORM, .out_bias = true, .mlp_bias = true,
             .tied = true, .separate_gelu = true),
-    FAMILY ("gptj", gptj, NULL, LAYER_NORM, .mlp_bias = true, .norms = 1,
+    FAMILY ("gptj codegen", gptj, NULL, LAYER_NORM, .mlp_bias = true, .norms = 1,
             .head_bias = true, .separate_gelu = true),
     FAMILY ("opt", opt, finish_opt, LAYER_NORM, BIASED, .tied = true, .dropout = true,
             .spare_positions = 2),

@@ -476,8 +476,7 @@ static enum status finish_lfm2 (const struct workload_reading *r,
 /* Chunks of the published kernels (flash-linear-attention). */
 #define DELTA                                                                    \
     .linear = LINEAR_DELTA, .lin_heads = 32, .lin_width = 128, .lin_groups = 16, \
-    .lin_state = 128, .lin_conv = 4, .lin_chunk = 64, GATED, .qk_norm = true,    \
-    .attention_gate = true, .head_dim = 256
+    .lin_state = 128, .lin_conv = 4, .lin_chunk = 64
 #define LIGHTNING .linear = LINEAR_LIGHTNING, .lin_chunk = 256, GATED
 
 const struct workload_family workload_families_hybrid[] = {
@@ -493,7 +492,9 @@ const struct workload_family workload_families_hybrid[] = {
             SSM (128, 0, 1, 256, 256), .lin_norm = true, GATED),
     FAMILY ("falcon_h1", falcon_h1, finish_falcon_h1, SSM (128, 0, 1, 256, 256), GATED),
     FAMILY ("qwen3_next qwen3_5_text qwen3_5_moe_text", qwen3_next, finish_qwen3_next,
-            DELTA),
+            DELTA, GATED, .qk_norm = true, .attention_gate = true, .head_dim = 256),
+    FAMILY ("olmo_hybrid", qwen3_next, finish_qwen3_next, DELTA, GATED,
+            .wide_qk_norm = true),
     FAMILY ("minimax minimax_text_01 minimax_m1", minimax, finish_minimax, LIGHTNING),
     FAMILY ("lfm2", lfm2, finish_lfm2, .linear = LINEAR_CONV, .lin_conv = 3, GATED,
             .qk_norm = true, .tied = true),

@@ -44,7 +44,8 @@ static bool is_auto (const struct json_at *in, const char *key)
 {
     struct json_at at = json_key (in, key);
 
-    return json_is_string (at.v) && strcmp (json_string_value (at.v), "auto") == 0;
+    return json_is_array (at.v) ||
+           (json_is_string (at.v) && strcmp (json_string_value (at.v), "auto") == 0);
 }
 
 static enum status read_fields (const struct workload_reading *r,
@@ -152,21 +153,6 @@ static void note_ignored (const struct json_at *root, const struct workload_read
                    r->at->key);
 }
 
-/* A part of a multimodal model may leave its sizes to another model, which it names. */
-static enum status want_sizes (const struct json_at *root, const struct json_at *part,
-                               const struct workload_family *family, struct error *err)
-{
-    struct json_at named = json_key (part, "_name_or_path");
-    const char *name = json_string_value (named.v);
-
-    if (part->v == root->v || strcmp (family->fields->key, "hidden_size") != 0 ||
-        json_has (part, "hidden_size"))
-        return ST_OK;
-    return json_fail_text (part, err,
-                           "no sizes of the language model%s%s: take its own config.json",
-                           name && *name ? ", " : "", name && *name ? name : "");
-}
-
 /* A multimodal model's language part, or what holds it, unless this is one itself. */
 static struct json_at language_of (const struct json_at *root)
 {
@@ -183,6 +169,17 @@ static struct json_at language_of (const struct json_at *root)
             return text;
     }
     return *root;
+}
+
+/* A multimodal model may say for its language part that the embeddings are tied. */
+static void read_tied (const struct json_at *root, const struct json_at *outer,
+                       const struct json_at *at, struct workload_model *m)
+{
+    static const char key[] = "tie_word_embeddings";
+
+    if (at->v != root->v && !json_has (at, key) &&
+        (json_is_true (json_key (root, key).v) || json_is_true (json_key (outer, key).v)))
+        m->tied = true;
 }
 
 /* Where a config.json names the activation of a plain MLP. */
@@ -216,14 +213,15 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     TRY (json_want_object (&at, err));
     if (json_has (&at, "model_type"))
         TRY (json_want_string (&type, &s, err));
+    s = s ? workload_family_variant (&at, s) : NULL;
     family = s ? workload_family_find (s) : NULL;
-    if (family)
-        TRY (want_sizes (&root, &at, family, err));
-    if (!family)
-        TRY (workload_family_guess (&r, &s, &family));
+    TRY (family ? workload_family_fits (&r, family)
+                : workload_family_guess (&r, &s, &family));
     if (family->base.linear == LINEAR_NONE) /* the others read these lists */
         TRY (workload_family_layers (&r));
     m = family->base;
+    if (at.v != root.v)
+        workload_family_usual (&r, family, s, &m);
     snprintf (m.type, sizeof m.type, "%s", s);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
@@ -236,6 +234,7 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
                WORKLOAD_PATTERN_MAX); /* which are told one by one */
     if (family->finish)
         TRY (family->finish (&r, &m));
+    read_tied (&root, &outer, &at, &m);
     read_activation (&at, &m);
     TRY (check_shape (&at, &m, err));
     TRY (workload_window_read (&r, &m));

@@ -17,11 +17,13 @@ static const struct usual {
     const char *types; /* with a blank between them */
     int window, every;
     bool chunks;
-} usual[] = {{"gemma2", 4096, 2, false},
+} usual[] = {{"gemma2 vaultgemma", 4096, 2, false},
              {"gemma3_text", 4096, 6, false},
              {"gpt_oss", 128, 2, false},
              {"cohere2 olmo3 exaone4 exaone_moe cohere2_moe", 4096, 4, false},
              {"afmoe", 1024, 4, false},
+             {"granite_swa granitemoe_swa", 128, 4, false},
+             {"muse_glimmer_text", 2048, 4, false},
              {"llama4_text", 8192, 4, true},
              {NULL, 0, 1, false}};
 

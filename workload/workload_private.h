@@ -17,8 +17,8 @@ struct workload_field {
         FIELD_COUNT,  /* the same from 1 */
         FIELD_OLDER,  /* the same, an older name of the field of the same member that
                          follows in the table; read, but never written */
-        FIELD_AUTO,   /* as FIELD_COUNT, or the word "auto" */
-        FIELD_FLAG    /* a bool */
+        FIELD_AUTO, /* as FIELD_COUNT, or the word "auto" or a list, which `finish` reads */
+        FIELD_FLAG /* a bool */
     } kind;
     int max;
     const char *in; /* the member that it is in; NULL: of the document itself */
@@ -163,6 +163,16 @@ extern const struct workload_family workload_families_gpt[], workload_families_h
  *  @param[in,out] type  NULL: there is none; one that the family has */
 enum status workload_family_guess (const struct workload_reading *r, const char **type,
                                    const struct workload_family **family);
+/** The type as which one is read for what one field says of it, or `type` itself. */
+const char *workload_family_variant (const struct json_at *at, const char *type);
+/** ST_INVALID names what the file has and a known family has not, as experts. */
+enum status workload_family_fits (const struct workload_reading *r,
+                                  const struct workload_family *family);
+/** What transformers has where the part of a multimodal model leaves sizes out, with a note; a
+ *  type that is not known leaves the model as it is. */
+void workload_family_usual (const struct workload_reading *r,
+                            const struct workload_family *family, const char *type,
+                            struct workload_model *m);
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */
 enum status workload_family_layers (const struct workload_reading *r);
 

@@ -67,8 +67,9 @@ static void refused (void **state)
         {"'model_type':'deepseek_v3','hidden_size':64,'num_hidden_layers':4,"
          "'num_attention_heads':4,'vocab_size':100,'intermediate_size':128",
          "kv_lora_rank: expected a whole number from 1"},
-        {"'model_type':'llava','text_config':{'model_type':'llama'}",
-         "text_config: no sizes of the language model: take its own config.json"},
+        {"'model_type':'any','text_config':{'model_type':'granite','vocab_size':100}",
+         "text_config.hidden_size: expected a whole number from 1 to 1048576, found "
+         "nothing"},
         {"'model_type':'llava','text_config':{}",
          "text_config.model_type: expected a known family"},
         {"'model_type':'bloom','n_embed':-1",
@@ -96,9 +97,6 @@ static void refused (void **state)
         {SHAPE ("hunyuan", 6400, 64, 80, 8, 18304, 129024,
                 ",'num_experts':16,'moe_topk':1,'num_shared_expert':1,'use_cla':true"),
          "use_cla: layers that share keys and values"},
-        {"'model_type':'llava','text_config':{'model_type':'llama','vocab_size':32064,"
-         "'_name_or_path':'lmsys/vicuna-7b-v1.5'}",
-         "text_config: no sizes of the language model, lmsys/vicuna-7b-v1.5: take its"},
         {"'d_model':768,'n_layer':24,'vocab_size':50277,'ssm_cfg':{}",
          "ssm_cfg: selective scans (Mamba 1)"},
         {"'d_model':768,'n_layer':24,'vocab_size':50277,'ssm_cfg':{'layer':'Mamba2'},"
@@ -148,18 +146,38 @@ static void refused (void **state)
         {SHAPE ("odd", 2048, 28, 16, 4, 5632, 126464,
                 ",'num_experts':64,'num_experts_per_tok':6,'moe_intermediate_size':1408,"
                 "'num_shared_experts':2"),
-         "the fields of one, found \"odd\""},
+         "num_shared_experts: experts of an unknown family: not supported"},
         {SHAPE ("arctic", 7168, 35, 56, 8, 4864, 32000,
                 ",'num_local_experts':128,'num_experts_per_tok':2,"
                 "'parallel_attn_mlp_res':true"),
          "parallel_attn_mlp_res: an MLP beside the experts: not supported"},
+        /* also of a known family */
+        {SHAPE ("minimax_m2", 6144, 60, 64, 4, 3072, 200064,
+                ",'num_local_experts':128,'num_experts_per_tok':4,"
+                "'sparse_attention_config':{'sparse_topk_blocks':16}"),
+         "sparse_attention_config: an indexer of sparse attention: not supported"},
+        {SHAPE ("minicpm", 2304, 40, 36, 36, 5760, 122753,
+                ",'num_experts':8,'num_experts_per_tok':2"),
+         "num_experts: experts of an unknown family: not supported"},
+        {"'model_type':'step3_text','hidden_size':7168,'num_attention_groups':1,"
+         "'moe_num_experts':48",
+         "moe_num_experts: experts of an unknown family: not supported"},
+        {SHAPE ("git", 8192, 64, 64, 8, 32768, 131072,
+                ",'num_local_experts':8,'num_experts_per_tok':2,'residual_moe':true"),
+         "residual_moe: an MLP beside the experts"},
+        {SHAPE ("hrm_text", 1536, 128, 12, 12, 4096, 151808, ",'H_cycles':2"),
+         "H_cycles: layers that are run several times"},
+        {SHAPE ("gemma4_unified_text", 5376, 60, 32, 16, 21504, 262144,
+                ",'attention_k_eq_v':true"),
+         "attention_k_eq_v: keys that are the values"},
+        {SHAPE ("deci", 4096, 32, 32, 8, 11008, 32000,
+                ",'num_key_value_heads_per_layer':[4,2]"),
+         "num_key_value_heads_per_layer: layers with other heads"},
         {SHAPE ("modernbert", 768, 22, 12, 12, 1152, 50368,
                 ",'architectures':['ModernBertForMaskedLM']"),
          "architectures[0]: an encoder alone: not supported"},
         {SHAPE ("odd", 768, 12, 12, 12, 3072, 30522, ",'expert_count':2"),
-         "model_type: expected a known family (docs/model.md), or the fields of one, "
-         "found "
-         "\"odd\""},
+         "expert_count: experts of an unknown family: not supported"},
         {"'model_type':'opt','hidden_size':1024,'num_hidden_layers':24,"
          "'num_attention_heads':16,'ffn_dim':4096,'max_position_embeddings':2048,"
          "'vocab_size':50272,'word_embed_proj_dim':512",
@@ -241,7 +259,10 @@ static void dense_first (void **state)
               {",'mlp_layer_types':['dense','sparse','sparse']", 1},
               {",'first_k_dense_replace':2,'mlp_layer_types':['sparse','sparse']", 0},
               {",'mlp_layer_types':['sparse','dense']", -1},
-              {",'mlp_layer_types':[1]", -1}};
+              {",'mlp_layer_types':[true]", -1},
+              {",'moe_layer_freq':[0,0,1]", 2},
+              {",'moe_layer_freq':[1,0,1]", -1},
+              {",'first_k_dense_replace':1,'moe_layer_freq':1", 1}};
     (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {

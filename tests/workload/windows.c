@@ -10,11 +10,14 @@ static enum status read_model (const char *type, const char *more,
 {
     char fields[1024];
 
+    bool experts = text_has_word ("llama4_text gpt_oss", type);
+
     snprintf (fields, sizeof fields,
-              SHAPE ("%s", 256, 12, 4, 4, 512, 1000,
-                     ",'num_local_experts':8,'num_experts_per_tok':2,"
-                     "'intermediate_size_mlp':512,'head_dim':64%s"),
-              type, more);
+              SHAPE ("%s", 256, 12, 4, 4, 512, 1000, ",'head_dim':64%s%s"), type,
+              experts ? ",'num_local_experts':8,'num_experts_per_tok':2,"
+                        "'intermediate_size_mlp':512"
+                      : "",
+              more);
     return read_fields (fields, m, NULL, err);
 }
 
@@ -43,6 +46,9 @@ static void layers (void **state)
          false},
         {"gemma3_text", ",'sliding_window':512,'_sliding_window_pattern':3", 512, 8,
          false},
+        {"vaultgemma", "", 4096, 6, false},
+        {"granite_swa", "", 128, 9, false},
+        {"muse_glimmer_text", "", 2048, 9, false},
         {"gpt_oss", "", 128, 6, false},
         {"gpt_oss", ",'layer_types':[" SIX ("sliding_attention") "]", 128, 5, false},
         {"exaone4", ",'sliding_window_pattern':'LLLG'", 4096, 9, false},

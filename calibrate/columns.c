@@ -414,6 +414,22 @@ const char *calibrate_unclear (const char *title)
 
 /* ---- the header ---- */
 
+/* What it lacks, and what it has that may be that. */
+static enum status refuse_header (const char *path, const struct csv_table *t,
+                                  const char *lacks, const char *why, struct error *err)
+{
+    struct text has = {0};
+
+    for (int i = 0; i < t->columns; i++)
+        if (t->header[i][0]) /* room for columns that are made has no name */
+            text_add (&has, "%s%.40s", has.len > 0 ? ", " : "", t->header[i]);
+    err_set (err, ST_INVALID,
+             "%s: the header lacks %s%s; it has %s (docs/runs.md lists the names)",
+             file_title (path), lacks, why, text_str (&has));
+    text_free (&has);
+    return ST_INVALID;
+}
+
 enum status calibrate_check_columns (const char *path, const struct csv_table *t,
                                      struct calibrate_runs *runs, struct error *err)
 {
@@ -440,10 +456,11 @@ enum status calibrate_check_columns (const char *path, const struct csv_table *t
         }
     }
     if (refused.len > 0)
-        st = err_set (
-            err, ST_INVALID, "%s: the header lacks %s%s", file_title (path),
-            text_str (&refused),
-            named ? "" : ": a runs file needs them, or a model's name for its sizes");
+        st = refuse_header (path, t, text_str (&refused),
+                            named ? ""
+                                  : ": a runs file needs them, or a model's name for its "
+                                    "sizes",
+                            err);
     if (missing.len > 0)
         snprintf (runs->absent, sizeof runs->absent, "%s", text_str (&missing));
     text_free (&missing);

@@ -302,6 +302,10 @@ static void take_arguments (struct group *g, char **arg, int n, struct argp_stat
         for (int i = 0; i + 1 < n && hint.len == 0; i++)
             if (sscanf (arg[i], "%dx%d%c", &nodes, &gpus, &more) == 2)
                 text_add (&hint, "; quote the cluster: \"%s %s\"", arg[i], arg[i + 1]);
+        if (hint.len == 0 && g->options->line->name &&
+            strcmp (g->options->line->name, "gpu") == 0 &&
+            topology_gpu_type_meant (arg[p->most]))
+            text_add (&hint, ": a GPU type goes with --gpu");
         usage_error (state, "%s expected, found \"%s\" too%s", p->expected, arg[p->most],
                      text_str (&hint));
     }

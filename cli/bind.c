@@ -96,6 +96,9 @@ const struct cli_command cli_bind = {
             "bound.json\n\n"
             "The batch script of `emit --to slurm` runs this command.",
     .options = {.line = options, .check = check},
-    .places = {1, 1, "PLAN", "PLAN, --only HOSTLIST and -o PLAN are required"},
+    .places =
+        {1, 1, "PLAN",
+         "PLAN, --only HOSTLIST and -o PLAN are required, as in: linkwise bind plan.json "
+         "--only n[1-4] -o here.json"},
     .at = {CLI_PLACE (plan)},
     CLI_RUN (run)};

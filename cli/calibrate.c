@@ -415,6 +415,7 @@ const struct cli_command cli_calibrate = {
         "runs.  The last lines say which run would tell most if it were measured next.  "
         "RUNS.csv is a runs file (docs/runs.md) or - for standard input.",
     .options = {.line = options},
-    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
+    .places = {1, 1, "one RUNS.csv",
+               "RUNS.csv is required, as in: linkwise calibrate examples/runs/bloom.csv"},
     .at = {CLI_PLACE (runs)},
     CLI_RUN (run)};

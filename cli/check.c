@@ -333,6 +333,7 @@ const struct cli_command cli_check = {
             "CLUSTER defaults to the plan's own.  Exit code 1: a check failed.",
     .options = {.line = options, .check = check},
     .parts = {{&logs_options, offsetof (INPUT, logs), "What NCCL chose:", 1}},
-    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .places = {1, 2, "PLAN and CLUSTER",
+               "PLAN is required, as in: linkwise check plan.json"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run)};

@@ -368,7 +368,8 @@ const struct cli_command cli_cluster_show = {
         "Show a cluster: its nodes, its links by tier, the worst links and heat maps.\v"
         "Example: linkwise cluster show examples/clusters/h100-17.json",
     .options = {.line = show_options},
-    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .places = {1, 1, "CLUSTER",
+               "CLUSTER is required, as in: linkwise cluster show cluster.json"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (show)};
 
@@ -418,7 +419,8 @@ const struct cli_command cli_cluster_check = {
             "Example: linkwise cluster check examples/clusters/h100-17.json\n\n"
             "Exit code 1: the file breaks the format, or a check failed.",
     .options = {.line = (const struct cli_option[]){{CLI_JSON}, {0}}},
-    .places = {1, 1, "CLUSTER", "CLUSTER is required"},
+    .places = {1, 1, "CLUSTER",
+               "CLUSTER is required, as in: linkwise cluster check cluster.json"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (check)};
 
@@ -462,6 +464,8 @@ const struct cli_command cli_cluster_export = {
             "Formats:\n",
     .add_help = list_formats,
     .options = {.line = export_options},
-    .places = {1, 1, "CLUSTER", "CLUSTER, --to FORMAT and -o FILE are required"},
+    .places = {1, 1, "CLUSTER",
+               "CLUSTER, --to FORMAT and -o FILE are required, as in: linkwise cluster "
+               "export cluster.json --to csv -o links.csv"},
     .at = {CLI_PLACE (cluster)},
     CLI_RUN (write_export)};

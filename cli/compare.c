@@ -470,7 +470,10 @@ const struct cli_command cli_compare = {
     .parts = {{&cli_job_options, offsetof (INPUT, job),
                "The job (the search chooses degrees and settings that are not given):",
                1}},
-    .places = {.needed = 2, .required = "two CLUSTERs are required"},
+    .places = {.needed = 2,
+               .required =
+                   "two CLUSTERs are required, as in: linkwise compare old.json new.json "
+                   "llama-3-8b"},
     .list = true,
     .at = {CLI_LIST (list)},
     CLI_RUN (run)};

@@ -65,6 +65,7 @@ const struct cli_command cli_emit = {
         "Launchers, and frameworks' files:\n",
     .add_help = list_launchers,
     .options = {.line = options, .check = check},
-    .places = {1, 2, "PLAN and CLUSTER", "PLAN and -d DIR are required"},
+    .places = {1, 2, "PLAN and CLUSTER",
+               "PLAN and -d DIR are required, as in: linkwise emit plan.json -d job"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run)};

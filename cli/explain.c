@@ -152,6 +152,7 @@ const struct cli_command cli_explain = {
         "step away.  `linkwise plan --what-if` takes changes of links, pairs, nodes and "
         "GPUs as printed.",
     .options = {.line = options},
-    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .places = {1, 2, "PLAN and CLUSTER",
+               "PLAN is required, as in: linkwise explain plan.json"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run)};

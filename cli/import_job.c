@@ -321,6 +321,9 @@ const struct cli_command cli_import_job = {
         "compared.",
     .options = {.line = options, .check = check},
     .list = true,
-    .places = {.needed = 1, .most = JOBS_FILES_MAX, .required = "FILE is required"},
+    .places = {.needed = 1,
+               .most = JOBS_FILES_MAX,
+               .required =
+                   "FILE is required, as in: linkwise import-job pretrain.sh train.log"},
     .at = {CLI_LIST (file)},
     CLI_RUN (run)};

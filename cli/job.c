@@ -105,7 +105,7 @@ static const struct cli_option options[] = {
     {"memory-limit", 0, "PCT",
      "use at most this share of the memory that the driver reports (default 95; 80 with "
      "--memory-model fujii)",
-     CLI_ABOVE (memory_limit_pct, 0, 100)},
+     CLI_ABOVE (memory_limit_pct, 1, 100)},
     {"oom-risk", 0, "P",
      "replaces --memory-limit: accept at most this probability of running out of memory, "
      "0 to 1 (plan and compare without either: 0.01 where possible)",

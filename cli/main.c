@@ -124,12 +124,17 @@ static int run (const struct cli_command *c, int argc, char **argv)
     return status_exit_code (st);
 }
 
+static char help_option[] = "--help";
+
 static int choose (const struct menu *m, int argc, char **argv)
 {
     if (argc < 2)
         return print_help (m, stderr, 2);
-    if (strcmp (argv[1], "--help") == 0 || strcmp (argv[1], "-?") == 0 ||
-        strcmp (argv[1], "help") == 0)
+    if (argc > 2 && strcmp (argv[1], "help") == 0) { /* help plan: plan --help */
+        memmove (argv + 1, argv + 2, (size_t) (argc - 2) * sizeof *argv);
+        argv[argc - 1] = help_option;
+    }
+    if (text_has_word ("--help -? -h help", argv[1]))
         return print_help (m, stdout, 0);
     for (int i = 0; m->line[i].name; i++)
         if (strcmp (argv[1], m->line[i].name) == 0) {

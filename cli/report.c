@@ -443,6 +443,7 @@ const struct cli_command cli_report = {
             "cluster.",
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN or CLUSTER, and CLUSTER",
-               "PLAN or CLUSTER, and -o FILE, are required"},
+               "PLAN or CLUSTER, and -o FILE, are required, as in: linkwise report "
+               "plan.json -o plan.html"},
     .at = {CLI_PLACE (place[0]), CLI_PLACE (place[1])},
     CLI_RUN (run)};

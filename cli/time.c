@@ -291,6 +291,7 @@ const struct cli_command cli_eval = {
             "Example: linkwise eval plan.json examples/clusters/h100-17.json\n\n"
             "The plan may be edited by hand: the estimate in the file is ignored.",
     .options = {.line = eval_options},
-    .places = {1, 2, "PLAN and CLUSTER", "PLAN is required"},
+    .places = {1, 2, "PLAN and CLUSTER",
+               "PLAN is required, as in: linkwise eval plan.json"},
     .at = {CLI_PLACE (plan), CLI_PLACE (cluster)},
     CLI_RUN (run_eval)};

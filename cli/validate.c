@@ -428,6 +428,7 @@ const struct cli_command cli_validate = {
             "RUNS.csv is a runs file or - for standard input.  Rows that cannot be "
             "estimated are skipped and counted by reason.",
     .options = {.line = options},
-    .places = {1, 1, "one RUNS.csv", "RUNS.csv is required"},
+    .places = {1, 1, "one RUNS.csv",
+               "RUNS.csv is required, as in: linkwise validate examples/runs/bloom.csv"},
     .at = {CLI_PLACE (runs)},
     CLI_RUN (run)};

@@ -21,12 +21,13 @@ static enum status read_document (struct reader *r, const struct json_at *root,
     TRY_MEMBER (json_get_string, root, "name", &s, r->err);
     if (!(r->c->name = strdup (s)))
         return err_nomem (r->err);
-    TRY (topology_types_read (r, root));
-    TRY (topology_nodes_read (r, root));
-    TRY (topology_links_read (r, root));
+    /* A misspelled key is said before the right one is missed. */
     json_note_unknown (
         root, "version name nodes links source gpu_types measured captured synth planted",
         r->notes);
+    TRY (topology_types_read (r, root));
+    TRY (topology_nodes_read (r, root));
+    TRY (topology_links_read (r, root));
     return ST_OK;
 }
 

@@ -7,6 +7,8 @@ echo "Access to model meta-llama/Llama-3-8B is restricted." >"$T/gated.json"
 echo '{"error":"Unauthorized"}' >"$T/refused.json"
 
 echo "nodes: 4" >"$T/c.yaml"
+echo '{"version":1,"nodes":[{"name":"a","gpus":2,"gpu_type":"h100-sxm5-80g"}],"link":{}}' >"$T/typo.json"
+printf 'Model,GPU Type,Num GPUs,TP,PP,Step Time\nllama-2-7b,A100,8,1,1,3.2\n' >"$T/some.csv"
 
 $L plan "4x8 h100" llama-3-8b -o "$T/plan.json" >/dev/null 2>&1
 
@@ -40,6 +42,19 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, .*--memory
 2 | plan "4x8 h100" llama-3-8b -n 4                 | invalid option -- 'n' .*plan --help. lists them
 2 | cluster synth                                   | as in: linkwise cluster synth busy -o busy.json
+2 | cluster synth "2x4 h100" -o $T/no.json          | one line is written by .linkwise cluster merge
+2 | emit $T/plan.json                               | as in: linkwise emit plan.json -d job
+2 | report                                          | as in: linkwise report plan.json -o plan.html
+2 | bind $T/plan.json                               | as in: linkwise bind plan.json --only
+2 | import-job                                      | as in: linkwise import-job pretrain.sh train.log
+0 | -h                                              | Usage: linkwise COMMAND
+0 | help plan                                       | Usage: linkwise plan
+0 | help cluster show                               | Usage: linkwise cluster show
+2 | help plna                                       | unknown command "plna"; did you mean plan\?
+2 | mem llama-3-8b h100                             | found "h100" too: a GPU type goes with --gpu
+2 | mem llama-3-8b --gpu h100 --memory-limit 0.9    | memory-limit: expected a number above 1, at most 100
+1 | cluster check $T/typo.json                      | link: unknown key, ignored
+1 | validate $T/some.csv                            | header lacks seq; it has model, gpu, gpus, tp, pp, iter_time_s \(docs/runs.md
 2 | cluster synth clam -o $T/no.json                | expected calm, busy, failing or mixed; did you mean calm\?
 2 | cluster synth calm --gpu-type h10 -o $T/no.json | gpu-type: unknown GPU type "h10"; did you mean h100-sxm5-80g\?
 0 | cluster synth calm --gpu-type h100 -o $T/c.json | h100: taken as h100-sxm5-80g

@@ -355,8 +355,11 @@ static enum status check (const struct topology_synth *s, struct drawing *d,
             d->preset = (enum preset) i;
     }
     if ((int) d->preset == N_PRESETS) {
-        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s%s", s->preset,
-                 text_str (&names), text_near_hint (&near, "", hint));
+        err_set (err, ST_USAGE, "unknown preset \"%.40s\": expected %s%s%s", s->preset,
+                 text_str (&names), text_near_hint (&near, "", hint),
+                 strchr (s->preset, ' ')
+                     ? "; a cluster on one line is written by `linkwise cluster merge`"
+                     : "");
         text_free (&names);
         return ST_USAGE;
     }

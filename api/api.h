@@ -186,13 +186,14 @@ static inline struct notes *api_notes (struct linkwise_notes *n)
     return n ? &n->list : NULL;
 }
 
-/** Return unless the word, where it is given, is one that PARSE knows. */
-#define API_WORD(IN, WORD, PARSE, OUT)                                       \
-    do {                                                                     \
-        if ((IN)->WORD && !PARSE ((IN)->WORD, OUT))                          \
-            return err_set (err, ST_USAGE, "%s: unknown word \"%s\"", #WORD, \
-                            (IN)->WORD);                                     \
+/** Return unless the word, where it is given, is one that PARSE knows: those in WORDS. */
+#define API_WORD(IN, WORD, PARSE, OUT, WORDS)                                      \
+    do {                                                                           \
+        if ((IN)->WORD && !PARSE ((IN)->WORD, OUT))                                \
+            return err_set (err, ST_USAGE, "%s: expected %s, found \"%s\"", #WORD, \
+                            WORDS, (IN)->WORD);                                    \
     } while (0)
+#define API_COST_MODELS "critical-path, pipette or amp"
 
 /** The job in the rooms' terms, checked against the model.  @param notes  what is usual */
 enum status api_job (const struct linkwise_job *in, const struct workload_model *m,

@@ -105,12 +105,16 @@ enum status api_job (const struct linkwise_job *in, const struct workload_model 
 
     if (!(in->wta_crs >= 0 && in->wta_crs <= 1))
         return err_set (err, ST_USAGE, "wta_crs: expected 0 to 1, found %g", in->wta_crs);
-    API_WORD (in, precision, workload_precision_parse, &j.precision);
-    API_WORD (in, attention, workload_attention_parse, &j.attention);
-    API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm);
-    API_WORD (in, fused_mlp, workload_choice_parse, &j.fused_mlp);
-    API_WORD (in, gathered_logits, workload_choice_parse, &j.gathered_logits);
-    API_WORD (in, tp_comm_overlap, workload_choice_parse, &j.tp_comm_overlap);
+    API_WORD (in, precision, workload_precision_parse, &j.precision,
+              "bf16, fp16, fp8, fp4, fp32 or tf32");
+    API_WORD (in, attention, workload_attention_parse, &j.attention,
+              "flash, fused or unfused");
+    API_WORD (in, fused_norm, workload_choice_parse, &j.fused_norm, "on or off");
+    API_WORD (in, fused_mlp, workload_choice_parse, &j.fused_mlp, "on or off");
+    API_WORD (in, gathered_logits, workload_choice_parse, &j.gathered_logits,
+              "on or off");
+    API_WORD (in, tp_comm_overlap, workload_choice_parse, &j.tp_comm_overlap,
+              "on or off");
     workload_job_usual (m, &j, notes);
     TRY (workload_job_check (m, &j, err));
     *out = j;
@@ -188,9 +192,12 @@ enum status api_axes (const struct linkwise_config *in, struct mapper_axes *out,
                             axes[i].what, axes[i].lo, axes[i].hi, value);
         *axes[i].axis = value;
     }
-    API_WORD (c, recompute, api_parse_recompute, &a);
-    API_WORD (c, schedule, api_parse_schedule, &a.schedule);
-    API_WORD (c, offload, api_parse_offload, &a.offload);
+    API_WORD (c, recompute, api_parse_recompute, &a,
+              "none, selective, full, full:K or MODULE,...");
+    API_WORD (c, schedule, api_parse_schedule, &a.schedule,
+              "1f1b, interleaved, gpipe, zb1p, zb2p, zbv, v-half, v-min or dualpipev");
+    API_WORD (c, offload, api_parse_offload, &a.offload,
+              "none, optimizer, all or checkpoints");
     *out = a;
     return ST_OK;
 }
@@ -337,7 +344,8 @@ enum status api_cost_model (const char *word, enum costmodel_kind *out, struct e
 {
     if (!word || costmodel_kind_parse (word, out))
         return ST_OK;
-    return err_set (err, ST_USAGE, "cost_model: unknown word \"%s\"", word);
+    return err_set (err, ST_USAGE, "cost_model: expected %s, found \"%s\"",
+                    API_COST_MODELS, word);
 }
 
 enum status api_price (const struct costmodel_problem *p, const int *gpu,

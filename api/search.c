@@ -81,10 +81,12 @@ static enum status take_settings (const struct linkwise_settings *given, bool ol
     r->in = given ? *given : linkwise_settings ();
     r->s = mapper_settings_default ();
     nodes = (struct mapper_nodes){in->only, in->exclude, in->pin, in->nodes, in->spares};
-    API_WORD (in, cost_model, costmodel_kind_parse, &p->cost_model);
-    API_WORD (in, memory_model, memest_model_parse, &p->memory_model);
-    API_WORD (in, granularity, mapper_granularity_parse, &r->s.granularity);
-    API_WORD (in, objective, mapper_objective_parse, &p->objective);
+    API_WORD (in, cost_model, costmodel_kind_parse, &p->cost_model, API_COST_MODELS);
+    API_WORD (in, memory_model, memest_model_parse, &p->memory_model,
+              "linkwise, fujii or korthikanti");
+    API_WORD (in, granularity, mapper_granularity_parse, &r->s.granularity,
+              "auto, node or gpu");
+    API_WORD (in, objective, mapper_objective_parse, &p->objective, "step or gpu-hours");
     TRY (take_numbers (in, r, err));
     free = mapper_limit_free (in->memory_limit_pct, in->oom_risk);
     if (!old || !free) { /* an old plan keeps its own limit unless one is given */

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from ctypes import POINTER, byref, c_double
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
-from .errors import UsageError
+from .errors import FileError, UsageError
 from .library import (
     call, create, fresh, from_struct, integers, json_text, library, listed, optional, text,
     text_of, warn,
@@ -62,7 +63,12 @@ class Cluster:
     """
 
     def __init__(self, path_or_line: str) -> None:
-        self._take("linkwise_cluster_read", text(path_or_line))
+        words = text(path_or_line, 'a linkwise.Cluster, a path, or a line as "4x8 h100"')
+        try:
+            self._take("linkwise_cluster_read", words)
+        except FileError as why:
+            line = '' if os.path.exists(words) else '; a cluster on one line is as "4x8 h100"'
+            raise FileError(f"{why}{line}") from None
 
     @classmethod
     def from_matrix(

@@ -80,7 +80,8 @@ def mem(
     warn(
         call_noting(
             "linkwise_memory", Model.of(model).pointer, Profile(profile).pointer,
-            byref(to_struct(Job, job)), byref(to_struct(Config, config)), text(gpu),
+            byref(to_struct(Job, job)), byref(to_struct(Config, config)),
+            text(gpu, "the name of a GPU type (gpu_types())"),
             integer(stage, "stage"), byref(out),
         )
     )  # fmt: skip

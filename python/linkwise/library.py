@@ -116,14 +116,14 @@ def create(kind: str, function: str, *arguments: Any) -> Tuple[Handle, List[str]
 # ---- values as C takes them; what it would cut off or take for another is a UsageError ----
 
 
-def text(word: Any) -> bytes:
-    """A str or a path."""
+def text(word: Any, what: str = "a text without NUL") -> bytes:
+    """A str or a path, which says `what`."""
     try:
         data = os.fsencode(word)
     except (TypeError, UnicodeError):
         data = b"\0"
     if b"\0" in data:
-        raise UsageError(f"expected a text without NUL, found {word!r}")
+        raise UsageError(f"expected {what}, found {word!r}")
     return data
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any, List, Mapping, Optional, Union
 
+from .errors import UsageError
 from .library import Handle, create, json_text, library, listed, optional, text, warn
 
 
@@ -12,11 +13,13 @@ class Model:
     """
 
     def __init__(self, name_or_path: str) -> None:
-        self._take("linkwise_model_read", text(name_or_path))
+        self._take("linkwise_model_read", text(name_or_path, "a preset's name or a config.json's path"))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], name: Optional[str] = None) -> "Model":
         """From a config.json's fields, as transformers' config.to_dict() gives them."""
+        if not isinstance(config, Mapping):
+            raise UsageError(f"expected a dict, as config.to_dict() gives it, found {config!r}")
         model = cls.__new__(cls)
         model._take("linkwise_model_parse", json_text(dict(config), "model", allow_nan=True), optional(name))
         return model
@@ -49,7 +52,7 @@ class Profile:
     def __init__(self, name_or_path: Optional[str]) -> None:
         self.pointer: Optional[Handle] = None
         if name_or_path is not None:
-            self.pointer, notes = create("profile", "linkwise_profile_read", text(name_or_path))
+            self.pointer, notes = create("profile", "linkwise_profile_read", text(name_or_path, "a profile's name or path"))
             warn(notes, stacklevel=4)
 
 

@@ -6,7 +6,7 @@ A plan is its document (docs/plan.md); the library is asked only for what needs 
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from .errors import FileError, InvalidInput
 from .library import Handle, call, create, text, text_of, warn
@@ -38,7 +38,8 @@ class Plan:
             self.degrees: Dict[str, int] = dict(self.document["degrees"])
             self.ranks: List[Rank] = self._ranks()
         except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as why:
-            raise InvalidInput(f"{name}: expected a plan with degrees and ranks: {why!r}") from why
+            what = f"no {why}" if isinstance(why, KeyError) else why
+            raise InvalidInput(f"{name}: expected a plan with degrees and ranks: {what}") from why
         self._words = words
         self._handle: Optional[Handle] = None
 
@@ -46,12 +47,17 @@ class Plan:
     def read(cls, path: str) -> Plan:
         """From a plan file; raises FileError, too."""
         try:
-            with open(text(path), encoding="utf-8") as file:
+            with open(text(path, "a plan file's path"), encoding="utf-8") as file:
                 return cls(file.read(), path)
         except UnicodeDecodeError as why:
             raise InvalidInput(f"{path}: expected a plan: {why}") from why
         except OSError as why:
             raise FileError(f"{path}: {why.strerror}") from why
+
+    @classmethod
+    def of(cls, what: Union[Plan, str]) -> Plan:
+        """The plan itself, or that of a path."""
+        return what if isinstance(what, Plan) else cls.read(what)
 
     def _ranks(self) -> List[Rank]:
         """By their numbers; coordinates are those of the number (docs/plan.md)."""
@@ -111,5 +117,7 @@ class Plan:
         return float(self.document["memory"]["peak_bytes"])
 
     def __repr__(self) -> str:
-        degrees = ", ".join(f"{axis} {n}" for axis, n in self.degrees.items() if n > 1)
+        usual = {"etp": self.degrees["tp"]}
+        said = {axis: n for axis, n in self.degrees.items() if n != usual.get(axis, 1)}
+        degrees = ", ".join(f"{axis} {n}" for axis, n in said.items())
         return f"<linkwise.Plan of {len(self.ranks)} ranks: {degrees}>"

@@ -1,10 +1,11 @@
-"""A plan in a program that runs: which rank a process is, and PyTorch's DeviceMesh."""
+"""A plan in a program that runs: which rank a process is, and PyTorch's DeviceMesh.  Each function
+takes a plan or a plan file's path."""
 
 from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from .errors import InvalidInput, LinkwiseError, UsageError
 from .plan import Plan
@@ -17,16 +18,16 @@ Place = Tuple[str, int]  # a host's name in the cluster file, a GPU's number on 
 MESH_NAMES = ("pp", "dp", "cp", "tp")
 
 
-def megatron_ranks(plan: Plan) -> Dict[Place, int]:
+def megatron_ranks(plan: Union[Plan, str]) -> Dict[Place, int]:
     """The global rank of each (host, GPU).
 
     Megatron derives every group from the rank, in the order tp-cp-ep-dp-pp: a process that takes
     this one as RANK before init_process_group is where the plan has it.
     """
-    return {(rank.node, rank.gpu): rank.rank for rank in plan.ranks}
+    return {(rank.node, rank.gpu): rank.rank for rank in Plan.of(plan).ranks}
 
 
-def here(plan: Plan, host: Optional[str] = None) -> Place:
+def here(plan: Union[Plan, str], host: Optional[str] = None) -> Place:
     """Where this process runs, in the plan's names.
 
     Under exec.sh it is what that says (LINKWISE_HOST, LINKWISE_GPU).  Else the host is the one of
@@ -36,6 +37,7 @@ def here(plan: Plan, host: Optional[str] = None) -> Place:
 
     Raises InvalidInput where the plan has no such host or GPU, UsageError without LOCAL_RANK.
     """
+    plan = Plan.of(plan)
     name = host or os.environ.get("LINKWISE_HOST") or os.uname().nodename
     hosts = {rank.node for rank in plan.ranks}
     short = name.split(".")[0]
@@ -67,7 +69,7 @@ def _gpu(plan: Plan) -> int:
     raise InvalidInput(f"GPU {said}: expected a number, or a UUID that the cluster file has")
 
 
-def mesh(plan: Plan, places: Optional[Sequence[Place]] = None) -> List[Any]:
+def mesh(plan: Union[Plan, str], places: Optional[Sequence[Place]] = None) -> List[Any]:
     """Ranks as nested lists [pp][dp][cp][tp]: entry (p, d, c, t) is the rank at that place.
 
     places: where the job's ranks really run, [ranks] (host, GPU), as here gives them; None: where
@@ -75,6 +77,7 @@ def mesh(plan: Plan, places: Optional[Sequence[Place]] = None) -> List[Any]:
 
     Raises InvalidInput where places are not those of the plan, each once.
     """
+    plan = Plan.of(plan)
     planned = megatron_ranks(plan)
     order = list(range(len(planned)))
     if places is not None:
@@ -104,7 +107,7 @@ def _choose_device(device_type: str) -> None:
         devices.set_device(int(local))
 
 
-def torch_device_mesh(plan: Plan, device_type: str = "cuda") -> DeviceMesh:
+def torch_device_mesh(plan: Union[Plan, str], device_type: str = "cuda") -> DeviceMesh:
     """The plan as a DeviceMesh with dimensions "pp", "dp", "cp", "tp", for a job that is running.
 
     All ranks call it after init_process_group.  They tell each other where they are (over gloo),
@@ -121,6 +124,7 @@ def torch_device_mesh(plan: Plan, device_type: str = "cuda") -> DeviceMesh:
         raise LinkwiseError(f"torch_device_mesh: PyTorch 2.2 or later is needed: {why}") from why
     if not dist.is_initialized():
         raise LinkwiseError("torch_device_mesh: call torch.distributed.init_process_group first")
+    plan = Plan.of(plan)
     # A rank that finds no place says so to all: they fail together, and nobody waits.
     try:
         mine: Any = here(plan)

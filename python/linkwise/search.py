@@ -7,6 +7,7 @@ from ctypes import byref
 from typing import Callable, List, NamedTuple, Optional, Union
 
 from .cluster import Cluster
+from .errors import UsageError
 from .job import PROGRESS, Config, Job, Settings
 from .library import Handle, call_noting, create, listed, text, to_struct, warn
 from .model import Model, Profile
@@ -86,6 +87,8 @@ def plan(
     Raises NothingFits where nothing fits in memory or the GPUs are not connected, InvalidInput
     where nothing divides, UsageError for an unknown word.
     """
+    if progress is not None and not callable(progress):
+        raise UsageError(f"progress: expected a function, found {progress!r}")
     c, m, p = Cluster.of(cluster), Model.of(model), Profile(profile)
     search = _Search(progress)
     how = to_struct(Settings, settings)
@@ -96,13 +99,13 @@ def plan(
     return found
 
 
-def emit(plan: Plan, to: str = "all", folder: str = "launch") -> None:
+def emit(plan: Union[Plan, str], to: str = "all", folder: str = "launch") -> None:
     """Write the files that put every rank on its planned GPU (docs/launch.md), all or none.
 
-    to: launchers(), "openmpi,slurm", or "all": those that cannot express the plan are warnings.
+    plan: one, or a plan file's path; to: launchers(), "openmpi,slurm", or "all": those that cannot express the plan are warnings.
     Raises NothingFits where a launcher that was named cannot, FileError.
     """
-    warn(call_noting("linkwise_plan_emit", plan.pointer, text(to), text(folder)))
+    warn(call_noting("linkwise_plan_emit", Plan.of(plan).pointer, text(to), text(folder)))
 
 
 def launchers() -> List[str]:

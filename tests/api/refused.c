@@ -106,7 +106,7 @@ static void estimates_refuse (void **state)
     REFUSED (TIME (w->cluster, w->model, NULL, NULL, NULL, &e), "job");
     REFUSED (TIME (w->cluster, w->model, &job, NULL, NULL, NULL), "out");
     REFUSED (TIME (w->cluster, w->model, &job, NULL, "guess", &e),
-             "cost_model: unknown word \"guess\"");
+             "cost_model: expected critical-path, pipette or amp, found \"guess\"");
     c.tp = 3;
     refused (TIME (w->cluster, w->model, &job, &c, NULL, &e), LINKWISE_INVALID, err, "3");
     c.tp = 64;
@@ -127,7 +127,7 @@ static void estimates_refuse (void **state)
              "layers");
     job.precision = "fp3";
     REFUSED (TIME (w->cluster, w->model, &job, NULL, NULL, &e),
-             "precision: unknown word \"fp3\"");
+             "precision: expected bf16, fp16, fp8, fp4, fp32 or tf32, found \"fp3\"");
     for (int i = 0; i < 3; i++) {
         job = w->job;
         job.wta_crs = (double[]){NAN, -0.5, 1.5}[i];
@@ -171,7 +171,7 @@ static void searches_refuse (void **state)
     s = linkwise_settings ();
     s.objective = "fun";
     REFUSED (SEARCH (w->cluster, w->model, &w->job, NULL, &s, &p),
-             "objective: unknown word \"fun\"");
+             "objective: expected step or gpu-hours, found \"fun\"");
     s = linkwise_settings ();
     s.tie = NAN;
     REFUSED (SEARCH (w->cluster, w->model, &w->job, NULL, &s, &p),

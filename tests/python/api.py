@@ -191,7 +191,21 @@ def test_errors():
         refused(lw.InvalidInput, "expected a plan", lw.Plan, words)
     for word in None, 7, LINE + "\0", "\ud800":
         for function in lw.Cluster, lw.Model, lw.Plan.read, PLAN.write:
-            refused(lw.UsageError, "expected a text without NUL", function, word)
+            refused(lw.UsageError, "found " + repr(word), function, word)
+    for what, function, wrong in (
+            ("a linkwise.Cluster, a path, or a line", lw.time, (MODEL, LINE)),
+            ("a preset's name or a config.json's path", lw.time, (LINE, None)),
+            ("the name of a GPU type", lw.mem, (MODEL, lw.Cluster(LINE))),
+            ("a plan file's path", lw.emit, (None,)), ("a plan file's path", lw.mesh, (7,)),
+            ("a dict, as config.to_dict()", lw.Model.from_config, ([1],)),
+            ("a function", lambda: lw.plan(LINE, MODEL, JOB, progress=5), ())):
+        refused(lw.UsageError, "expected " + what, function, *wrong)
+    refused(lw.FileError, 'a cluster on one line is as "4x8 h100"', lw.Cluster, "8xH100")
+    refused(lw.InvalidInput, "degrees and ranks: no 'degrees'", lw.Plan, "{}")
+    refused(lw.UsageError, 'precision: expected bf16, fp16', lw.time, LINE, MODEL, lw.Job(precision="float16"))
+    PLAN.write("path.json")
+    assert lw.mesh("path.json") == lw.mesh(PLAN) and lw.megatron_ranks("path.json") == lw.megatron_ranks(PLAN)
+    lw.emit("path.json", to="env", folder="from-path")
     refused(lw.InvalidInput, "model: hidden_size: expected", lw.Model.from_config, dict(LLAMA, hidden_size=math.inf))
     assert lw.Model.from_config(dict(LLAMA, time_step_limit=[0.0, math.inf])).parameters == MODEL.parameters
     refused(lw.InvalidInput, "cluster: ", lw.Cluster.from_json, {"nodes": math.inf})

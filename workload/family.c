@@ -130,7 +130,7 @@ static const struct workload_field bailing[] = FIELDS (
 
 /* Values' width is a head's share unless told. */
 static const struct workload_field minicpm3[] =
-    FIELDS (LLAMA_SHAPE, LLAMA_MLP, NEEDED ("q_lora_rank", q_rank),
+    FIELDS (LLAMA_SHAPE, LLAMA_MLP, SIZE ("q_lora_rank", q_rank),
             NEEDED ("kv_lora_rank", kv_rank), NEEDED ("qk_rope_head_dim", rope_dim),
             NEEDED ("qk_nope_head_dim", nope_dim), COUNT ("v_head_dim", v_dim));
 

@@ -118,8 +118,18 @@ static const char *const shapes[][5] = {
     {"deepseek_v3", "kv_lora_rank", "n_routed_experts", "moe_intermediate_size"},
     {"deepseek_v2", "kv_lora_rank", "qk_rope_head_dim", "intermediate_size"},
     {"glm4_moe", "n_routed_experts", "moe_intermediate_size", "num_hidden_layers"},
+    {"bailing_moe", "num_experts", "moe_intermediate_size", "num_shared_experts"},
+    {"qwen2_moe", "num_experts", "moe_intermediate_size",
+     "shared_expert_intermediate_size"},
     {"qwen3_moe", "num_experts", "moe_intermediate_size", "num_experts_per_tok"},
+    {"ernie4_5_moe", "moe_num_experts", "moe_intermediate_size", "moe_k"},
+    {"granitemoeshared", "num_local_experts", "shared_intermediate_size"},
     {"mixtral", "num_local_experts", "num_experts_per_tok", "intermediate_size"},
+    {"hunyuan_v1_dense", "num_hidden_layers", "intermediate_size", "use_qk_norm"},
+    {"hunyuan_v1_dense", "num_hidden_layers", "intermediate_size", "qk_norm"},
+    {"hunyuan_v1_dense", "num_hidden_layers", "intermediate_size", "qk_layernorm"},
+    {"qwen2", "num_hidden_layers", "intermediate_size", "use_qkv_bias"},
+    {"qwen2", "num_hidden_layers", "intermediate_size", "qkv_bias"},
     {"llama", "num_hidden_layers", "num_attention_heads", "intermediate_size",
      "vocab_size"},
     {"gpt2", "n_embd", "n_layer", "n_head", "n_positions"},
@@ -127,9 +137,13 @@ static const char *const shapes[][5] = {
 
 static bool has_all (const struct json_at *at, const char *const key[4])
 {
-    for (int i = 0; i < 4; i++)
-        if (key[i] && !json_has (at, key[i]))
+    for (int i = 0; i < 4 && key[i]; i++) {
+        const json_t *v = json_key (at, key[i]).v;
+
+        if (!json_has (at, key[i]) || json_is_false (v) ||
+            (json_is_integer (v) && json_integer_value (v) == 0))
             return false;
+    }
     return true;
 }
 

@@ -145,8 +145,8 @@ static void refused (void **state)
          "type_vocab_size: an encoder alone"},
         {SHAPE ("odd", 2048, 28, 16, 4, 5632, 126464,
                 ",'num_experts':64,'num_experts_per_tok':6,'moe_intermediate_size':1408,"
-                "'num_shared_experts':2"),
-         "num_shared_experts: experts of an unknown family: not supported"},
+                "'num_odd_experts':2"),
+         "num_odd_experts: experts of an unknown family: not supported"},
         {SHAPE ("arctic", 7168, 35, 56, 8, 4864, 32000,
                 ",'num_local_experts':128,'num_experts_per_tok':2,"
                 "'parallel_attn_mlp_res':true"),
@@ -305,6 +305,20 @@ static void noted (void **state)
         {"'model_type':'new','n_embd':768,'n_layer':12,'n_head':12,'n_positions':1024,"
          "'vocab_size':50257",
          "gpt2", 1, unknown},
+        {NEW (",'num_experts':8,'num_experts_per_tok':2,'moe_intermediate_size':64,"
+              "'num_shared_experts':1"),
+         "bailing_moe", 1, unknown},
+        {NEW (",'num_experts':8,'num_experts_per_tok':2,'moe_intermediate_size':64,"
+              "'shared_expert_intermediate_size':0"),
+         "qwen3_moe", 1, unknown},
+        {NEW (",'num_experts':8,'num_experts_per_tok':2,'moe_intermediate_size':64,"
+              "'shared_expert_intermediate_size':64"),
+         "qwen2_moe", 1, unknown},
+        {NEW (",'num_local_experts':8,'num_experts_per_tok':2,"
+              "'shared_intermediate_size':64"),
+         "granitemoeshared", 1, unknown},
+        {NEW (",'use_qk_norm':true"), "hunyuan_v1_dense", 1, unknown},
+        {NEW (",'use_qk_norm':false,'use_qkv_bias':true"), "qwen2", 1, unknown},
         {NEW (",'hidden_act':'relu2'"), "llama", 2, "hidden_act: with \"relu2\""},
         {NEW (",'hidden_act':'silu'"), "llama", 1, unknown},
         {"'hidden_size':64,'num_hidden_layers':2,'num_attention_heads':4,"

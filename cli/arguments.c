@@ -199,13 +199,27 @@ static void guess_option (const struct option *all, struct text_near *near)
         snprintf (near->word, sizeof near->word, "%s", found);
 }
 
-/* What says an option that is none, where the answer is no option but the cluster, or the degrees
- * of a program that has none. */
-static const char *hint_cluster (const struct option *all, const char *name)
+/* A size of the model, which no option gives. */
+static bool is_size (const char *name)
+{
+    static const char *const sizes[] = {"layers", "hidden",     "hidden-size", "heads",
+                                        "ffn",    "vocab-size", "params"};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (has_words (name, sizes[i]))
+            return true;
+    return false;
+}
+
+/* What says an option that is none, where the answer is no option but the cluster, the model, or
+ * the degrees of a program that has none. */
+static const char *hint_argument (const struct option *all, const char *name)
 {
     static const char *const counts[] = {"gpus", "ngpus", "world-size"};
     bool one = false;
 
+    if (is_size (name))
+        return "; a model's sizes stand in its config.json, which is MODEL";
     for (const struct option *o = all; o->name; o++)
         one = one || strcmp (o->name, "gpu") == 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -231,13 +245,13 @@ static void refuse_option (const struct option *all, const char *program,
         if (strncmp (o->name, name, strlen (name)) == 0)
             text_add (&line, "%s--%s",
                       n++ > 0 ? ", " : ": more than one option begins so, ", o->name);
-    for (const struct option *o = all; o->name && n == 0; o++)
+    for (const struct option *o = all; o->name && n == 0 && !is_size (name); o++)
         text_near_try (&near, o->name, strlen (o->name));
-    if (!near.word[0] && n == 0)
+    if (!near.word[0] && n == 0 && !is_size (name))
         guess_option (all, &near);
     text_add (&line, "%s", text_near_hint (&near, "--", hint));
-    text_add (&line, "%s", hint_cluster (all, name));
-    if (n == 0 && !near.word[0])
+    text_add (&line, "%s", hint_argument (all, name));
+    if (n == 0 && !near.word[0] && !is_size (name))
         text_add (&line, " (`%s --help` lists them)", program);
     text_clean (&line);
     fprintf (stderr, "%s: %s\n", program, text_str (&line));

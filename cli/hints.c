@@ -109,10 +109,11 @@ static void hint_line (const char *arg, struct error *err)
     bool line = strchr (arg, ' ') != NULL;
     struct text meant = {0};
 
-    if (line_meant (arg, &meant))
-        add_hint (err, "a cluster on one line is NODESxGPUS TYPE, here ",
-                  text_str (&meant));
-    else if (strpbrk (arg, "./") && !line)
+    if (line_meant (arg, &meant)) { /* which may be what it says already */
+        if (strncmp (text_str (&meant) + 1, arg, strlen (arg)) != 0)
+            add_hint (err, "a cluster on one line is NODESxGPUS TYPE, here ",
+                      text_str (&meant));
+    } else if (strpbrk (arg, "./") && !line)
         add_hint (err, CLUSTER_IS, "");
     else if (line ? !strchr (arg, 'x') || strstr (arg, " x ") : !cli_is_dash (arg))
         add_hint (err, "a cluster on one line is NODESxGPUS TYPE, as in ",

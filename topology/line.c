@@ -28,6 +28,14 @@ struct part {
 #define PARTS_MAX 64
 #define FIELDS_MAX 32 /* words of a part */
 
+static bool is_more_nodes (const char *word)
+{
+    int nodes, gpus;
+
+    return sscanf (word, "%d%*1[xX]%d", &nodes, &gpus) == 2 ||
+           topology_gpu_type_meant (word) != NULL;
+}
+
 static enum status parse_field (char *word, struct part *p, struct error *err)
 {
     const struct {
@@ -43,9 +51,13 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
 
     if (!colon)
         return err_set (err, ST_INVALID,
-                        "cluster on one line: expected NAME:VALUE, found \"%s\"; + joins "
-                        "unlike nodes, as in \"4x8 h100 + 2x8 a100\"",
-                        word);
+                        "cluster on one line: expected NAME:VALUE, as inter:50, found "
+                        "\"%s\"%s",
+                        word,
+                        is_more_nodes (word)
+                            ? "; + joins unlike nodes, as in \"4x8 h100 + "
+                              "2x8 a100\""
+                            : "");
     *colon = '\0';
     for (size_t i = 0; i < sizeof field / sizeof *field; i++)
         if (strcmp (word, field[i].name) == 0) {
@@ -112,7 +124,7 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
                        .intra_us = TOPOLOGY_INTRA_LATENCY_US,
                        .inter_us = TOPOLOGY_INTER_LATENCY_US};
     if (!word || strlen (word) > 15 ||
-        sscanf (word, "%dx%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
+        sscanf (word, "%d%*1[xX]%d%n", &p->nodes, &p->gpus, &used) != 2 || word[used] ||
         p->nodes < 1 || p->nodes > TOPOLOGY_LINE_NODES_MAX || p->gpus < 1 ||
         p->gpus > TOPOLOGY_NODE_GPUS_MAX)
         return err_set (err, ST_INVALID,

@@ -38,6 +38,11 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --world-size 16      | did you mean --nodes\?; fewer GPUs are fewer nodes
 2 | mem llama-3-8b --gpu h100 --gpus 8              | how many GPUs is what --dp, .* as in --dp 8
 2 | plan llama-3-8b --gpu h100                      | the GPU's type stands in the cluster, as in "4x8 h100"
+2 | plan "4x8 h100" llama-3-8b --hidden-size 4096   | model's sizes stand in its config.json, which is MODEL
+2 | plan "4x8 h100" llama-3-8b --num-layers 32      | model's sizes stand in its config.json
+1 | cluster show "4x8 h100 ib:400"                  | unknown field "ib" .intra, inter, node, intra-us, inter-us.$
+1 | cluster show "4x8 h100 inter=50"                | expected NAME:VALUE, as inter:50, found "inter=50"$
+0 | cluster show "4X8 h100"                         | 4 nodes, 32 GPUs
 2 | plan 4x8 llama-3-8b --gpu-type h100             | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, .*--memory
 2 | plan "4x8 h100" llama-3-8b -n 4                 | invalid option -- 'n' .*plan --help. lists them

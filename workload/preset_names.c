@@ -16,7 +16,7 @@
 static const char idle_words[] =
     "meta instruct chat it hf base pt preview thinking lora qlora sft dpo full finetune "
     "finetuning pretrain pretraining training cased uncased llm model nvidia bf16 "
-    "reasoning";
+    "reasoning c4ai";
 /* Words that do, wherever they stand. */
 static const char shape_words[] = "moe vl vision omni audio hybrid tiny toy proxy";
 
@@ -29,7 +29,9 @@ static const char same[] =
     "qwen2math:qwen25 qwen25math:qwen25 qwen25coder:qwen25 qwq:qwen25 qwen3coder:qwen3 "
     "zephyr:mistral mathstral:mistral smollm:smollm2 yi15:yi bloomz:bloom gpt:gpt3 "
     "megatrongpt:gpt3 megatronturingnlg:mtnlg starcoderbase:starcoder chatglm2:chatglm3 "
-    "glm46:glm45 internlm25:internlm2 codegemma:gemma deepseekr1:deepseekv3 "
+    "glm46:glm45 glm47:glm45 mistralsmall31:mistralsmall mistralsmall32:mistralsmall "
+    "hermes3llama31:llama3 openhermes25mistral:mistral deepseekr1qwen3:qwen3 "
+    "internlm25:internlm2 codegemma:gemma deepseekr1:deepseekv3 "
     "deepseekv31:deepseekv3 deepseekv25:deepseekv2 deepseekcoderv2:deepseekv2 "
     "deepseekcoderv2lite:deepseekv2lite phi35mini:phi3mini phi4plus:phi4 flant5:t5 "
     "flant5base:t5base flant5large:t5large";
@@ -41,6 +43,8 @@ static const char called[] =
     "gpt2-774m:gpt2-large gpt2-1.5b:gpt2-xl gpt3:gpt3-175b phi-3-3.8b:phi-3-mini "
     "phi-3-14b:phi-3-medium gpt3-530b:mt-nlg-530b phi-1.5-1.3b:phi-1.5 "
     "llama-30b:llama-33b gpt-neox:gpt-neox-20b mistral-small:mistral-small-24b "
+    "magistral-small:mistral-small-24b devstral-small:mistral-small-24b "
+    ""
     "mistral-large:mistral-large-123b mistral-large-2:mistral-large-123b "
     "gpt-530b:mt-nlg-530b";
 
@@ -108,14 +112,14 @@ static const char *next_word (const char *s, char word[PLAIN_MAX])
     return s;
 }
 
-/* A date, a context ("128k"), a version ("v0.1"), or the experts' size ("a3b") of a name. */
+/* A date, a context ("128k"), an early version ("v0.1"), or the experts' size ("a3b") of a name. */
 static bool is_idle (const char *word)
 {
     size_t digits = strspn (word, "0123456789");
 
     return text_has_word (idle_words, word) || (digits >= 4 && word[digits] == '\0') ||
            (digits > 0 && strcmp (word + digits, "k") == 0) ||
-           (word[0] == 'v' && isdigit ((unsigned char) word[1]) && strchr (word, '.')) ||
+           (word[0] == 'v' && (word[1] == '0' || word[1] == '1') && strchr (word, '.')) ||
            (word[0] == 'a' && size_of (word + 1) > 0.0);
 }
 

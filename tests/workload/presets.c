@@ -121,6 +121,7 @@ static void spelled (void **state)
          "Qwen/Qwen3-Coder-30B-A3B-Instruct"},
         {"qwen3-0.6b", "Qwen3-0.6B"},
         {"qwen3-4b", "qwen3-4b-instruct-2507"},
+        {"qwen3-8b", "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B"},
         {"mistral-7b", "Mistral-7B-Instruct-v0.2, mistralai/Mistral-7B-v0.1, "
                        "mistral7b, mistral"},
         {"mixtral-8x7b", "Mixtral-8x7B-v0.1, mistralai/Mixtral-8x7B-Instruct-v0.1"},
@@ -167,10 +168,10 @@ static void spelled (void **state)
         {"deepseek-llm-67b", "DeepSeek-67B"},
         {"deepseek-v2-lite", "DeepSeek-V2-Lite"},
         {"deepseek-v3", "DeepSeekV3 (w/o MTP), deepseek-ai/DeepSeek-V3-0324, "
-                        "DeepSeek-V3 671B, deepseek-r1"},
+                        "DeepSeek-V3 671B, deepseek-r1, deepseek-ai/DeepSeek-V3.1"},
         {"gpt-oss-120b", "GPT OSS 120B"},
         {"kimi-k2", "Kimi_K2, Kimi-K2-Instruct"},
-        {"glm-4.5", "GLM-4.5, zai-org/GLM-4.6"},
+        {"glm-4.5", "GLM-4.5, zai-org/GLM-4.6, zai-org/GLM-4.7"},
         {"glm-4.5-air", "GLM-4.5-Air"},
         {"glm-4-9b", "glm-4-9b-chat"},
         {"chatglm3-6b", "ChatGLM2-6B"},
@@ -193,13 +194,16 @@ static void spelled (void **state)
         {"moonlight-16b-a3b", "Moonlight-16B-A3B"},
         {"olmoe-1b-7b", "OLMoE-1B-7B"},
         {"nemotron-3-nano-30b-a3b", "Nemotron 3 Nano"},
-        {"command-r-plus-104b", "command-r-plus"},
+        {"command-r-plus-104b", "command-r-plus, CohereLabs/c4ai-command-r-plus"},
         {"granite-3.3-8b", "granite-3.3-8b-instruct"},
         {"granite-4.0-h-small", "ibm-granite/granite-4.0-h-small-base"},
         {"olmo-2-32b", "allenai/OLMo-2-0325-32B"},
         {"olmo-3-7b", "allenai/Olmo-3-1025-7B"},
-        {"mistral-small-24b", "mistralai/Mistral-Small-24B-Base-2501"},
-        {NULL, "Llama-3 (8B tokens), Llama 3 (70B teacher), Llama 3 (1M context), "
+        {"mistral-small-24b", "mistralai/Mistral-Small-24B-Base-2501, "
+                              "mistralai/Mistral-Small-3.2-24B-Instruct-2506, "
+                              "mistralai/Magistral-Small-2509, Devstral-Small-2507"},
+        {NULL, "DeepSeek-V3.2, GLM-4.7-Flash, Devstral-Small-2-24B, Llama-3 (8B tokens), "
+               "Llama 3 (70B teacher), Llama 3 (1M context), "
                "Llama-4-8B, llama, Qwen3-30, Qwen2.5-VL-7B, llama-7b-moe, "
                "gpt-h1024-l16, my-own-7b, PowerLM-3B, Nemotron_3_Super, "
                "1234567890123456789012345678901234567890123456789012345678901234567890"},

@@ -44,7 +44,6 @@ static const char called[] =
     "phi-3-14b:phi-3-medium gpt3-530b:mt-nlg-530b phi-1.5-1.3b:phi-1.5 "
     "llama-30b:llama-33b gpt-neox:gpt-neox-20b mistral-small:mistral-small-24b "
     "magistral-small:mistral-small-24b devstral-small:mistral-small-24b "
-    ""
     "mistral-large:mistral-large-123b mistral-large-2:mistral-large-123b "
     "gpt-530b:mt-nlg-530b";
 

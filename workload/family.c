@@ -277,6 +277,11 @@ static enum status finish_hunyuan_moe (const struct workload_reading *r,
 
     REFUSE_AT (&across, r->err, json_is_true (across.v),
                "layers that share keys and values are not supported");
+    if (m->experts == 1) { /* a dense model's file */
+        m->experts = m->top_k = m->expert_ffn = m->shared_experts = 0;
+        strcpy (m->type, "hunyuan_v1_dense");
+        return ST_OK;
+    }
     if (m->expert_ffn == 0)
         m->expert_ffn = m->ffn;
     m->shared_ffn = m->shared_experts * m->ffn;
@@ -355,7 +360,7 @@ static const struct workload_family families[] = {
     FAMILY ("glm4v_text glm_image_text", glm, NULL, GATED, .qkv_bias = true, .norms = 4),
     FAMILY ("chatglm", chatglm, NULL, GATED, .head_dim = 128),
     FAMILY ("qwen2 qwen2_vl qwen2_5_vl qwen2_vl_text qwen2_5_vl_text "
-            "qwen2_5_omni_text mimo",
+            "qwen2_5_omni_text llava_qwen mimo",
             qwen2, NULL, GATED, .qkv_bias = true),
     FAMILY ("qwen", qwen2, finish_qwen, GATED, .qkv_bias = true),
     FAMILY ("qwen3 qwen3_vl_text", llama, NULL, GATED, .qk_norm = true, .head_dim = 128),

@@ -142,15 +142,17 @@ static enum status read_prediction (const struct json_at *at, struct workload_mo
 static void note_ignored (const struct json_at *root, const struct workload_reading *r,
                           const struct workload_model *m)
 {
-    struct json_at next = json_key (r->at, "num_nextn_predict_layers");
+    static const char *const modules[] = {"num_nextn_predict_layers",
+                                          "mtp_num_hidden_layers", "num_mtp_modules",
+                                          "num_mtp_layers"};
 
     if (r->at->v != root->v || json_has (root, "vision_config"))
         notes_add (r->notes, "%s: only the language model is counted", root->key);
-    if (json_integer_value (next.v) > 0 && m->mtp_layers == 0)
-        notes_add (r->notes,
-                   "%s: num_nextn_predict_layers: multi-token prediction is not counted "
-                   "without --mtp-num-layers",
-                   r->at->key);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (json_member_int (r->at->v, modules[i]) > 0 && m->mtp_layers == 0)
+            notes_add (r->notes, "%s: %s: multi-token prediction is not counted%s",
+                       r->at->key, modules[i],
+                       m->pattern[0] ? "" : " without --mtp-num-layers");
 }
 
 /* A multimodal model's language part, or what holds it, unless this is one itself. */

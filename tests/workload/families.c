@@ -339,6 +339,14 @@ static void noted (void **state)
         {PLAIN (",'sliding_window':4096"), "llama", 0, NULL},
         {PLAIN (",'num_nextn_predict_layers':1"), "llama", 1,
          "multi-token prediction is not counted"},
+        {PLAIN (",'num_mtp_modules':3"), "llama", 1,
+         "num_mtp_modules: multi-token prediction is not counted without --mtp"},
+        {SHAPE ("qwen3_5_text", 64, 4, 4, 4, 128, 100, ",'mtp_num_hidden_layers':1"),
+         "qwen3_5_text", 1,
+         "mtp_num_hidden_layers: multi-token prediction is not counted"},
+        {SHAPE ("hunyuan", 64, 2, 4, 4, 128, 100,
+                ",'num_experts':1,'moe_topk':[1,1],'num_shared_expert':1"),
+         "hunyuan_v1_dense", 0, NULL},
         {PLAIN (",'num_nextn_predict_layers':0"), "llama", 0, NULL}};
     (void) state;
 

@@ -80,6 +80,17 @@ static const struct feature some[] = {
     {"is_encoder_decoder", "an encoder with a decoder"},
     {NULL, NULL}};
 
+/* Files that lie beside a config.json, by what only they have. */
+static const struct feature files[] = {
+    {"peft_type", "an adapter's file: take the config.json of its base model"},
+    {"weight_map", "a list of weights: take the config.json beside it"},
+    {"tokenizer_class", "a tokenizer's file: take the config.json beside it"},
+    {"do_sample", "settings of generation: take the config.json beside it"},
+    {"_diffusers_version", "a diffusion model: not supported"},
+    {"zero_optimization", "DeepSpeed's configuration, no model's"},
+    {"n_kv_heads", "a params.json: take the config.json of the Hugging Face hub"},
+    {NULL, NULL}};
+
 /* What stands there says that there is none. */
 static bool says_no (const json_t *v)
 {
@@ -96,6 +107,16 @@ static enum status refuse_features (const struct workload_reading *r,
         struct json_at at = json_key (r->at, f->key);
 
         REFUSE_AT (&at, r->err, !says_no (at.v), "%s: not supported", f->what);
+    }
+    return ST_OK;
+}
+
+static enum status refuse_file (const struct workload_reading *r)
+{
+    for (const struct feature *f = files; f->key; f++) {
+        struct json_at at = json_key (r->at, f->key);
+
+        REFUSE_AT (&at, r->err, at.v, "%s", f->what);
     }
     return ST_OK;
 }
@@ -322,6 +343,7 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
     experts = experts ? experts : other_experts (r->at, NULL, 0);
     if (experts)
         return refuse_experts (r, experts);
+    TRY (refuse_file (r));
     return json_fail (&at, r->err,
                       "a known family (docs/model.md), or the fields of one");
 }

@@ -32,6 +32,11 @@ static void refused (void **state)
         const char *fields, *says;
     } bad[] = {
         {"", "model_type: expected a known family"},
+        {"'peft_type':'LORA','base_model_name_or_path':'x','r':8",
+         "peft_type: an adapter's file: take the config.json of its base model"},
+        {"'dim':4096,'n_layers':32,'n_heads':32,'n_kv_heads':8,'vocab_size':128256",
+         "n_kv_heads: a params.json: take the config.json"},
+        {"'metadata':{},'weight_map':{'lm_head.weight':'x'}", "weight_map: a list of"},
         {"'model_type':'resnet'", "model_type: expected a known family (docs/model.md), "
                                   "or the fields of one, found \"resnet\""},
         {LLAMA,

@@ -68,6 +68,29 @@ static void refuse_word (const struct cli_option *o, const char *given,
                  text_str (&words), word, given, text_near_hint (&near, "", hint));
 }
 
+/* "8k", "4,096" and "4_096" are said in digits. */
+static void refuse_number (const struct cli_option *o, const char *given,
+                           struct argp_state *state)
+{
+    char digits[16], hint[64] = "";
+    size_t n = 0;
+    long whole;
+
+    for (const char *s = given; *s && n < sizeof digits - 1; s++)
+        if (*s != ',' && *s != '_')
+            digits[n++] = *s;
+    digits[n] = '\0';
+    if (n > 1 && strchr ("kK", digits[n - 1])) {
+        digits[n - 1] = '\0';
+        if (text_whole (digits, 1, (long) o->hi / 1024, &whole))
+            snprintf (hint, sizeof hint, "; did you mean %ld?", 1024 * whole);
+    } else if (text_whole (digits, (long) o->lo, (long) o->hi, &whole)) {
+        snprintf (hint, sizeof hint, "; did you mean %ld?", whole);
+    }
+    usage_error (state, "--%s: expected a whole number from %.0f to %.0f, found \"%s\"%s",
+                 o->name, o->lo, o->hi, given, hint);
+}
+
 static void take (const struct cli_option *o, const char *given, void *value,
                   struct argp_state *state)
 {
@@ -83,9 +106,7 @@ static void take (const struct cli_option *o, const char *given, void *value,
         return;
     case CLI_KIND_INT:
         if (!text_whole (given, (long) o->lo, (long) o->hi, &n))
-            usage_error (state,
-                         "--%s: expected a whole number from %.0f to %.0f, found \"%s\"",
-                         o->name, o->lo, o->hi, given);
+            refuse_number (o, given, state);
         *(int *) value = (int) n;
         return;
     case CLI_KIND_ABOVE:

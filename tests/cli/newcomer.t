@@ -56,6 +56,8 @@ done <<TABLE
 0 | help plan                                       | Usage: linkwise plan
 0 | help cluster show                               | Usage: linkwise cluster show
 2 | help plna                                       | unknown command "plna"; did you mean plan\?
+2 | mem llama-3-8b --gpu h100 --seq 8k              | found "8k"; did you mean 8192\?
+2 | mem llama-3-8b --gpu h100 --seq 4,096           | found "4,096"; did you mean 4096\?
 2 | mem llama-3-8b h100                             | found "h100" too: a GPU type goes with --gpu
 2 | mem llama-3-8b --gpu h100 --memory-limit 0.9    | memory-limit: expected a number above 1, at most 100
 1 | cluster check $T/typo.json                      | link: unknown key, ignored

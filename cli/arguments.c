@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -220,6 +221,19 @@ static void guess_option (const struct option *all, struct text_near *near)
         snprintf (near->word, sizeof near->word, "%s", found);
 }
 
+/* Does an option's name begin with the word of an argument, as --model does with MODEL's? */
+static bool is_argument (const char *arguments, const char *name)
+{
+    for (const char *s = arguments; *s; s++) {
+        size_t n = strspn (s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+        if (n > 0 && strncasecmp (s, name, n) == 0 && (!name[n] || name[n] == '-'))
+            return true;
+        s += n > 0 ? n - 1 : 0;
+    }
+    return false;
+}
+
 /* A size of the model, which no option gives. */
 static bool is_size (const char *name)
 {
@@ -253,12 +267,13 @@ static const char *hint_argument (const struct option *all, const char *name)
 }
 
 /* An option that is none, or the beginning of several. */
-static void refuse_option (const struct option *all, const char *program,
-                           const char *name)
+static void refuse_option (const struct option *all, const char *arguments,
+                           const char *program, const char *name)
 {
     struct text_near near = {.asked = name};
     struct text line = {0};
     char hint[TEXT_HINT];
+    bool argument = is_argument (arguments, name), known = argument || is_size (name);
     int n = 0;
 
     text_add (&line, "unrecognized option '--%s'", name);
@@ -266,13 +281,17 @@ static void refuse_option (const struct option *all, const char *program,
         if (strncmp (o->name, name, strlen (name)) == 0)
             text_add (&line, "%s--%s",
                       n++ > 0 ? ", " : ": more than one option begins so, ", o->name);
-    for (const struct option *o = all; o->name && n == 0 && !is_size (name); o++)
+    for (const struct option *o = all; o->name && n == 0 && !known; o++)
         text_near_try (&near, o->name, strlen (o->name));
-    if (!near.word[0] && n == 0 && !is_size (name))
+    if (!near.word[0] && n == 0 && !known)
         guess_option (all, &near);
     text_add (&line, "%s", text_near_hint (&near, "--", hint));
-    text_add (&line, "%s", hint_argument (all, name));
-    if (n == 0 && !near.word[0] && !is_size (name))
+    if (argument)
+        text_add (&line, "; it is an argument without a name: %s %.*s", program,
+                  (int) strcspn (arguments, "\n"), arguments);
+    else
+        text_add (&line, "%s", hint_argument (all, name));
+    if (n == 0 && !near.word[0] && !known)
         text_add (&line, " (`%s --help` lists them)", program);
     text_clean (&line);
     fprintf (stderr, "%s: %s\n", program, text_str (&line));
@@ -308,7 +327,7 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
     if (key == '?') {
         last += strspn (last, "-");
         snprintf (name, sizeof name, "%.*s", (int) strcspn (last, "="), last);
-        refuse_option (all, argv[0], name);
+        refuse_option (all, g->command->arguments, argv[0], name);
     }
 }
 

@@ -39,6 +39,8 @@ done <<TABLE
 2 | mem llama-3-8b --gpu h100 --gpus 8              | how many GPUs is what --dp, .* as in --dp 8
 2 | plan llama-3-8b --gpu h100                      | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan "4x8 h100" llama-3-8b --hidden-size 4096   | model's sizes stand in its config.json, which is MODEL
+2 | plan --cluster "4x8 h100" --model llama-3-8b    | '--cluster'; it is an argument without a name: linkwise plan .*CLUSTER MODEL
+2 | mem --model llama-3-8b --gpu h100               | '--model'; it is an argument without a name: linkwise mem
 2 | plan "4x8 h100" llama-3-8b --num-layers 32      | model's sizes stand in its config.json
 1 | cluster show "4x8 h100 ib:400"                  | unknown field "ib" .intra, inter, node, intra-us, inter-us.$
 1 | cluster show "4x8 h100 inter=50"                | expected NAME:VALUE, as inter:50, found "inter=50"$

@@ -4,6 +4,7 @@
  * in its line of `families`. */
 #include "workload/workload_private.h"
 
+#include <ctype.h>
 #include <string.h>
 
 static const struct workload_field llama[] =
@@ -438,14 +439,43 @@ int workload_qkv_products (const struct workload_model *m)
     return text_has_word (joined_qkv, m->type) ? 1 : 3;
 }
 
+static const struct workload_family *const tables[] = {families, workload_families_gpt,
+                                                       workload_families_hybrid};
+
 const struct workload_family *workload_family_find (const char *type)
 {
-    static const struct workload_family *const tables[] = {
-        families, workload_families_gpt, workload_families_hybrid};
-
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const struct workload_family *f = tables[i]; f->types; f++)
             if (text_has_word (f->types, type))
                 return f;
+    return NULL;
+}
+
+/* Is this the class of a type, as Qwen3MoeForCausalLM is qwen3_moe's?  The type ends at a blank. */
+static bool is_class (const char *name, const char *type)
+{
+    for (; *type && *type != ' '; type++) {
+        if (*type == '_')
+            continue;
+        if (tolower ((unsigned char) *name++) != *type)
+            return false;
+        name += *name == '_';
+    }
+    return strncmp (name, "ForCausalLM", 11) == 0 ||
+           strncmp (name, "LMHeadModel", 11) == 0;
+}
+
+const struct workload_family *workload_family_of_class (const char *name,
+                                                        const char **type)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct workload_family *f = tables[i]; f->types; f++)
+            for (const char *word = f->types; word; word = strchr (word, ' ')) {
+                word += *word == ' ';
+                if (is_class (name, word)) {
+                    *type = word;
+                    return f;
+                }
+            }
     return NULL;
 }

@@ -121,14 +121,14 @@ static enum status refuse_file (const struct workload_reading *r)
     return ST_OK;
 }
 
-static enum status refuse_encoder (const struct workload_reading *r)
+static enum status read_class (const struct workload_reading *r, const char **name)
 {
     struct json_at list = json_key (r->at, "architectures"),
                    first = json_entry (&list, 0);
-    const char *s = json_string_value (first.v);
 
+    *name = json_string_value (first.v);
     /* whose output does not follow the tokens before it */
-    REFUSE_AT (&first, r->err, s && strstr (s, "MaskedLM"),
+    REFUSE_AT (&first, r->err, *name && strstr (*name, "MaskedLM"),
                "an encoder alone: not supported");
     return ST_OK;
 }
@@ -165,6 +165,14 @@ static bool has_all (const struct json_at *at, const char *const key[4])
             (json_is_integer (v) && json_integer_value (v) == 0))
             return false;
     }
+    return true;
+}
+
+static bool has_needed (const struct json_at *at, const struct workload_field *f)
+{
+    for (; f->key; f++)
+        if (f->kind == FIELD_NEEDED && !json_has (at, f->key))
+            return false;
     return true;
 }
 
@@ -277,9 +285,11 @@ static void note_left_out (const struct workload_reading *r,
 }
 
 void workload_family_usual (const struct workload_reading *r,
-                            const struct workload_family *family, const char *type,
+                            const struct workload_family *family,
                             struct workload_model *m)
 {
+    const char *type = m->type;
+
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
         if (text_has_word (usual[i].types, type)) {
             m->layers = usual[i].layers;
@@ -307,19 +317,43 @@ static void doubt_gate (const struct workload_reading *r,
                    s);
 }
 
+/* Says as what a file is read, and why. */
+static void note_guess (const struct workload_reading *r, const char *type,
+                        const char *as, const char *why)
+{
+    int n = (int) strcspn (as, " ");
+
+    if (type)
+        notes_add (r->notes,
+                   "model_type: \"%.60s\" is not known: read as \"%.*s\", whose "
+                   "%s it has",
+                   type, n, as, why);
+    else
+        notes_add (r->notes, "no model_type: read as \"%.*s\", whose %s it has", n, as,
+                   why);
+}
+
 enum status workload_family_guess (const struct workload_reading *r, const char **type,
                                    const struct workload_family **family)
 {
     struct json_at at = json_key (r->at, "model_type");
     const char *experts =
         NULL; /* what keeps the first family that fits from being the one */
+    const char *name, *as;
 
-    TRY (refuse_encoder (r));
+    TRY (read_class (r, &name));
+    *family = name && !json_has (r->at, "auto_map") /* code of the model's own */
+                  ? workload_family_of_class (name, &as)
+                  : NULL;
+    if (*family && has_needed (r->at, (*family)->fields)) {
+        note_guess (r, *type, as, "class");
+        *type = as;
+        return workload_family_fits (r, *family);
+    }
     TRY (refuse_features (r, some));
     TRY (refuse_features (r, others));
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        const char *as = shapes[i][0];
-        const struct workload_family *like = workload_family_find (as);
+        const struct workload_family *like = workload_family_find (as = shapes[i][0]);
         const char *odd;
 
         if (!has_all (r->at, shapes[i] + 1))
@@ -329,13 +363,8 @@ enum status workload_family_guess (const struct workload_reading *r, const char 
             continue;
         }
         *family = like;
-        if (!*type && strcmp (as, "mamba_ssm") != 0) /* which never has one */
-            notes_add (r->notes, "no %s: read as \"%s\", whose fields it has", at.key,
-                       as);
-        else if (*type)
-            notes_add (r->notes,
-                       "%s: \"%.60s\" is not known: read as \"%s\", whose fields it has",
-                       at.key, *type, as);
+        if (*type || strcmp (as, "mamba_ssm") != 0) /* which never has one */
+            note_guess (r, *type, as, "fields");
         *type = as;
         doubt_gate (r, like);
         return ST_OK;

@@ -222,9 +222,9 @@ enum status workload_model_from_json (json_t *doc, const char *file, const char 
     if (family->base.linear == LINEAR_NONE) /* the others read these lists */
         TRY (workload_family_layers (&r));
     m = family->base;
+    snprintf (m.type, sizeof m.type, "%.*s", (int) strcspn (s, " "), s);
     if (at.v != root.v)
-        workload_family_usual (&r, family, s, &m);
-    snprintf (m.type, sizeof m.type, "%s", s);
+        workload_family_usual (&r, family, &m);
     if (json_is_string (title.v))
         name = json_string_value (title.v);
     snprintf (m.name, sizeof m.name, "%.127s", name);

@@ -155,12 +155,16 @@ struct workload_family {
 
 /** The family of a model_type, or NULL. */
 const struct workload_family *workload_family_find (const char *type);
-/** Its tables beside that of family.c, which end with NULL: those whose fields have names of
+/** The family that has a type of this class of transformers, as Qwen3MoeForCausalLM, or NULL.
+ *  @param[out] type  which ends at a blank or at the end of the text */
+const struct workload_family *workload_family_of_class (const char *name,
+                                                        const char **type);
+/** The tables beside that of family.c, which end with NULL: those whose fields have names of
  *  their own, and those whose layers are of several kinds. */
 extern const struct workload_family workload_families_gpt[], workload_families_hybrid[];
 /** The family of which an unknown model_type has the fields, with a note.  Where none is so, or
  *  something in the file says that its layers are others, ST_INVALID.
- *  @param[in,out] type  NULL: there is none; one that the family has */
+ *  @param[in,out] type  NULL: there is none; one that the family has, which may end at a blank */
 enum status workload_family_guess (const struct workload_reading *r, const char **type,
                                    const struct workload_family **family);
 /** The type as which one is read for what one field says of it, or `type` itself. */
@@ -169,9 +173,10 @@ const char *workload_family_variant (const struct json_at *at, const char *type)
 enum status workload_family_fits (const struct workload_reading *r,
                                   const struct workload_family *family);
 /** What transformers has where the part of a multimodal model leaves sizes out, with a note; a
- *  type that is not known leaves the model as it is. */
+ *  type that is not known leaves the model as it is.
+ *  @param[in,out] m  with its type */
 void workload_family_usual (const struct workload_reading *r,
-                            const struct workload_family *family, const char *type,
+                            const struct workload_family *family,
                             struct workload_model *m);
 /** Are all layers attention, by what the file lists?  ST_INVALID names the first other. */
 enum status workload_family_layers (const struct workload_reading *r);

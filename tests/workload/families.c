@@ -329,6 +329,14 @@ static void noted (void **state)
         {"'hidden_size':64,'num_hidden_layers':2,'num_attention_heads':4,"
          "'intermediate_size':128,'vocab_size':100",
          "llama", 1, "no model_type: read as \"llama\", whose fields it has"},
+        /* by its class, unless that is code of the model's own or has fields that it lacks */
+        {NEW (",'architectures':['Ernie4_5_ForCausalLM']"), "ernie4_5", 1,
+         "read as \"ernie4_5\", whose class it has"},
+        {NEW (",'architectures':['Qwen3ForCausalLM'],'auto_map':{}"), "llama", 1,
+         unknown},
+        {NEW (",'architectures':['Qwen3MoeForCausalLM']"), "llama", 1, unknown},
+        {NEW (",'architectures':['GPTNeoXForSequenceClassification']"), "llama", 1,
+         unknown},
         /* a format that never has a type */
         {"'d_model':64,'n_layer':2,'vocab_size':100,'ssm_cfg':{'layer':'Mamba2','headdim'"
          ":"

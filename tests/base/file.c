@@ -6,13 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void write_and_read (void **state)
+TEST (write_and_read)
 {
     struct error err = {""};
     char *data;
     size_t len;
     struct stat sb;
-    (void) state;
 
     ok (file_write (in_folder ("f"), "one", 3, &err), &err);
     chmod (in_folder ("f"), 0600);
@@ -25,12 +24,11 @@ static void write_and_read (void **state)
     assert_int_equal (sb.st_mode & 0777, 0600); /* kept */
 }
 
-static void missing_and_folders (void **state)
+TEST (missing_and_folders)
 {
     struct error err = {""};
     char *data = NULL;
     size_t len;
-    (void) state;
 
     assert_int_equal (file_read (in_folder ("none"), &data, &len, &err), ST_IO);
     assert_non_null (strstr (err.text, "none: No such file"));
@@ -41,13 +39,12 @@ static void missing_and_folders (void **state)
 }
 
 /* What is no text is refused as that, not once memory is full of it. */
-static void no_text (void **state)
+TEST (no_text)
 {
     static const char head[] = "\x58\1\0\0\0\0\0\0{}";
     struct error err = {""};
     char *data = NULL;
     size_t len;
-    (void) state;
 
     write_in_folder ("weights", head, sizeof head - 1);
     assert_int_equal (truncate (in_folder ("weights"), 3L << 30), 0);
@@ -68,11 +65,10 @@ static void no_text (void **state)
 }
 
 /* A device is written in place, never renamed over. */
-static void device (void **state)
+TEST (device)
 {
     struct error err = {""};
     struct stat sb;
-    (void) state;
 
     ok (file_write ("/dev/null", "x", 1, &err), &err);
     assert_int_equal (stat ("/dev/null", &sb), 0);
@@ -92,13 +88,12 @@ static void holds (const char *name, const char *text)
 }
 
 /* What a rename would take from a file stays: links to it, a link in its place, its owner. */
-static void links_and_owners (void **state)
+TEST (links_and_owners)
 {
     const struct file_item item[] = {{"set-link", "4", 1, 0644}};
     struct error err = {""};
     struct stat sb;
     char target[256];
-    (void) state;
 
     ok (file_write (in_folder ("real"), "one", 3, &err), &err);
     assert_int_equal (symlink ("real", in_folder ("link")), 0);
@@ -126,12 +121,11 @@ static void links_and_owners (void **state)
 }
 
 /* A file that can be written, in a folder that cannot: as root by a read-only owner alone. */
-static void folder_without_room (void **state)
+TEST (folder_without_room)
 {
     struct error err = {""};
     char name[300];
     int child, how;
-    (void) state;
 
     if (geteuid () != 0) {
         print_message ("# skipped: not root, cannot become another user\n");
@@ -155,12 +149,11 @@ static void folder_without_room (void **state)
 }
 
 /* An open file by its name goes on where it stands; nobody loses what is before or after. */
-static void open_files (void **state)
+TEST (open_files)
 {
     struct error err = {""};
     char name[32];
     int fd = open (in_folder ("log"), O_RDWR | O_CREAT, 0600);
-    (void) state;
 
     assert_int_equal (write (fd, "before ", 7), 7);
     snprintf (name, sizeof name, "/dev/fd/%d", fd);
@@ -181,14 +174,13 @@ static void open_files (void **state)
 }
 
 /* A pipe passes the bytes on, also one of a set. */
-static void pipes (void **state)
+TEST (pipes)
 {
     const struct file_item item = {"pipe", "PQ", 2, 0644};
     struct error err = {""};
     char got[8] = "";
     struct stat sb;
     int fd;
-    (void) state;
 
     assert_int_equal (mkfifo (in_folder ("pipe"), 0600), 0);
     assert_true (file_is_stream (in_folder ("pipe")) && file_is_stream ("-") &&
@@ -202,18 +194,17 @@ static void pipes (void **state)
     assert_true (S_ISFIFO (sb.st_mode));
 }
 
-static void set_all_or_none (void **state)
+TEST (set_all_or_none)
 {
     const struct file_item bad[] = {{"one", "A", 1, 0644}, {"no/two", "B", 1, 0644}};
     struct error err = {""};
     struct stat sb;
-    (void) state;
 
     assert_int_equal (file_write_set (folder, bad, 2, &err), ST_IO);
     assert_int_not_equal (stat (in_folder ("one"), &sb), 0);
 }
 
-static void folder_all_or_none (void **state)
+TEST (folder_all_or_none)
 {
     const struct file_item good[] = {
         {"a", "A", 1, 0644}, {"x/y/b", "B", 1, 0755}, {"seal", "1", 1, 0644}};
@@ -225,7 +216,6 @@ static void folder_all_or_none (void **state)
     const char *const none[] = {NULL}, *const old[] = {"x/y/b", NULL};
     struct error err = {""};
     struct stat sb;
-    (void) state;
 
     ok (file_write_folder (in_folder ("set/"), good, 3, none, &err), &err);
     holds ("set/x/y/b", "B");
@@ -258,29 +248,11 @@ static void folder_all_or_none (void **state)
     assert_int_not_equal (stat (in_folder ("new"), &sb), 0);
 }
 
-static void digest (void **state)
+TEST (digest)
 {
     char hex[65];
-    (void) state;
 
     file_sha256 ("abc", 3, hex); /* FIPS 180-2, appendix B.1 */
     assert_string_equal (
         hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (write_and_read),
-                                       cmocka_unit_test (missing_and_folders),
-                                       cmocka_unit_test (no_text),
-                                       cmocka_unit_test (device),
-                                       cmocka_unit_test (links_and_owners),
-                                       cmocka_unit_test (folder_without_room),
-                                       cmocka_unit_test (open_files),
-                                       cmocka_unit_test (pipes),
-                                       cmocka_unit_test (set_all_or_none),
-                                       cmocka_unit_test (folder_all_or_none),
-                                       cmocka_unit_test (digest)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 
-static void parse_faults (void **state)
+TEST (parse_faults)
 {
     static const struct {
         const char *text, *says;
@@ -14,7 +14,6 @@ static void parse_faults (void **state)
                {"[1e999]", "overflow"},
                {"[1] x", "line 1"},
                {"{\"a\": 99999999999999999999}", "too big"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         json_t *root = NULL;
@@ -46,13 +45,12 @@ static void tell (void *context, const char *file, double share)
 
 /* A large file is the same document, its faults have their lines, and who wants is told how far
  * reading is: from 0, ever more, to 1. */
-static void large (void **state)
+TEST (large)
 {
     const char *path = in_folder ("large.json");
     enum { ENTRIES = 350000 }; /* just more than what is told at once */
     const char long_name[] = "\"0123456789012345678901234567890123456789012345678901\",";
     struct error err = {""};
-    (void) state;
 
     for (int faulty = 0; faulty < 2; faulty++) {
         struct told told = {.n = 0};
@@ -81,7 +79,7 @@ static void large (void **state)
     }
 }
 
-static void place_expected_found (void **state)
+TEST (place_expected_found)
 {
     json_t *doc = json_loads ("{\"a\":{\"b\":[1,-2.5,\"x\\u001b\",null,[3]]}}", 0, NULL);
     struct json_at root = json_root (doc, "f.json"), a = json_key (&root, "a"),
@@ -89,7 +87,6 @@ static void place_expected_found (void **state)
     struct error err = {""};
     double x = 7;
     long long n = 7;
-    (void) state;
 
     e = json_entry (&b, 1);
     assert_int_equal (json_want_number (&e, 0, false, INFINITY, &x, &err), ST_INVALID);
@@ -111,11 +108,10 @@ static void place_expected_found (void **state)
     json_decref (doc);
 }
 
-static void whole_numbers (void **state)
+TEST (whole_numbers)
 {
     json_t *doc = json_loads ("[12, 12.0, 12.5, 1e30]", 0, NULL);
     struct json_at root = json_root (doc, "f");
-    (void) state;
 
     for (size_t i = 0; i < 4; i++) {
         struct json_at e = json_entry (&root, i);
@@ -129,12 +125,11 @@ static void whole_numbers (void **state)
     json_decref (doc);
 }
 
-static void unknown_keys_are_noted (void **state)
+TEST (unknown_keys_are_noted)
 {
     json_t *doc = json_loads ("{\"a\":1,\"b\":2}", 0, NULL);
     struct json_at root = json_root (doc, "f");
     struct notes notes = {0};
-    (void) state;
 
     json_note_unknown (&root, "a c", &notes);
     assert_int_equal (notes.n, 1);
@@ -145,11 +140,10 @@ static void unknown_keys_are_noted (void **state)
 
 /* Python's words for what JSON has no numbers for are read in a config.json, and change no place.
  */
-static void configs (void **state)
+TEST (configs)
 {
     json_t *doc = NULL, *same;
     struct error err = {""};
-    (void) state;
 
     ok (json_parse_config ("c",
                            "{\"time_step_limit\": [0.0, Infinity], \"a\": -Infinity,\n"
@@ -173,14 +167,4 @@ static void configs (void **state)
         if (!strstr (err.text, says[i]))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, says[i]);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (parse_faults),  cmocka_unit_test (large),
-        cmocka_unit_test (configs),       cmocka_unit_test (place_expected_found),
-        cmocka_unit_test (whole_numbers), cmocka_unit_test (unknown_keys_are_noted)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

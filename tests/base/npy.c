@@ -1,17 +1,13 @@
 /* .npy matrices: both byte orders and element sizes, and every way to be wrong. */
-#include "tests/lib/fixture.h"
-
-#include <unistd.h>
+#include "tests/lib/folder.h"
 
 #include "base/npy.h"
-
-static char path[64];
 
 /* Write a version-1 file whose header is `dict` and whose data are `len` bytes, so far off their
  * alignment. */
 static void write_npy (const char *dict, size_t off, const void *data, size_t len)
 {
-    FILE *f = fopen (path, "wb");
+    FILE *f = fopen (in_folder ("m"), "wb");
     size_t n = strlen (dict) + 1, pad = (64 - (10 + n) % 64) % 64 + off;
     unsigned size = (unsigned) (n + pad);
 
@@ -24,19 +20,6 @@ static void write_npy (const char *dict, size_t off, const void *data, size_t le
     fputc ('\n', f);
     fwrite (data, 1, len, f);
     fclose (f);
-}
-
-static int make_path (void **state)
-{
-    (void) state;
-    strcpy (path, "/tmp/linkwise-npy.XXXXXX");
-    return close (mkstemp (path));
-}
-
-static int remove_path (void **state)
-{
-    (void) state;
-    return unlink (path);
 }
 
 static void reverse (unsigned char *p, size_t n)
@@ -61,7 +44,7 @@ static void expect_1234 (const char *dict, const void *data, size_t len)
 
     for (size_t off = 0; off < 2; off++) {
         write_npy (dict, off, data, len);
-        ok (npy_map (path, &m, &err), &err);
+        ok (npy_map (in_folder ("m"), &m, &err), &err);
         assert_int_equal (m.n, 2);
         for (size_t i = 0; i < 2; i++)
             for (size_t j = 0; j < 2; j++)
@@ -70,11 +53,10 @@ static void expect_1234 (const char *dict, const void *data, size_t len)
     }
 }
 
-static void layouts (void **state)
+TEST (layouts)
 {
     double d[] = {1, 2, 3, 4}, big[] = {1, 2, 3, 4}, fortran[] = {1, 3, 2, 4};
     float f[] = {1, 2, 3, 4}, both[] = {1, 3, 2, 4};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         reverse ((unsigned char *) &big[i], 8);
@@ -88,7 +70,7 @@ static void layouts (void **state)
     expect_1234 ("{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }", both, 16);
 }
 
-static void faults (void **state)
+TEST (faults)
 {
     static const struct {
         const char *dict;
@@ -110,49 +92,38 @@ static void faults (void **state)
     struct npy m = {0};
     struct error err = {""};
     FILE *f;
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_npy (bad[i].dict, 0, d, bad[i].len);
-        assert_int_equal (npy_map (path, &m, &err), ST_INVALID);
+        assert_int_equal (npy_map (in_folder ("m"), &m, &err), ST_INVALID);
         if (!strstr (err.text, bad[i].says))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
         assert_null (m.v);
     }
-    f = fopen (path, "wb");
+    f = fopen (in_folder ("m"), "wb");
     fclose (f);
-    assert_int_equal (npy_map (path, &m, &err), ST_INVALID);
-    f = fopen (path, "wb");
+    assert_int_equal (npy_map (in_folder ("m"), &m, &err), ST_INVALID);
+    f = fopen (in_folder ("m"), "wb");
     fwrite ("\x93NUMPY\x01\x00\xff\xff{", 1, 11, f);
     fclose (f);
-    assert_int_equal (npy_map (path, &m, &err), ST_INVALID);
+    assert_int_equal (npy_map (in_folder ("m"), &m, &err), ST_INVALID);
     assert_int_equal (npy_map ("/tmp", &m, &err), ST_INVALID);
     assert_int_equal (npy_map ("/nonexistent.npy", &m, &err), ST_IO);
 }
 
 /* What is written is read back in place, with its holes. */
-static void round_trip (void **state)
+TEST (round_trip)
 {
     const double v[] = {0, 1.5, NAN, -2, 3, 1e300, 7, 8, 9};
     struct npy m = {0};
     struct error err = {""};
 
-    (void) state;
-    assert_int_equal (npy_write (path, v, 3, &err), ST_OK);
-    assert_int_equal (npy_map (path, &m, &err), ST_OK);
+    assert_int_equal (npy_write (in_folder ("m"), v, 3, &err), ST_OK);
+    assert_int_equal (npy_map (in_folder ("m"), &m, &err), ST_OK);
     assert_int_equal (m.n, 3);
     assert_non_null (m.map);
     for (int i = 0; i < 9; i++)
         assert_true (m.v[i] == v[i] || (isnan (m.v[i]) && isnan (v[i])));
     npy_close (&m);
     assert_int_equal (npy_write ("/nonexistent/m.npy", v, 3, &err), ST_IO);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (layouts),
-                                       cmocka_unit_test (faults),
-                                       cmocka_unit_test (round_trip)};
-
-    return cmocka_run_group_tests (tests, make_path, remove_path);
 }

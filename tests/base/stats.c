@@ -1,9 +1,5 @@
 /* Medians, their intervals and straight lines: against counting and against wild values. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/lib/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +7,10 @@
 #include "base/rng.h"
 #include "base/stats.h"
 
-static void medians (void **state)
+TEST (medians)
 {
     double odd[] = {9, 1, 5}, even[] = {4, 1, 3, 2}, sorted[] = {1, 2, 3, 4, 5};
 
-    (void) state;
     assert_true (stats_median (odd, 3) == 5);
     assert_true (stats_median (even, 4) == 2.5);
     assert_true (isnan (stats_median (even, 0)));
@@ -37,11 +32,10 @@ static double slow_mad (const double *v, int n)
     return stats_median (copy, n);
 }
 
-static void spreads (void **state)
+TEST (spreads)
 {
     struct rng r = {7};
 
-    (void) state;
     for (int round = 0; round < 2000; round++) {
         double v[64];
         int n = 1 + rng_below (&r, 20);
@@ -65,12 +59,11 @@ static void spreads (void **state)
 }
 
 /* The interval holds the true median as often as it says. */
-static void intervals (void **state)
+TEST (intervals)
 {
     static const int sizes[] = {3, 5, 6, 9, 16, 40};
     struct rng r = {11};
 
-    (void) state;
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         int n = sizes[k], held = 0;
         const int rounds = 20000;
@@ -92,12 +85,11 @@ static void intervals (void **state)
     }
 }
 
-static void lines (void **state)
+TEST (lines)
 {
     double x[60], y[60];
     int n = 0;
 
-    (void) state;
     /* 20 us + bytes / 10 GB/s at six sizes, ten times each; every fourth time is wild. */
     for (int size = 0; size < 6; size++)
         for (int i = 0; i < 10; i++) {
@@ -127,10 +119,8 @@ static void lines (void **state)
 }
 
 /* Quantiles of the normal distribution, also far out. */
-static void normal (void **state)
+TEST (normal)
 {
-    (void) state;
-
     assert_true (fabs (stats_normal_above (1.959963984540054) - 0.025) < 1e-12);
     assert_true (fabs (stats_normal_quantile (0.025) - 1.959963984540054) < 1e-12);
     assert_true (fabs (stats_normal_quantile (0.5)) < 1e-12);
@@ -140,13 +130,4 @@ static void normal (void **state)
         assert_true (fabs (stats_normal_above (z) / p - 1) < 1e-9);
         assert_true (z < stats_normal_quantile (p / 1.01));
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (normal), cmocka_unit_test (medians), cmocka_unit_test (spreads),
-        cmocka_unit_test (intervals), cmocka_unit_test (lines)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -3,12 +3,11 @@
 
 #include "base/text.h"
 
-static void shell_words (void **state)
+TEST (shell_words)
 {
     static const char *const words[] = {"plain",     "two words", "it's",
                                         "$(reboot)", "`x`",       "a\nb",
                                         "",          "\\",        "'; rm -rf /; '"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct text t = {0};
@@ -27,7 +26,7 @@ static void shell_words (void **state)
 }
 
 /* Letters added, dropped, changed, swapped; what is nearest, and what is too far. */
-static void near_words (void **state)
+TEST (near_words)
 {
     static const struct {
         const char *a, *b;
@@ -39,7 +38,6 @@ static void near_words (void **state)
                 {"ca", "abc", 3}};
     static const char *const words[] = {"tp", "pp", "seq", "micro-batch", "memory-limit"};
     char many[200], hint[TEXT_HINT];
-    (void) state;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal (text_distance (rows[i].a, rows[i].b), rows[i].distance);
@@ -68,14 +66,13 @@ static void near_words (void **state)
     }
 }
 
-static void table (void **state)
+TEST (table)
 {
     static const char *const header[] = {"<name", "GB/s", "<note", NULL};
     struct table *t = table_create (header);
     char *out;
     size_t len;
     FILE *f = open_memstream (&out, &len);
-    (void) state;
 
     table_cell (t, "a");
     table_cell (t, "%.1f", 1.0);
@@ -96,10 +93,9 @@ static void table (void **state)
     table_destroy (t);
 }
 
-static void notes_are_bounded (void **state)
+TEST (notes_are_bounded)
 {
     struct notes n = {0};
-    (void) state;
 
     for (int i = 0; i < NOTES_MAX + 5; i++)
         notes_add (&n, "note %d", i);
@@ -110,7 +106,7 @@ static void notes_are_bounded (void **state)
 }
 
 /* ASCII's and ISO 8859's control characters go, and bytes that are no UTF-8; letters stay. */
-static void control_characters (void **state)
+TEST (control_characters)
 {
     static const struct {
         const char *in, *out;
@@ -125,7 +121,6 @@ static void control_characters (void **state)
                 {"cut \xe2\x82", "cut ??"},
                 {"\xe2\x80\xaetxt.exe \xe2\x81\xa9\xe2\x80\xa8", "???txt.exe ??????"},
                 {"\xe2\x80\x94 \xe2\x80\xaf", NULL}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
         char s[64];
@@ -137,13 +132,12 @@ static void control_characters (void **state)
 }
 
 /* A number is all of the text; where it is none, what was there stays. */
-static void numbers (void **state)
+TEST (numbers)
 {
     static const char *const none[] = {"", " ", "x", "7x", "7 ", "nan"},
                              *const too_far[] = {"-3", "10", "99999999999999999999"};
     long n = 5;
     double x = 5;
-    (void) state;
 
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         assert_false (text_whole (none[i], -2, 9, &n) || text_number (none[i], &x));
@@ -157,7 +151,7 @@ static void numbers (void **state)
 }
 
 /* A word is whole, wherever it stands in the list; words of a text are none. */
-static void words_of_lists (void **state)
+TEST (words_of_lists)
 {
     static const struct {
         const char *words, *word;
@@ -167,22 +161,8 @@ static void words_of_lists (void **state)
              {"full fits fit", "ful", false}, {"full fits fit", "its", false},
              {"full fits", "fitsy", false},   {"full fits", "full fits", false},
              {"full fits", "", false},        {"", "full", false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         if (text_has_word (t[i].words, t[i].word) != t[i].is)
             fail_msg ("\"%s\" in \"%s\"", t[i].word, t[i].words);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (numbers),
-                                       cmocka_unit_test (shell_words),
-                                       cmocka_unit_test (near_words),
-                                       cmocka_unit_test (control_characters),
-                                       cmocka_unit_test (table),
-                                       cmocka_unit_test (words_of_lists),
-                                       cmocka_unit_test (notes_are_bounded)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -68,12 +68,11 @@ static struct joint_constant of_name (const struct joint_fit *j, const char *nam
 }
 
 /* What is met stays as it is; what no run has is not told. */
-static void met (void **state)
+TEST (met)
 {
     struct lab l;
     struct joint_fit j;
     struct error err = {""};
-    (void) state;
 
     lab_open (&l, 1.0);
     ok (joint_fit (l.source, SOURCES, &j, &err), &err);
@@ -89,12 +88,11 @@ static void met (void **state)
 }
 
 /* Three slow sources on H100 say that H100 is slow, also to the one that is left out; not A100. */
-static void slower (void **state)
+TEST (slower)
 {
     struct lab l;
     struct joint_fit j;
     struct error err = {""};
-    (void) state;
 
     lab_open (&l, 1.15);
     ok (joint_fit (l.source, SOURCES, &j, &err), &err);
@@ -110,20 +108,11 @@ static void slower (void **state)
     lab_close (&l);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     struct joint_fit j;
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (joint_fit (NULL, 0, &j, &err), ST_INVALID);
     assert_non_null (strstr (err.text, "not 0"));
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (met), cmocka_unit_test (slower),
-                                       cmocka_unit_test (refused)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* A plan's groups, which are those of the rest of the program; and as rounds: the hops that its
  * rings, pipelines and all-to-alls have, each once, disjoint pairs in a round; what the price takes
  * for them; 1,024 GPUs within the usual budget. */
-#include "tests/lib/fixture.h"
-
-#include <jansson.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/lib/folder.h"
 
 #include "bwprobe/groups.h"
 
@@ -20,8 +13,7 @@ struct shape {
 /* A plan file whose ranks fill the nodes in order. */
 static struct groups *plan_of (const struct shape *x, bool inside)
 {
-    char path[] = "/tmp/linkwise-groups.XXXXXX";
-    int fd = mkstemp (path), ranks = x->tp * x->cp * x->dp * x->pp;
+    int ranks = x->tp * x->cp * x->dp * x->pp;
     json_t *nodes = json_array (), *list = json_array (),
            *inter =
                json_pack ("{s:f, s:f}", "bandwidth_gb_per_s", 20.0, "latency_us", 12.0);
@@ -29,7 +21,6 @@ static struct groups *plan_of (const struct shape *x, bool inside)
     struct error err = {""};
     char name[32];
 
-    assert_true (fd >= 0);
     for (int i = 0; i < x->nodes; i++) {
         snprintf (name, sizeof name, "n%d", i);
         json_array_append_new (nodes, json_pack ("{s:s, s:i, s:s}", "name", name, "gpus",
@@ -54,12 +45,10 @@ static struct groups *plan_of (const struct shape *x, bool inside)
         "seq", 4096, "model", "hidden_size", 8192, "ranks", list);
 
     assert_non_null (doc);
-    assert_int_equal (json_dumpfd (doc, fd, 0), 0);
-    close (fd);
+    assert_int_equal (json_dump_file (doc, in_folder ("plan"), 0), 0);
     json_decref (doc);
-    if (groups_read (path, &g, &err) != ST_OK)
+    if (groups_read (in_folder ("plan"), &g, &err) != ST_OK)
         fail_msg ("%s", err.text);
-    unlink (path);
     assert_int_equal (groups_lay (g, inside, NULL), ST_OK);
     return g;
 }
@@ -96,7 +85,7 @@ static bool has (const struct groups_part *p, int a, int b)
     return false;
 }
 
-static void test_rings_and_pipelines (void **state)
+TEST (test_rings_and_pipelines)
 {
     /* A node a stage of a replica. */
     struct shape x = {.nodes = 12,
@@ -110,7 +99,6 @@ static void test_rings_and_pipelines (void **state)
                       .vpp = 1};
     struct groups *g = plan_of (&x, false);
 
-    (void) state;
     /* Three boundaries of 12 pipelines in two rounds; 16 rings of three in three. */
     assert_int_equal (g->part[GROUPS_PP].n, 36);
     assert_int_equal (g->part[GROUPS_PP].rounds, 2);
@@ -141,7 +129,7 @@ static void test_rings_and_pipelines (void **state)
 }
 
 /* A ring with two members a node: around inside, and each to its like on the next node. */
-static void test_lanes (void **state)
+TEST (test_lanes)
 {
     const struct shape x = {.nodes = 3,
                             .gpus = 2,
@@ -155,19 +143,17 @@ static void test_lanes (void **state)
     struct groups *g = plan_of (&x, true);
     const struct groups_part *p = &g->part[GROUPS_DP];
 
-    (void) state;
     assert_int_equal (p->n, 6 + 3);
     assert_true (has (p, 0, 2) && has (p, 1, 3) && has (p, 4, 0) && has (p, 0, 1));
     check_rounds (g, GROUPS_DP);
     groups_destroy (g);
 }
 
-static void test_all_to_all (void **state)
+TEST (test_all_to_all)
 {
     struct shape x = {
         .nodes = 8, .gpus = 1, .tp = 1, .cp = 1, .dp = 8, .pp = 1, .etp = 1, .vpp = 1};
 
-    (void) state;
     for (x.ep = 1; x.ep <= 8; x.ep *= 2) {
         struct groups *g = plan_of (&x, false);
         const struct groups_part *p = &g->part[GROUPS_EP];
@@ -180,7 +166,7 @@ static void test_all_to_all (void **state)
     }
 }
 
-static void test_expected (void **state)
+TEST (test_expected)
 {
     /* Four GPUs of a node send at once: 50 GB/s for all of them is less than 20 each. */
     const struct shape x = {.nodes = 4,
@@ -198,7 +184,6 @@ static void test_expected (void **state)
     double rate[64];
     int n = p->first[1] - p->first[0];
 
-    (void) state;
     assert_int_equal (n, 8);
     for (int d = 0; d < 2; d++) {
         assert_int_equal (groups_expect (g, p->pair, n, d, rate, NULL), ST_OK);
@@ -214,7 +199,7 @@ static void test_expected (void **state)
 
 /* 1,024 GPUs with every kind of group.  A round over NCCL takes what splitting pairs from the
  * communicator of all and two directions take: 0.35 s. */
-static void test_thousand (void **state)
+TEST (test_thousand)
 {
     const struct shape x = {.nodes = 128,
                             .gpus = 8,
@@ -228,7 +213,6 @@ static void test_thousand (void **state)
     struct groups *g = plan_of (&x, true);
     int rounds = 0;
 
-    (void) state;
     for (int k = 0; k < GROUPS_KINDS; k++) {
         assert_true (g->part[k].n > 0);
         check_rounds (g, k);
@@ -240,7 +224,7 @@ static void test_thousand (void **state)
 }
 
 /* bwprobe, which does not see workload/, works a plan's groups out once more. */
-static void test_sizes (void **state)
+TEST (test_sizes)
 {
     static const enum workload_group_kind kind[GROUPS_KINDS] = {
         [GROUPS_PP] = GROUP_PP, [GROUPS_DP] = GROUP_SYNC,
@@ -248,7 +232,6 @@ static void test_sizes (void **state)
         [GROUPS_TP] = GROUP_TP, [GROUPS_EP] = GROUP_EP};
     struct rng r = seeded (8);
 
-    (void) state;
     for (int i = 0; i < 200; i++) {
         struct workload_degrees d = {.tp = 1 + rng_below (&r, 4),
                                      .cp = 1 + rng_below (&r, 3),
@@ -281,14 +264,4 @@ static void test_sizes (void **state)
         }
         groups_destroy (g);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_sizes),    cmocka_unit_test (test_rings_and_pipelines),
-        cmocka_unit_test (test_lanes),    cmocka_unit_test (test_all_to_all),
-        cmocka_unit_test (test_expected), cmocka_unit_test (test_thousand)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

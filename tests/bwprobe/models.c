@@ -43,12 +43,11 @@ static struct models_trial try (const struct links *l, int n_ends)
     return t;
 }
 
-static void a_kind_explains_even_links (void **state)
+TEST (a_kind_explains_even_links)
 {
     struct links l = drawn (0, 0, 1);
     struct models_trial t;
 
-    (void) state;
     t = try (&l, 0);
     assert_true (t.accepted && t.tried == l.n);
     assert_true (t.error_p50 <= t.error_p90 && t.error_p90 < 0.02);
@@ -56,7 +55,7 @@ static void a_kind_explains_even_links (void **state)
 }
 
 /* A few slow ends: only the model that knows them says so. */
-static void ends_explain_slow_nodes (void **state)
+TEST (ends_explain_slow_nodes)
 {
     struct links l = drawn (1u << 3 | 1u << 11, 0, 2);
     struct models_trial kind, ends;
@@ -64,7 +63,6 @@ static void ends_explain_slow_nodes (void **state)
     struct models_link q = {3, 7, NAN, 1};
     struct error err;
 
-    (void) state;
     kind = try (&l, 0);
     ends = try (&l, ENDS);
     assert_true (kind.low < 0.6 && ends.low > 0.95 && ends.accepted);
@@ -78,23 +76,21 @@ static void ends_explain_slow_nodes (void **state)
 }
 
 /* A third of the nodes with half the network: neither kind is the odd one out. */
-static void ends_explain_mixed_clusters (void **state)
+TEST (ends_explain_mixed_clusters)
 {
     struct links l = drawn ((1u << ENDS / 3) - 1, 0, 6);
     struct models_trial t;
 
-    (void) state;
     t = try (&l, ENDS);
     assert_true (t.accepted && t.low > 0.95);
     assert_false (try (&l, 0).accepted);
 }
 
 /* Slow pairs that nothing explains do not move the middle, but the low end tells of them. */
-static void wild_links_lower_the_low_end (void **state)
+TEST (wild_links_lower_the_low_end)
 {
     struct links l = drawn (0, 6, 3);
 
-    (void) state;
     for (int n_ends = 0; n_ends <= ENDS; n_ends += ENDS) {
         struct models_trial t = try (&l, n_ends);
 
@@ -102,11 +98,10 @@ static void wild_links_lower_the_low_end (void **state)
     }
 }
 
-static void what_nothing_explains_is_refused (void **state)
+TEST (what_nothing_explains_is_refused)
 {
     struct links l = drawn (0, 45, 4);
 
-    (void) state;
     assert_false (try (&l, 0).accepted);
     assert_false (try (&l, ENDS).accepted);
     l.n = 8;
@@ -117,7 +112,7 @@ static void what_nothing_explains_is_refused (void **state)
 }
 
 /* An end with too few links is not guessed. */
-static void unknown_ends_stay_unknown (void **state)
+TEST (unknown_ends_stay_unknown)
 {
     struct links l = drawn (0, 0, 5);
     struct models_fit fit;
@@ -125,7 +120,6 @@ static void unknown_ends_stay_unknown (void **state)
     struct error err;
     int n = 0;
 
-    (void) state;
     for (int i = 0; i < l.n; i++)
         if (l.link[i].src != ENDS - 1)
             l.link[n++] = l.link[i];
@@ -134,17 +128,4 @@ static void unknown_ends_stay_unknown (void **state)
     q = (struct models_link){2, ENDS - 1, NAN, 1};
     assert_true (models_predict (&fit, &q) > 9);
     models_release (&fit);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (a_kind_explains_even_links),
-        cmocka_unit_test (ends_explain_slow_nodes),
-        cmocka_unit_test (ends_explain_mixed_clusters),
-        cmocka_unit_test (wild_links_lower_the_low_end),
-        cmocka_unit_test (what_nothing_explains_is_refused),
-        cmocka_unit_test (unknown_ends_stay_unknown)};
-
-    return cmocka_run_group_tests_name ("models", tests, NULL, NULL);
 }

@@ -16,9 +16,8 @@
 
 #include "bwprobe/nvidia.h"
 
-static void headers_agree (void **state)
+TEST (headers_agree)
 {
-    (void) state;
 #ifdef NVIDIA_HEADERS
 #define TYPE(name, type)                                      \
     _Static_assert(__builtin_types_compatible_p (name, type), \
@@ -49,11 +48,4 @@ static void headers_agree (void **state)
     NVIDIA_SIZES (SIZE)
     NVIDIA_NCCL_CONFIG_FIELDS (FIELD)
 #endif
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (headers_agree)};
-
-    return cmocka_run_group_tests_name ("nvidia", tests, NULL, NULL);
 }

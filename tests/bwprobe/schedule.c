@@ -82,7 +82,7 @@ static void covers (const struct shape *x, enum schedule_kind kind, int at_once)
     free (busy);
 }
 
-static void every_pair_once (void **state)
+TEST (every_pair_once)
 {
     static const int shapes[][8] = {{1, 1},
                                     {2},
@@ -96,7 +96,6 @@ static void every_pair_once (void **state)
                                     {3, 3, 3, 3, 3, 3, 3}};
     struct shape x;
 
-    (void) state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         int nodes = 0;
 
@@ -110,13 +109,12 @@ static void every_pair_once (void **state)
 }
 
 /* Strides cover the pairs of nodes as the circle method does, nearest neighbours first. */
-static void strides_cover_too (void **state)
+TEST (strides_cover_too)
 {
     static int gpus[64];
     struct schedule_stride stride[3 * 32 + 1];
     struct shape x;
 
-    (void) state;
     for (int nodes = 1; nodes <= 64; nodes++) {
         for (int i = 0; i < nodes; i++)
             gpus[i] = nodes > 40 ? 1 : 1 + i % 3;
@@ -133,7 +131,7 @@ static void strides_cover_too (void **state)
 }
 
 /* The first rounds hold the links of rings over neighbours and of pipelines of 2, 4 and 8. */
-static void strides_serve_the_listed_order (void **state)
+TEST (strides_serve_the_listed_order)
 {
     enum { NODES = 32, TAKEN = 8 };
     struct schedule_stride stride[3 * NODES / 2 + 1];
@@ -142,7 +140,6 @@ static void strides_serve_the_listed_order (void **state)
     int gpus[NODES];
     struct shape x;
 
-    (void) state;
     for (int i = 0; i < NODES; i++)
         gpus[i] = 1;
     make (&x, gpus, NODES);
@@ -159,14 +156,13 @@ static void strides_serve_the_listed_order (void **state)
 }
 
 /* Together with NODES, INSIDE, RAILS and REST a pass has every pair alone exactly once. */
-static void kinds_make_a_pass (void **state)
+TEST (kinds_make_a_pass)
 {
     static const int gpus[] = {4, 2, 4, 4};
     struct shape x;
     struct schedule_pair pair[32];
     int seen[14][14] = {{0}};
 
-    (void) state;
     make (&x, gpus, 4);
     for (int kind = 0; kind < SCHEDULE_KINDS; kind++)
         for (long r = 0; r < schedule_rounds (&x.s, (enum schedule_kind) kind, 1) &&
@@ -180,13 +176,12 @@ static void kinds_make_a_pass (void **state)
             assert_int_equal (seen[a][b], 1);
 }
 
-static void the_budget_holds (void **state)
+TEST (the_budget_holds)
 {
     struct rng r = {11};
     int gpus[64];
     struct shape x;
 
-    (void) state;
     for (int t = 0; t < 2000; t++) {
         int nodes = 1 + rng_below (&r, 64), g = 1 + rng_below (&r, 8);
         struct schedule_timing timing = {0.01 + rng_unit (&r), 0.01 + rng_unit (&r)};
@@ -214,14 +209,13 @@ static void the_budget_holds (void **state)
 }
 
 /* With room, every pass of every kind; the most valuable first without. */
-static void what_goes_first (void **state)
+TEST (what_goes_first)
 {
     static const int gpus[] = {8, 8, 8, 8};
     struct schedule_timing timing = {0.1, 0.1};
     struct schedule_plan p;
     struct shape x;
 
-    (void) state;
     make (&x, gpus, 4);
     p = schedule_plan_make (&x.s, &timing, 0, false, 3, 1e6);
     assert_true (p.whole);
@@ -233,16 +227,4 @@ static void what_goes_first (void **state)
     assert_int_equal (p.part[SCHEDULE_NODES].taken, 3);
     assert_int_equal (p.part[SCHEDULE_INSIDE].taken, 28);
     assert_true (p.part[SCHEDULE_REST].taken < p.part[SCHEDULE_REST].rounds);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (every_pair_once),
-                                       cmocka_unit_test (strides_cover_too),
-                                       cmocka_unit_test (strides_serve_the_listed_order),
-                                       cmocka_unit_test (kinds_make_a_pass),
-                                       cmocka_unit_test (the_budget_holds),
-                                       cmocka_unit_test (what_goes_first)};
-
-    return cmocka_run_group_tests_name ("schedule", tests, NULL, NULL);
 }

@@ -1,13 +1,12 @@
 /* What comes from outside: frames, messages, greetings, the launchers' variables and a journal
  * are read back as they were written, and nothing else is. */
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
 #include <net/if.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "bwprobe/journal.h"
 #include "bwprobe/messages.h"
 #include "bwprobe/start.h"
@@ -24,7 +23,7 @@ static struct wire over (struct wire *w)
     return r;
 }
 
-static void messages_come_back (void **state)
+TEST (messages_come_back)
 {
     struct wire w;
     struct msg_hello hello = {.version = 1,
@@ -43,7 +42,6 @@ static void messages_come_back (void **state)
                                 .reason = {"", "broke"}},
                       result2;
 
-    (void) state;
     memset (hello.token.byte, 0xa5, sizeof hello.token.byte);
     wire_begin (&w, MSG_HELLO);
     messages_hello (&w, &hello);
@@ -66,7 +64,7 @@ static void messages_come_back (void **state)
 }
 
 /* All products of a GPU come back; more than there is room for are refused. */
-static void products_come_back (void **state)
+TEST (products_come_back)
 {
     struct msg_computed computed = {.ok = 1,
                                     .n_products = MESSAGES_PRODUCTS,
@@ -81,7 +79,6 @@ static void products_come_back (void **state)
     uint8_t fine = 1;
     uint32_t many = MESSAGES_PRODUCTS + 1;
 
-    (void) state;
     computed.product[MESSAGES_PRODUCTS - 1] =
         (struct msg_product){"fp8", 8192, 512, 1024, 1.25e15};
     wire_begin (&w, MSG_COMPUTED);
@@ -110,14 +107,13 @@ static void products_come_back (void **state)
 }
 
 /* Cut, flipped and random frames are refused or read as something, never past their end. */
-static void broken_frames_are_refused (void **state)
+TEST (broken_frames_are_refused)
 {
     struct rng r = {5};
     unsigned char bytes[512];
     struct wire w, x;
     size_t used;
 
-    (void) state;
     for (int t = 0; t < 20000; t++) {
         struct msg_run run;
         struct msg_result result;
@@ -147,13 +143,12 @@ static void broken_frames_are_refused (void **state)
     assert_true (wire_take (&w, bytes, 3, &used) && used == 0);
 }
 
-static void greetings_need_the_token (void **state)
+TEST (greetings_need_the_token)
 {
     struct net_token token, other;
     struct net_greeting g = {NET_DATA, 77, 3}, got;
     unsigned char bytes[NET_GREETING];
 
-    (void) state;
     net_token_of_text ("job 1", &token);
     net_token_of_text ("job 2", &other);
     assert_false (net_token_equal (&token, &other));
@@ -204,7 +199,7 @@ static void made_up (const struct error *err, char token[33])
     assert_int_equal (strlen (token), 32);
 }
 
-static void launchers_variables (void **state)
+TEST (launchers_variables)
 {
 #define AT_10 " MASTER_ADDR=10.1.2.3"
 #define SLURM(job, rank)  \
@@ -232,7 +227,6 @@ static void launchers_variables (void **state)
     char first[33], second[33];
     struct start s, other;
 
-    (void) state;
     ok (find (torch, 0, &s, &err), &err);
     assert_true (s.rank == 3 && s.size == 8 && s.meet.port == 29500 && !s.mpi);
     assert_string_equal (s.meet.address, "10.1.2.3");
@@ -272,8 +266,17 @@ static void take (void *context, const struct journal_item *item)
 }
 
 /* Open the journal of endpoints a/0, b/0, ...  n: how many. */
-static enum status reopen (const char *path, int n, const char *transport, bool resume,
-                           struct journal **j, struct notes *notes, struct error *err)
+static char path[FOLDER_PATH], part[FOLDER_PATH + 16]; /* of a file, and of its journal */
+
+static void name_file (const char *name)
+{
+    snprintf (path, sizeof path, "%s", in_folder (name));
+    snprintf (part, sizeof part, "%s.part", path);
+    n_taken = 0;
+}
+
+static enum status reopen (int n, const char *transport, bool resume, struct journal **j,
+                           struct notes *notes, struct error *err)
 {
     static const char *const names[] = {"a/0", "b/0", "c/0"};
     struct journal_run run = {transport, names, n, resume, take, NULL, 0};
@@ -281,31 +284,18 @@ static enum status reopen (const char *path, int n, const char *transport, bool 
     return journal_open (path, &run, j, notes, err);
 }
 
-/* Fill in a new file's name, and write that of its journal. */
-static void journal_path (char *path, char part[64])
-{
-    int fd = mkstemp (path);
-
-    assert_true (fd >= 0);
-    close (fd);
-    snprintf (part, 64, "%s.part", path);
-    n_taken = 0;
-}
-
-static void journal_is_read_back (void **state)
+TEST (journal_is_read_back)
 {
     static const char *const later[] = {"c/0", "a/0"};
     struct journal_run run = {"socket", later, 2, true, take, NULL, 0};
-    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     struct error err = {""};
     struct notes notes = {.n = 0};
     struct journal *j = NULL;
     char *data;
     size_t len;
 
-    (void) state;
-    journal_path (path, part);
-    ok (reopen (path, 3, "socket", false, &j, &notes, &err), &err);
+    name_file ("read back");
+    ok (reopen (3, "socket", false, &j, &notes, &err), &err);
     for (int i = 0; i < 3; i++)
         journal_add (j, &(struct journal_item){.src = i,
                                                .dst = (i + 1) % 3,
@@ -334,10 +324,10 @@ static void journal_is_read_back (void **state)
     assert_true (fabs (taken[0].bytes_per_s - 3e9) < 1 && !taken[0].failed);
     assert_true (taken[1].failed);
 
-    assert_int_equal (reopen (path, 3, "nccl", true, &j, &notes, &err), ST_INVALID);
+    assert_int_equal (reopen (3, "nccl", true, &j, &notes, &err), ST_INVALID);
     /* Without --resume it is set aside, and so is the next one. */
     for (int i = 0; i < 2; i++) {
-        ok (reopen (path, 3, "nccl", false, &j, &notes, &err), &err);
+        ok (reopen (3, "nccl", false, &j, &notes, &err), &err);
         assert_true (notes.n == i + 1 &&
                      strstr (notes.line[i], i ? ".part.old2" : ".part.old"));
         journal_close (j, i == 1);
@@ -353,14 +343,12 @@ static void journal_is_read_back (void **state)
 
     part[strlen (part) - 5] = '\0';
     ok (file_write (part, "something else\n", 15, &err), &err);
-    assert_int_equal (reopen (path, 3, "nccl", true, &j, &notes, &err), ST_INVALID);
-    unlink (part);
-    unlink (path);
+    assert_int_equal (reopen (3, "nccl", true, &j, &notes, &err), ST_INVALID);
     notes_free (&notes);
 }
 
 /* NCCL's words for interfaces, and addresses that are asked for. */
-static void interfaces_are_chosen (void **state)
+TEST (interfaces_are_chosen)
 {
     static const struct {
         const char *list, *name;
@@ -376,7 +364,6 @@ static void interfaces_are_chosen (void **state)
     char address[NET_ADDRESS], name[IF_NAMESIZE];
     struct error err;
 
-    (void) state;
     for (size_t i = 0; i < sizeof c / sizeof *c; i++)
         assert_int_equal (net_nccl_takes (c[i].list, c[i].name), c[i].taken);
     ok (net_own_address ("127.0.0.0/8", address, name, &err), &err);
@@ -402,40 +389,37 @@ static void interfaces_are_chosen (void **state)
     assert_null (getenv ("NCCL_SOCKET_IFNAME"));
 }
 
-static long size_of (const char *path)
+static long size_of_part (void)
 {
     struct stat sb;
 
-    return stat (path, &sb) == 0 ? (long) sb.st_size : -1;
+    return stat (part, &sb) == 0 ? (long) sb.st_size : -1;
 }
 
 /* What was added waits for a second at most, although nothing more comes. */
-static void a_silent_journal_is_kept (void **state)
+TEST (a_silent_journal_is_kept)
 {
-    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     const struct timespec nap = {0, 20000000};
     struct notes notes = {0};
     struct error err = {""};
     struct journal *j;
     long header;
 
-    (void) state;
-    journal_path (path, part);
-    ok (reopen (path, 2, "socket", false, &j, &notes, &err), &err);
-    header = size_of (part);
+    name_file ("silent");
+    ok (reopen (2, "socket", false, &j, &notes, &err), &err);
+    header = size_of_part ();
     journal_add (j, &(struct journal_item){.src = 0, .dst = 1, .bytes_per_s = 1e9});
-    for (int i = 0; i < 500 && size_of (part) == header; i++) {
+    for (int i = 0; i < 500 && size_of_part () == header; i++) {
         nanosleep (&nap, NULL);
         journal_keep (j);
     }
-    assert_true (size_of (part) > header);
+    assert_true (size_of_part () > header);
     journal_close (j, true);
     notes_free (&notes);
-    unlink (path);
 }
 
 /* A bad sector in the middle costs the lines that it hit, not those behind it. */
-static void a_damaged_journal_keeps_the_rest (void **state)
+TEST (a_damaged_journal_keeps_the_rest)
 {
     static const char text[] =
         "{\"transport\":\"socket\",\"endpoints\":[\"a/0\",\"b/0\"]}\n"
@@ -446,35 +430,16 @@ static void a_damaged_journal_keeps_the_rest (void **state)
         "[0,1,0,3,0,1,-5,0]\n"
         "[1,0,0,1,0,2,5,0]\n"
         "[0,1,0,2,";
-    char path[] = "/tmp/linkwise-journal.XXXXXX", part[64];
     struct error err = {""};
     struct notes notes = {.n = 0};
     struct journal *j = NULL;
 
-    (void) state;
-    journal_path (path, part);
+    name_file ("damaged");
     ok (file_write (part, text, sizeof text - 1, &err), &err);
-    ok (reopen (path, 2, "socket", true, &j, &notes, &err), &err);
+    ok (reopen (2, "socket", true, &j, &notes, &err), &err);
     journal_close (j, true);
     assert_int_equal (n_taken, 2);
     assert_true (taken[0].src == 0 && taken[1].src == 1 && taken[1].pass == 1);
     assert_true (notes.n == 1 && strstr (notes.line[0], "4 lines are damaged"));
-    unlink (path);
     notes_free (&notes);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (messages_come_back),
-        cmocka_unit_test (products_come_back),
-        cmocka_unit_test (broken_frames_are_refused),
-        cmocka_unit_test (greetings_need_the_token),
-        cmocka_unit_test (launchers_variables),
-        cmocka_unit_test (journal_is_read_back),
-        cmocka_unit_test (a_silent_journal_is_kept),
-        cmocka_unit_test (a_damaged_journal_keeps_the_rest),
-        cmocka_unit_test (interfaces_are_chosen)};
-
-    return cmocka_run_group_tests_name ("words", tests, NULL, NULL);
 }

@@ -22,13 +22,12 @@ static double seconds_of (const struct calibrate_runs *r, double *open)
 
 /* An emptied cell: the estimate lies between those of its readings, with a spread; a stated one
  * has next to none. */
-static void between (void **state)
+TEST (between)
 {
     static const char *const cell[][4] = {
         {"framework=x", "recompute=", "recompute=full", "recompute=selective"},
         {"framework=x", "micro_batch=", "micro_batch=1", "micro_batch=2"},
         {"gpu=H100-SXM5-80GB", "precision=", "precision=bf16", "precision=fp8"}};
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         const char *framework = i == 2 ? "framework=nemo" : "framework=x";
@@ -51,10 +50,9 @@ static void between (void **state)
 }
 
 /* Layers that take no longer than their launches leave the host's speed open. */
-static void launches (void **state)
+TEST (launches)
 {
     double open[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r = i == 0 ? ONE ("framework=x")
@@ -69,14 +67,13 @@ static void launches (void **state)
 
 /* Of a source that a profile names its ways are known, but no micro-batch that a row leaves out:
  * without a pipeline it is the rank's whole batch, most likely. */
-static void named (void **state)
+TEST (named)
 {
     struct calibrate_runs known = ONE ("source=AlephAlpha_WANT23", "recompute="),
                           open =
                               ONE ("source=OneFlow_DLPerf_Megatron", "recompute=full",
                                    "gpu=V100", "gpu_mem_gb=16", "hidden=1024", "heads=16",
                                    "ffn=4096", "seq=1024", "pp=1", "micro_batch=");
-    (void) state;
 
     assert_int_equal (known.run[0].n_ways, 0);
     assert_int_equal (open.run[0].n_ways, 2);
@@ -88,11 +85,10 @@ static void named (void **state)
 }
 
 /* What does not fit with the framework's way recomputes all, most likely. */
-static void does_not_fit (void **state)
+TEST (does_not_fit)
 {
     struct calibrate_runs small = ONE ("framework=x", "recompute="),
                           large = ONE ("framework=x", "recompute=", "micro_batch=16");
-    (void) state;
 
     assert_int_equal (small.run[0].config.recompute, RECOMPUTE_SELECTIVE);
     assert_int_equal (large.run[0].config.recompute, RECOMPUTE_FULL);
@@ -101,12 +97,11 @@ static void does_not_fit (void **state)
 }
 
 /* Layers are recomputed where they do not fit, not where they merely fill the memory. */
-static void fills (void **state)
+TEST (fills)
 {
     struct calibrate_runs r = ONE ("framework=x", "recompute=none");
     struct workload_profile p;
     char gb[32];
-    (void) state;
 
     p = runs_profile (&r);
     p.unknown = false; /* as usual, not as lean as may be */
@@ -126,7 +121,7 @@ static void fills (void **state)
 
 /* NeMo's recipes interleave stages, by two layers a chunk or what divides them; who says 1, or the
  * schedule, or denies chunks, does not, nor do others. */
-static void chunks (void **state)
+TEST (chunks)
 {
     static const struct {
         const char *cell[6];
@@ -144,7 +139,6 @@ static void chunks (void **state)
                {{"framework=nemo", "vpp=", "notes=1F1B"}, 1},
                {{"framework=nemo", "vpp=", "notes=interleaved 1F1B"}, 8},
                {{"framework=megatron-lm", "vpp="}, 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         const char *const *c = row[i].cell;
@@ -161,11 +155,10 @@ static void chunks (void **state)
 }
 
 /* A batch follows from the step and its tokens a second. */
-static void batch (void **state)
+TEST (batch)
 {
     struct calibrate_runs r =
         ONE ("global_batch=", "iter_time_s=8", "tokens_per_s_per_gpu=2047");
-    (void) state;
 
     assert_int_equal (r.run[0].job.global_batch, 64);
     calibrate_runs_release (&r);
@@ -173,7 +166,7 @@ static void batch (void **state)
 
 /* Degrees that the others make certain, or as people split: a node's tensor parallelism first, but
  * with experts stages. */
-static void degrees (void **state)
+TEST (degrees)
 {
     static const struct {
         const char *cell[6];
@@ -189,7 +182,6 @@ static void degrees (void **state)
          1,
          8,
          1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct calibrate_runs r = {0};
@@ -216,7 +208,7 @@ static void degrees (void **state)
 
 /* What no GPU could hold has expert ranks, tensor parallelism or stages that nobody states; what is
  * stated stays, whether it fits or not. */
-static void too_large (void **state)
+TEST (too_large)
 {
     static const struct {
         const char *cells; /* framework, model, gpus, tp, pp, ep, zero */
@@ -232,7 +224,6 @@ static void too_large (void **state)
              {"megatron-lm,llama-3-405b,512,8,,,1", 8, 8, 1, true, true},
              {"megatron-lm,llama-3-70b,64,1,1,1,1", 1, 1, 1, false, false},
              {"fsdp,llama-3-70b,1536,,,,3", 1, 1, 1, false, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
@@ -259,11 +250,10 @@ static void too_large (void **state)
 }
 
 /* Where experts may have been spread further, both readings count. */
-static void experts_spread (void **state)
+TEST (experts_spread)
 {
     struct calibrate_runs r;
     double weight[65] = {0};
-    (void) state;
 
     r = runs_of ("framework,model,gpus,pp,gpu,seq,micro_batch,global_batch,precision,"
                  "recompute\n"
@@ -276,14 +266,13 @@ static void experts_spread (void **state)
 }
 
 /* ZeRO 3 by default is not what runs beside what cannot have it. */
-static void sharding (void **state)
+TEST (sharding)
 {
     struct calibrate_runs piped = ONE ("framework=deepspeed", "zero="),
                           split = ONE ("framework=deepspeed", "zero=", "pp=1"),
                           whole = ONE ("framework=deepspeed", "zero=", "pp=1", "tp=1"),
                           alone = ONE ("framework=deepspeed", "zero=", "pp=1", "tp=1",
                                        "dp=1", "gpus=1");
-    (void) state;
 
     assert_int_equal (piped.run[0].config.zero, 1);
     assert_int_equal (split.run[0].config.zero, 2);
@@ -296,13 +285,12 @@ static void sharding (void **state)
 }
 
 /* Recipes that hide tensor-parallel communication split sequences, and some frameworks always. */
-static void sequences (void **state)
+TEST (sequences)
 {
     struct calibrate_runs recipe = ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "sp="),
                           said = ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "sp=0"),
                           nanotron = ONE ("framework=nanotron", "sp="),
                           other = ONE ("framework=x", "sp=");
-    (void) state;
 
     assert_true (recipe.run[0].config.sequence_parallel);
     assert_true (nanotron.run[0].config.sequence_parallel);
@@ -315,13 +303,12 @@ static void sequences (void **state)
 }
 
 /* Logits of which an eighth exists at once are less than those of which an eighth is cast. */
-static void losses (void **state)
+TEST (losses)
 {
     static const char *const notes[] = {"notes=plain", "notes=chunked cross-entropy",
                                         "notes=Liger kernels"};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double peak[3];
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct calibrate_runs r = ONE (notes[i], "pp=1", "layers=4", "vocab=128000");
@@ -333,13 +320,12 @@ static void losses (void **state)
 }
 
 /* An optimizer inside backward leaves the weights alone; what is offloaded is not estimated. */
-static void states (void **state)
+TEST (states)
 {
     struct calibrate_runs paged = ONE ("notes=paged 8-bit AdamW fused in backward"),
                           small = ONE ("notes=8-bit AdamW", "framework=trl"), r;
     struct error err = {""};
     struct text t = {0};
-    (void) state;
 
     CLOSE (paged.run[0].state_bytes, 2.0, 0);
     assert_false (paged.run[0].chunked_loss || paged.run[0].fused_loss);
@@ -354,7 +340,7 @@ static void states (void **state)
 }
 
 /* A ZeRO stage that nobody states is one with which the GPUs hold the model, where there is one. */
-static void stage_found (void **state)
+TEST (stage_found)
 {
     static const struct {
         const char *zero, *gpus, *layers;
@@ -363,7 +349,6 @@ static void stage_found (void **state)
              {"zero=", "gpus=64", "layers=80", 2},
              {"zero=", "gpus=64", "layers=240", 3},
              {"zero=1", "gpus=64", "layers=80", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -387,7 +372,7 @@ static void stage_found (void **state)
 }
 
 /* Adapters are on whole weights where these fit, unless a stage or what shards is named. */
-static void adapters_on_whole_weights (void **state)
+TEST (adapters_on_whole_weights)
 {
     static const struct {
         const char *framework, *notes, *layers;
@@ -400,7 +385,6 @@ static void adapters_on_whole_weights (void **state)
              {"framework=deepspeed", "notes=LoRA", "layers=32", 3},
              {"framework=torchtune", "notes=LoRA", "layers=32", 3},
              {"framework=trl", "notes=", "layers=32", 3}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -414,12 +398,11 @@ static void adapters_on_whole_weights (void **state)
 }
 
 /* What is recomputed goes by the stage that was found. */
-static void recomputed_by_stage (void **state)
+TEST (recomputed_by_stage)
 {
     struct calibrate_runs r = ONE ("framework=internevo", "tp=1", "pp=1",
                                    "zero=", "gpus=64", "layers=100", "recompute=");
     struct workload_profile p = profile_of ("internevo");
-    (void) state;
 
     p.n_sources = 0;
     p.zero_stages = 1u << 3;
@@ -434,7 +417,7 @@ static void recomputed_by_stage (void **state)
 }
 
 /* FSDP's users sum gradients whole (no_sync) unless that leaves no memory, or as they say. */
-static void summed_whole (void **state)
+TEST (summed_whole)
 {
     static const struct {
         const char *gpus, *notes;
@@ -445,7 +428,6 @@ static void summed_whole (void **state)
         {"gpus=256", "notes=", false}, /* as said, 70B in 16 bits are more than a GPU */
         {"gpus=256", "notes=no-sync=true", true}};
     struct workload_profile p = profile_of ("fsdp");
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -461,11 +443,10 @@ static void summed_whole (void **state)
 }
 
 /* Some layers (fms-fsdp's selective): one at least, and as many as memory asks for. */
-static void some_layers (void **state)
+TEST (some_layers)
 {
     struct workload_profile p = profile_of ("fsdp");
     int layers[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r =
@@ -490,12 +471,11 @@ static void some_layers (void **state)
 
 /* GPUs without bf16 have no kernel of flash attention's but PyTorch's memory-efficient one, which
  * families since Llama take. */
-static void kernels_of_old (void **state)
+TEST (kernels_of_old)
 {
     static const char *const framework[] = {"framework=fsdp",
                                             "framework=megatron-deepspeed",
                                             "framework=nemo", "framework=fsdp"};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         struct calibrate_runs r = ONE (framework[i], "gpu=V100", "gpu_mem_gb=32",
@@ -509,10 +489,9 @@ static void kernels_of_old (void **state)
 }
 
 /* A framework may recompute only where it shards the weights. */
-static void recomputed_where_sharded (void **state)
+TEST (recomputed_where_sharded)
 {
     static const char *const zero[] = {"zero=0", "zero=3"};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r =
@@ -527,10 +506,9 @@ static void recomputed_where_sharded (void **state)
 
 /* A driver sees what the allocator keeps of the backward pass beside a step's flat buffer, as far
  * as the GPU has room; PyTorch's allocated bytes and what has to fit are without. */
-static void driver_sees_the_cache (void **state)
+TEST (driver_sees_the_cache)
 {
     struct workload_profile p = profile_of ("megatron-deepspeed"), apart;
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct calibrate_runs r =
@@ -555,7 +533,7 @@ static void driver_sees_the_cache (void **state)
 }
 
 /* GPUs that no switch joins: two have the link between them, more of a board several. */
-static void mesh (void **state)
+TEST (mesh)
 {
     static const struct {
         const char *gpu, *node, *tp;
@@ -572,7 +550,6 @@ static void mesh (void **state)
                  {"gpu=MI100", "gpus_per_node=8", "tp=8", 0.6},
                  {"gpu=GH200", "gpus_per_node=4", "tp=2", 1},
                  {"gpu=GH200", "gpus_per_node=4", "tp=4", 3}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].gpu, known[i].node, known[i].tp,
@@ -594,12 +571,11 @@ static void mesh (void **state)
 
 /* What today's recipes hide, published runs on GPUs without fp8 did not; who forces a profile gets
  * it as it is. */
-static void dated (void **state)
+TEST (dated)
 {
     static const char *const gpu[] = {"gpu=A100-SXM4-80GB", "gpu=H100-SXM5-80GB"};
     struct workload_profile nemo = profile_of ("nemo"), p;
     struct error err = {""};
-    (void) state;
 
     assert_true (nemo.time.tp_comm_overlap);
     for (int i = 0; i < 2; i++) {
@@ -612,34 +588,4 @@ static void dated (void **state)
         assert_true (p.time.tp_comm_overlap);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (between),
-                                       cmocka_unit_test (launches),
-                                       cmocka_unit_test (named),
-                                       cmocka_unit_test (does_not_fit),
-                                       cmocka_unit_test (fills),
-                                       cmocka_unit_test (chunks),
-                                       cmocka_unit_test (batch),
-                                       cmocka_unit_test (degrees),
-                                       cmocka_unit_test (too_large),
-                                       cmocka_unit_test (experts_spread),
-                                       cmocka_unit_test (sharding),
-                                       cmocka_unit_test (sequences),
-                                       cmocka_unit_test (states),
-                                       cmocka_unit_test (mesh),
-                                       cmocka_unit_test (dated),
-                                       cmocka_unit_test (losses),
-                                       cmocka_unit_test (stage_found),
-                                       cmocka_unit_test (adapters_on_whole_weights),
-                                       cmocka_unit_test (recomputed_by_stage),
-                                       cmocka_unit_test (summed_whole),
-                                       cmocka_unit_test (some_layers),
-                                       cmocka_unit_test (kernels_of_old),
-                                       cmocka_unit_test (recomputed_where_sharded),
-                                       cmocka_unit_test (driver_sees_the_cache)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

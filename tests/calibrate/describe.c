@@ -21,13 +21,12 @@ static struct calibrate_runs lab_runs (void)
     return runs;
 }
 
-static void starts_from_most_rows (void **state)
+TEST (starts_from_most_rows)
 {
     struct calibrate_runs runs = lab_runs ();
     struct workload_profile p;
     struct notes notes = {0};
     struct error err = {""};
-    (void) state;
 
     ok (calibrate_usual_profile (&runs, &p, &notes, &err), &err);
     assert_string_equal (p.name, "torchtitan");
@@ -37,11 +36,10 @@ static void starts_from_most_rows (void **state)
     calibrate_runs_release (&runs);
 }
 
-static void says_what_it_saw (void **state)
+TEST (says_what_it_saw)
 {
     struct calibrate_runs runs = lab_runs (), timed = runs, none = {0};
     struct workload_profile p = profile_of ("megatron-core"), q;
-    (void) state;
 
     p.n_fitted_on = p.n_sources = 0;
     p.parallelism = 0;
@@ -66,13 +64,4 @@ static void says_what_it_saw (void **state)
     calibrate_describe (&runs, &none, &q);
     assert_int_equal (q.n_fitted_on, 0);
     calibrate_runs_release (&runs);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (starts_from_most_rows),
-        cmocka_unit_test (says_what_it_saw),
-    };
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "base/units.h"
 
 /* NeMo before mid 2023 had no user buffers; a round of MLPerf has its date. */
-static void rounds (void **state)
+TEST (rounds)
 {
     static const struct {
         const char *source, *profile;
@@ -15,7 +15,6 @@ static void rounds (void **state)
                  {"source=MLPerf_Training_v5.0", "nemo"},
                  {"source=lab v3.0", "nemo"}};
     struct workload_profile old = profile_of ("nemo@23.06"), now = profile_of ("nemo");
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].source, "framework=nemo");
@@ -32,7 +31,7 @@ static void rounds (void **state)
 
 /* What the notes say of norms, activations and rotary embeddings in one kernel; a note of its own
  * overrules it. */
-static void fused (void **state)
+TEST (fused)
 {
     static const enum workload_choice P = CHOICE_PROFILE, N = CHOICE_NO, Y = CHOICE_YES;
     const struct {
@@ -52,7 +51,6 @@ static void fused (void **state)
                  {"notes=Liger kernels", Y, Y, Y},
                  {"framework=unsloth (trl)", Y, Y, Y},
                  {"framework=trl without unsloth", P, P, P}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].notes);
@@ -65,14 +63,13 @@ static void fused (void **state)
 }
 
 /* The compiler launches few kernels: a small model takes less time than by fewer kernels alone. */
-static void compiled (void **state)
+TEST (compiled)
 {
     static const char *const notes[] = {"notes=fused-norm=true;fused-mlp=true",
                                         "notes=torch.compile"};
     struct workload_profile fsdp = profile_of ("fsdp"),
                             old = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double step_s[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r = ONE (notes[i], "framework=fsdp", "hidden=1024",
@@ -87,7 +84,7 @@ static void compiled (void **state)
 }
 
 /* Experts with a capacity, by Megatron's option or in a word. */
-static void dropped (void **state)
+TEST (dropped)
 {
     static const struct {
         const char *cell;
@@ -103,7 +100,6 @@ static void dropped (void **state)
         {"notes=moe-expert-capacity-factor=2; moe-pad-expert-input-to-capacity=false",
          false, 2},
         {"notes=moe-expert-capacity-factor=None", false, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].cell);
@@ -132,13 +128,12 @@ static double experts_s (const char *notes)
 }
 
 /* A capacity over the mean takes longer; "flex" sends less than "alltoall". */
-static void experts_notes (void **state)
+TEST (experts_notes)
 {
     double one = experts_s ("moe-expert-capacity-factor=1"),
            two = experts_s ("moe-expert-capacity-factor=2"),
            flex = experts_s ("moe-token-dispatcher-type=flex"),
            all = experts_s ("moe-token-dispatcher-type=alltoall");
-    (void) state;
 
     assert_true (two > 1.1 * one);
     assert_true (all > 1.01 * flex);
@@ -147,7 +142,7 @@ static void experts_notes (void **state)
 
 /* Recipes overlap exchanges with precisions of blocks since 26.06; else where these leave the
  * NVLink domain beside an interleaved pipeline. */
-static void exchanges_overlap (void **state)
+TEST (exchanges_overlap)
 {
     static const struct {
         const char *gpu, *ep, *vpp, *precision, *notes;
@@ -161,7 +156,6 @@ static void exchanges_overlap (void **state)
         {"gpu=GB200", "ep=16", "vpp=2", "precision=bf16", "26.06", false},
         {"gpu=H100-SXM5-80GB", "ep=16", "vpp=2", "precision=fp8", "26.06", true},
         {"gpu=H100-SXM5-80GB", "ep=16", "vpp=1", "precision=fp8", "26.06", false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct text notes = {0};
@@ -183,7 +177,7 @@ static void exchanges_overlap (void **state)
 
 /* Some models' recipes keep the plain all-to-all: GPT-OSS's where no step is captured, Qwen3 235B's
  * outside racks. */
-static void recipes_exchange (void **state)
+TEST (recipes_exchange)
 {
     static const struct {
         const char *model, *gpu, *precision;
@@ -193,7 +187,6 @@ static void recipes_exchange (void **state)
                  {"model=Qwen3_235B_a22B", "gpu=GB200", "precision=bf16", false},
                  {"model=Qwen3_235B_a22B", "gpu=B200", "precision=mxfp8", true},
                  {"model=Qwen3_30B_a3B", "gpu=H100-SXM5-80GB", "precision=fp8", false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (int said = 0; said < 2; said++) {
@@ -212,12 +205,11 @@ static void recipes_exchange (void **state)
 }
 
 /* A row's fused rotary embeddings take less time. */
-static void rotary (void **state)
+TEST (rotary)
 {
     struct workload_profile p = profile_of ("fsdp");
     struct calibrate_runs stock = ONE ("notes=fused-norm=true"),
                           fast = ONE ("notes=fused kernels");
-    (void) state;
 
     assert_true (runs_step (&fast.run[0], &p) < runs_step (&stock.run[0], &p));
     calibrate_runs_release (&stock);
@@ -226,7 +218,7 @@ static void rotary (void **state)
 
 /* Capture of whole steps or of parts of layers with experts, as a row says it in Megatron's words:
  * a model without experts has no such parts. */
-static void captures (void **state)
+TEST (captures)
 {
     static const struct {
         const char *notes;
@@ -237,7 +229,6 @@ static void captures (void **state)
                  {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE}};
     struct workload_profile p = profile_of ("nemo");
     double step_s[4];
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -252,7 +243,7 @@ static void captures (void **state)
 }
 
 /* Parts are captured where a row says so, else as the profile's recipes do: in racks. */
-static void captured_parts (void **state)
+TEST (captured_parts)
 {
     static const struct {
         const char *impl;
@@ -262,7 +253,6 @@ static void captured_parts (void **state)
                  {"; cuda-graph-impl=none", CAPTURED_NOWHERE}};
     struct workload_profile p = profile_of ("megatron-bridge");
     double step_s[3];
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char notes[128];
@@ -280,7 +270,7 @@ static void captured_parts (void **state)
 }
 
 /* TorchTitan's overlap of tensor parallelism by its name; a note of its own decides. */
-static void tensor_overlap (void **state)
+TEST (tensor_overlap)
 {
     static const struct {
         const char *notes;
@@ -291,7 +281,6 @@ static void tensor_overlap (void **state)
                  {"no async TP", CHOICE_NO},
                  {"async TP; tp-comm-overlap=false", CHOICE_NO},
                  {"TP 8, asynchronous checkpoints", CHOICE_PROFILE}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char notes[128];
@@ -305,13 +294,12 @@ static void tensor_overlap (void **state)
 }
 
 /* Megatron Bridge's recipes are in fp8 unless a row says otherwise or the GPU has none. */
-static void precision (void **state)
+TEST (precision)
 {
     struct calibrate_runs silent = ONE ("framework=megatron-bridge", "gpu=H100"),
                           said = ONE ("framework=megatron-bridge", "gpu=H100",
                                       "precision=bf16"),
                           old = ONE ("framework=megatron-bridge", "gpu=A100");
-    (void) state;
 
     assert_int_equal (silent.run[0].job.precision, PREC_FP8);
     assert_int_equal (said.run[0].job.precision, PREC_BF16);
@@ -323,10 +311,9 @@ static void precision (void **state)
 
 /* A network that nobody describes does not get slower with the job, but where the profile of
  * a source says so. */
-static void networks (void **state)
+TEST (networks)
 {
     static const char *const profile[] = {"nemo", "aleph-alpha"};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         double rate[2];
@@ -352,14 +339,13 @@ static void networks (void **state)
 }
 
 /* Whether a run fits is not denied for recomputation that its row does not state. */
-static void silent_recompute (void **state)
+TEST (silent_recompute)
 {
     struct calibrate_runs silent = ONE ("recompute=", "micro_batch=8"),
                           none = ONE ("micro_batch=8"),
                           full = ONE ("recompute=full", "micro_batch=8");
     struct workload_profile p;
     struct error err = {""};
-    (void) state;
 
     ok (workload_profile_read ("nemo", &p, NULL, &err), &err);
     assert_true (calibrate_need (&silent.run[0], &p, MEMEST_LINKWISE) ==
@@ -373,7 +359,7 @@ static void silent_recompute (void **state)
 
 /* Nor is it for what an unknown framework may keep in fewer bytes than usual, but for what the
  * row says of it; its peak is the usual one. */
-static void silent_facts (void **state)
+TEST (silent_facts)
 {
     static const struct {
         const char *framework, *notes;
@@ -383,7 +369,6 @@ static void silent_facts (void **state)
                  {"framework=MindSpeed", "notes=", false},
                  {"framework=Megatron-Core", "notes=", false}};
     double need[sizeof known / sizeof *known];
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].notes);
@@ -401,20 +386,4 @@ static void silent_facts (void **state)
         calibrate_runs_release (&r);
     }
     assert_true (need[0] < need[1]);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (rounds),           cmocka_unit_test (fused),
-        cmocka_unit_test (compiled),         cmocka_unit_test (dropped),
-        cmocka_unit_test (experts_notes),    cmocka_unit_test (exchanges_overlap),
-        cmocka_unit_test (recipes_exchange), cmocka_unit_test (rotary),
-        cmocka_unit_test (captures),         cmocka_unit_test (captured_parts),
-        cmocka_unit_test (tensor_overlap),   cmocka_unit_test (precision),
-        cmocka_unit_test (networks),         cmocka_unit_test (silent_recompute),
-        cmocka_unit_test (silent_facts),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -63,13 +63,12 @@ static struct workload_profile start_profile (void)
     return p;
 }
 
-static void planted (void **state)
+TEST (planted)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile start = start_profile (), truth = start, p = start;
     struct calibrate_fit fit;
     struct error err = {""};
-    (void) state;
 
     truth.memory.base_bytes *= 1.5;
     truth.memory.group_bytes *= 0.7;
@@ -94,7 +93,7 @@ static void planted (void **state)
 }
 
 /* No run gathers logits, recomputes all, or keeps scores: these stay, and are named. */
-static void not_told (void **state)
+TEST (not_told)
 {
     static const char *const keys[] = {"gathered_logit_bytes", "gather_copy_bytes",
                                        "recompute_workspace",  "score_bytes",
@@ -103,7 +102,6 @@ static void not_told (void **state)
     struct workload_profile start = start_profile (), truth = start, p = start;
     struct calibrate_fit fit;
     struct error err = {""};
-    (void) state;
 
     truth.memory.base_bytes *= 1.5;
     truth.memory.gathered_logit_bytes *= 3;
@@ -123,14 +121,13 @@ static void not_told (void **state)
 }
 
 /* Labels alone tell where the edge is. */
-static void from_labels (void **state)
+TEST (from_labels)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile start = start_profile (), truth = start, p = start;
     struct calibrate_fit fit;
     struct error err = {""};
     int wrong_before = 0, wrong_after = 0;
-    (void) state;
 
     truth.memory.group_bytes *= 1.8;
     truth.memory.base_bytes *= 1.8;
@@ -153,10 +150,9 @@ static void from_labels (void **state)
 }
 
 /* However wild the data, constants stay within what a profile may say. */
-static void bounded (void **state)
+TEST (bounded)
 {
     struct calibrate_runs r = plain_runs ();
-    (void) state;
 
     for (int way = 0; way < 2; way++) {
         struct workload_profile p = start_profile ();
@@ -177,14 +173,13 @@ static void bounded (void **state)
     calibrate_runs_release (&r);
 }
 
-static void nothing_to_fit (void **state)
+TEST (nothing_to_fit)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile p = start_profile (), before = p;
     struct calibrate_fit fit;
     struct error err = {""};
     bool none[24] = {false};
-    (void) state;
 
     assert_int_equal (calibrate_fit (&r, CALIBRATE_MEMORY, NULL, &p, &fit, &err),
                       ST_INVALID);
@@ -197,7 +192,7 @@ static void nothing_to_fit (void **state)
 }
 
 /* The profile of a left-out model is the fit on the other one alone. */
-static void held_out (void **state)
+TEST (held_out)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile start = start_profile (), truth = start, out[24],
@@ -206,7 +201,6 @@ static void held_out (void **state)
     struct error err = {""};
     int group[24], n;
     bool first[24];
-    (void) state;
 
     truth.memory.base_bytes *= 1.5;
     measure (&r, &truth, 0.003);
@@ -253,14 +247,13 @@ static struct workload_profile timed (struct calibrate_runs *r,
 }
 
 /* Of more runs than a few; constants come back. */
-static void planted_times (void **state)
+TEST (planted_times)
 {
     struct calibrate_runs r = runs_of_models (6);
     struct workload_profile start = start_profile (), truth = timed (&r, &start),
                             p = start;
     struct calibrate_fit fit;
     struct error err = {""};
-    (void) state;
 
     ok (calibrate_fit (&r, CALIBRATE_TIME, NULL, &p, &fit, &err), &err);
     assert_int_equal (fit.used, 72);
@@ -282,7 +275,7 @@ static void planted_times (void **state)
 }
 
 /* A run whose time cannot be estimated is counted, and teaches nothing. */
-static void times_not_estimated (void **state)
+TEST (times_not_estimated)
 {
     struct calibrate_runs r = plain_runs (), some;
     struct workload_profile start = start_profile (), a, b, profile[24];
@@ -290,7 +283,6 @@ static void times_not_estimated (void **state)
     struct calibrate_fit fit;
     struct error err = {""};
     bool use[24];
-    (void) state;
 
     timed (&r, &start);
     r.run[3].job.precision = r.run[5].job.precision = PREC_FP8; /* on A100 */
@@ -336,7 +328,7 @@ static void times_not_estimated (void **state)
 }
 
 /* Time constants of a left-out model are the fit on the other one; memory's stay. */
-static void held_out_times (void **state)
+TEST (held_out_times)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile start = start_profile (), alone = start, out[24];
@@ -344,7 +336,6 @@ static void held_out_times (void **state)
     struct error err = {""};
     int group[24], n;
     bool first[24];
-    (void) state;
 
     timed (&r, &start);
     measure (&r, &start, 0.1);
@@ -391,12 +382,11 @@ static void place_of (struct calibrate_runs *r, const struct workload_profile *s
 
 /* Five runs of a place that is slower as a whole tell how much, and one of them that is far off
  * does not rule; runs that only scatter about the estimate leave it as it is. */
-static void few (void **state)
+TEST (few)
 {
     static const struct {
         double slower, scatter, far;
     } places[] = {{1.3, .04, 1}, {1.25, .02, 2}, {1.25, .02, .5}, {1, .04, 1}};
-    (void) state;
 
     for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
         struct calibrate_runs r = plain_runs ();
@@ -421,14 +411,13 @@ static void few (void **state)
 
 /* Where runs of one model are slower than those of another by what no constant tells, that model's
  * other runs are met better, and not the other's worse. */
-static void paced (void **state)
+TEST (paced)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile p = profile_of ("nemo"), start = p, plain;
     struct calibrate_fit fit;
     struct error err = {""};
     bool use[24] = {false}, slow[24] = {false}, fast[24] = {false};
-    (void) state;
 
     for (int i = 0; i < r.n; i++) {
         r.run[i].iter_time_s = runs_step (&r.run[i], &start) * (i < 12 ? 1.25 : 1.1);
@@ -449,14 +438,13 @@ static void paced (void **state)
 }
 
 /* One run is too few to leave one out: nothing moves. */
-static void single (void **state)
+TEST (single)
 {
     struct calibrate_runs r = plain_runs ();
     struct workload_profile p = profile_of ("nemo"), start = p;
     struct calibrate_fit fit;
     struct error err = {""};
     bool use[24] = {true};
-    (void) state;
 
     for (int i = 0; i < r.n; i++)
         r.run[i].iter_time_s = 2.0 * runs_step (&r.run[i], &start);
@@ -469,7 +457,7 @@ static void single (void **state)
 /* Peaks of one configuration, however many and however alike, narrow nothing; one that contradicts
  * the profile widens it; those of others narrow it, as far as five runs of the profile's let them.
  */
-static void few_peaks (void **state)
+TEST (few_peaks)
 {
     static const struct {
         int first, runs, repeats; /* of plain_runs () */
@@ -479,7 +467,6 @@ static void few_peaks (void **state)
              {0, 1, 1, 1.22, 1, 1.2},
              {0, 2, 1, 1.002, .9, 1},
              {0, 24, 1, 1.002, .3, .6}};
-    (void) state;
 
     for (size_t k = 0; k < sizeof c / sizeof *c; k++) {
         struct calibrate_runs all = plain_runs (), r = all;
@@ -508,11 +495,10 @@ static void few_peaks (void **state)
 }
 
 /* Repeats of one run teach no more than it, but for their scatter; what contradicts is found. */
-static void repeated (void **state)
+TEST (repeated)
 {
     static const double times[][3] = {{1, 1, 1}, {.98, 1, 1.02}, {.1, 1, 10}};
     double before = 0.0;
-    (void) state;
 
     for (int k = 0; k < 3; k++) {
         struct calibrate_runs all = plain_runs (), r = all;
@@ -549,7 +535,7 @@ static void repeated (void **state)
 }
 
 /* Constants of which no run shows anything keep their values, however slow the place is. */
-static void unseen (void **state)
+TEST (unseen)
 {
     static const char *const keys[] = {"send_link", "attention1", "score_traffic"};
     struct calibrate_runs r = plain_runs ();
@@ -557,7 +543,6 @@ static void unseen (void **state)
     struct calibrate_fit fit;
     struct error err = {""};
     bool use[24] = {false};
-    (void) state;
 
     for (int i = 0; i < r.n; i++) { /* of one stage, with flash attention */
         use[i] = i % 4 == 0;
@@ -571,19 +556,4 @@ static void unseen (void **state)
                      constant_of (&fit, keys[i]).before);
     }
     calibrate_runs_release (&r);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (planted),        cmocka_unit_test (not_told),
-        cmocka_unit_test (from_labels),    cmocka_unit_test (bounded),
-        cmocka_unit_test (nothing_to_fit), cmocka_unit_test (held_out),
-        cmocka_unit_test (planted_times),  cmocka_unit_test (times_not_estimated),
-        cmocka_unit_test (held_out_times), cmocka_unit_test (few),
-        cmocka_unit_test (paced),          cmocka_unit_test (single),
-        cmocka_unit_test (few_peaks),      cmocka_unit_test (repeated),
-        cmocka_unit_test (unseen)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

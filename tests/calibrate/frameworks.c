@@ -5,7 +5,7 @@
 #include "base/units.h"
 
 /* The source first, then the framework by the longest word, then the default. */
-static void profiles (void **state)
+TEST (profiles)
 {
     static const struct {
         const char *source, *framework, *profile;
@@ -46,7 +46,6 @@ static void profiles (void **state)
                  {"source=lab", "framework=PaxML", "xla"},
                  {"source=TorchTitan_x", "framework=", "torchtitan"},
                  {"source=NeMo_24.07_perf", "framework=torchtitan", "nemo-h100"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].source, known[i].framework);
@@ -60,14 +59,13 @@ static void profiles (void **state)
 
 /* What no profile names has the default's facts and wider intervals, at a rate that untuned code
  * reaches; early Megatron-LM and forks at the default's. */
-static void unknown (void **state)
+TEST (unknown)
 {
     static const char *const known[] = {"framework=something else",
                                         "framework=Megatron-LM", "framework=MindSpeed",
                                         "framework=LiBai (OneFlow)"};
     struct workload_profile p, standard;
     struct error err = {""};
-    (void) state;
 
     ok (workload_profile_read (WORKLOAD_PROFILE_DEFAULT, &standard, NULL, &err), &err);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -84,7 +82,7 @@ static void unknown (void **state)
 
 /* A GPU type of which no run is on record, nor of its kin with other memory, has wider intervals,
  * unless it was measured. */
-static void types_on_record (void **state)
+TEST (types_on_record)
 {
     static const struct {
         const char *gpu;
@@ -94,7 +92,6 @@ static void types_on_record (void **state)
         {"rtx-4090", true},      {"rtx-5090", false},      {"h100-pcie-80g", false},
         {"h20-96g", false},      {"a100-pcie-80g", false}, {"mi355x", false}};
     json_t *by = json_object ();
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct topology_gpu_type t = *topology_gpu_type_builtin (known[i].gpu), mine = t;
@@ -111,7 +108,7 @@ static void types_on_record (void **state)
 }
 
 /* A step waits for all of its GPUs: of those that nobody fitted the one that least is known of. */
-static void types_together (void **state)
+TEST (types_together)
 {
     const struct topology_gpu_type *a = topology_gpu_type_builtin ("a100-sxm4-80g"),
                                    *h = topology_gpu_type_builtin ("h100-sxm5-80g"),
@@ -121,7 +118,6 @@ static void types_together (void **state)
     struct calibrate_step_types types = {.n = 0}, one = types;
     double alone = workload_step_spread (&p, &m, false, false),
            mixed = workload_step_spread (&p, &m, false, true);
-    (void) state;
 
     calibrate_step_types_add (&types, &p, &m, a);
     calibrate_step_types_add (&types, &p, &m, a);
@@ -137,7 +133,7 @@ static void types_together (void **state)
 /* Where no profile names a row's framework its GPU, its ZeRO stage and its model tell what it may
  * have run; Megatron's forks are not its recipes.  Megatron-Core is what plans are for, with their
  * spread. */
-static void unnamed (void **state)
+TEST (unnamed)
 {
     static const struct {
         const char *framework, *gpu, *zero, *notes, *profile;
@@ -165,7 +161,6 @@ static void unnamed (void **state)
          "megatron-bridge", .2},
         {"framework=", "gpu=A100-80GB",
          "zero=", "notes=num-experts=16; moe-router-topk=2", "megatron-core", .2}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].gpu,
@@ -181,7 +176,7 @@ static void unnamed (void **state)
 
 /* What splits no model is PyTorch's, unless its ranks have whole weights and it has another name.
  */
-static void unsplit (void **state)
+TEST (unsplit)
 {
     static const char *const known[][4] = {
         {"framework=mine", "zero=", "gpus=16", "fsdp"},
@@ -190,7 +185,6 @@ static void unsplit (void **state)
         {"framework=mine", "zero=0", "gpus=16", "megatron-core"},
         {"framework=mine", "zero=0", "gpus=1", "fsdp"},
         {"framework=PyTorch 2.4", "zero=0", "gpus=16", "fsdp"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -205,7 +199,7 @@ static void unsplit (void **state)
 
 /* Megatron-LM in fp16 on GPUs without fp8, and without flash attention, is that of 2020 to 2022,
  * with its profile's spreads, unless it has what came later. */
-static void early (void **state)
+TEST (early)
 {
     static const struct {
         const char *framework, *gpu, *precision, *attention, *notes, *profile;
@@ -225,7 +219,6 @@ static void early (void **state)
                   "attention=fused", "notes=", "megatron-core-composed"},
                  {"framework=Megatron-Core", "gpu=A100-80GB", "precision=fp16",
                   "attention=fused", "notes=", "megatron-core"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -247,7 +240,7 @@ static void early (void **state)
 }
 
 /* A row's release chooses the facts: by its own column, a container's tag, a date, or its notes. */
-static void releases (void **state)
+TEST (releases)
 {
     static const struct {
         const char *column, *value, *notes, *profile;
@@ -270,7 +263,6 @@ static void releases (void **state)
         {"other", "", "25.09 NeMo Container; x=1", "megatron-bridge@26.04"},
         {"other", "", "26.06.01 NeMo Container", "megatron-bridge"},
         {"other", "", "a NeMo Container", "megatron-bridge"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct text t = {0}, notes = {0};
@@ -301,7 +293,7 @@ static void releases (void **state)
 /* Peaks in GiB as their sources measured them: pytorch/torchtitan's benchmarks
  * (llama3_h100_202412), fms-acceleration (foundation-model-stack, 876e2ed6), NVIDIA's DGX
  * benchmarks (0efdb23, 741c886), and the Ultra-Scale playbook's experiments (nanotron). */
-static void peaks (void **state)
+TEST (peaks)
 {
     const struct {
         const char *const *cell;
@@ -330,7 +322,6 @@ static void peaks (void **state)
               "pp=1", "layers=16", "hidden=2048", "heads=32", "ffn=8192", "vocab=131072",
               "micro_batch=2", "global_batch=256", "params_b=1.3422"),
     };
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = one (known[i].cell);
@@ -346,7 +337,7 @@ static void peaks (void **state)
 }
 
 /* Runs that ran, on GPUs of 80 GB: MLPerf v5.0's Llama 3.1 405B, v4.0's LoRA (HPE, Dell). */
-static void fits (void **state)
+TEST (fits)
 {
     struct calibrate_runs r[] = {
         ONE ("framework=nemo", "gpu=H100-SXM5-80GB", "layers=126", "hidden=16384",
@@ -355,7 +346,6 @@ static void fits (void **state)
              "global_batch=1152", "precision=fp8"),
         ONE (SHAPE_70B, "framework=nemo", "gpu=H100-SXM5-80GB", "gpus=8", "tp=4", "pp=1",
              "sp=1", "zero=1", "global_batch=8", "precision=fp8", "notes=LoRA rank 16")};
-    (void) state;
 
     for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
         struct workload_profile p;
@@ -369,7 +359,7 @@ static void fits (void **state)
 
 /* Step times in seconds: TorchTitan's benchmarks, MLPerf v3.1 (GPT-3 on 10,752 GPUs) and v4.0
  * (LoRA), IBM's FSDP (fms-fsdp 5a296af), DGX benchmarks, Megatron Bridge 26.04. */
-static void steps (void **state)
+TEST (steps)
 {
     const struct {
         const char *const *cell;
@@ -398,7 +388,6 @@ static void steps (void **state)
               "layers=61", "seq=4096", "gpus=256", "gpus_per_node=4", "tp=1", "pp=4",
               "vpp=4", "ep=64", "zero=1", "micro_batch=2", "global_batch=4096",
               "precision=mxfp8", "notes=26.04 NeMo Container")};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = one (known[i].cell);
@@ -411,18 +400,4 @@ static void steps (void **state)
             fail_msg ("%zu: %.3f s, measured %.3f", i, step_s, known[i].step_s);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (profiles),       cmocka_unit_test (peaks),
-        cmocka_unit_test (fits),           cmocka_unit_test (steps),
-        cmocka_unit_test (unknown),        cmocka_unit_test (types_on_record),
-        cmocka_unit_test (types_together), cmocka_unit_test (unnamed),
-        cmocka_unit_test (unsplit),        cmocka_unit_test (early),
-        cmocka_unit_test (releases),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

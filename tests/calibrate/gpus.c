@@ -4,13 +4,12 @@
 /* Mixes of GPUs: stages fill the nodes in the order said, so that each is as slow as its own
  * type; the profile is the slowest type's in either order; a step lies between those of
  * either type alone. */
-static void mixes (void **state)
+TEST (mixes)
 {
     static const char *const gpu[] = {"gpu=T4:2", "gpu=V100-SXM2-32GB:2",
                                       "gpu=T4:1+V100-SXM2-32GB:1",
                                       "gpu=V100-SXM2-32GB:1+T4:1"};
     double step_s[4], types_s[2];
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         struct calibrate_runs r = ONE (gpu[i], "precision=fp16", "pp=2");
@@ -42,14 +41,13 @@ static void mixes (void **state)
 
 /* A stage is held against its own GPUs: the fuller first one on 80 GB needs half of what it
  * needs on 40 GB, so that the second decides. */
-static void mix_memory (void **state)
+TEST (mix_memory)
 {
     static const char *const gpu[] = {"gpu=A100-SXM4-40GB:2",
                                       "gpu=A100-SXM4-80GB:1+A100-SXM4-40GB:1",
                                       "gpu=A100-SXM4-40GB:1+A100-SXM4-80GB:1"};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double need[3];
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct calibrate_runs r = ONE (gpu[i], "gpu_mem_gb=", "pp=2", "vocab=1000");
@@ -64,7 +62,7 @@ static void mix_memory (void **state)
 
 /* Usual ways to write a mix are one: numbers of GPUs for nodes, spaces, a network and memory
  * for each part; machines that are named by their maker bring their network. */
-static void mixes_spelled (void **state)
+TEST (mixes_spelled)
 {
     static const struct {
         const char *cell[4];
@@ -78,7 +76,6 @@ static void mixes_spelled (void **state)
         {{"gpu=8xV100, 8xT4", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
         {{"gpu=V100 x8 & T4 x8", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}},
         {{"gpu=V100 + T4", "inter_node_gbps=10", "gpu_mem_gb=16"}, {10, 10}}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = one (t[i].cell);
@@ -95,13 +92,12 @@ static void mixes_spelled (void **state)
 }
 
 /* Nodes that nobody states are such that each part is whole ones, and a choice is no mix. */
-static void mix_of_small_nodes (void **state)
+TEST (mix_of_small_nodes)
 {
     struct calibrate_runs r =
         ONE ("gpu=RTX 3090:4+RTX 4090:2", "gpus=6", "tp=2", "pp=3", "layers=33");
     struct text t = {0};
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (r.run[0].gpus_per_node, 2);
     assert_int_equal (r.run[0].part[0].nodes, 2);
@@ -120,7 +116,7 @@ static void mix_of_small_nodes (void **state)
 
 /* A cell that says more than one type, and no mix of types that are known, is refused; beside one
  * type there may be remarks. */
-static void mix_or_remark (void **state)
+TEST (mix_or_remark)
 {
     static const char *const bad[] = {"V100 + P100",
                                       "T4 + P100",
@@ -153,7 +149,6 @@ static void mix_or_remark (void **state)
                 {"GH200 96GB (480GB LPDDR5X)", "gh200-96g", 1},
                 {"V100 + T4 + IB", "v100-sxm2-32g", 2},
                 {"8x V100, 8x T4, NVLink", "v100-sxm2-32g", 2}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct calibrate_runs r = {0};
@@ -184,12 +179,11 @@ static void mix_or_remark (void **state)
 
 /* Two parts of one type are that type: also their network, which depends on the job's
  * nodes. */
-static void mix_of_one_type (void **state)
+TEST (mix_of_one_type)
 {
     static const char *const gpu[] = {"gpu=A100-SXM4-80GB:2",
                                       "gpu=A100-SXM4-80GB:1+A100-SXM4-80GB:1"};
     double step_s[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct calibrate_runs r = ONE (gpu[i]);
@@ -203,7 +197,7 @@ static void mix_of_one_type (void **state)
 
 /* Names as sources spell them: the type that they mean, with the memory that they or the row say.
  */
-static void gpu_names (void **state)
+TEST (gpu_names)
 {
     static const struct {
         const char *spelled, *gb, *type;
@@ -248,7 +242,6 @@ static void gpu_names (void **state)
                  {"RTX PRO 6000 Blackwell Max-Q", "", "rtx-pro-6000", 0},
                  {"GT40", "16", NULL, 0},
                  {"TPUv4", "32", NULL, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct text t = {0};
@@ -276,7 +269,7 @@ static void gpu_names (void **state)
 }
 
 /* GPUs that the name counts, and memory behind their number, which is none of them. */
-static void gpus_counted (void **state)
+TEST (gpus_counted)
 {
     static const struct {
         const char *gpu;
@@ -286,7 +279,6 @@ static void gpus_counted (void **state)
              {"8x80G H100", 8},    {"8x 80 GiB H100", 8}, {"4x32G V100", 4},
              {"4x 16-GB V100", 4}, {"8x 40 gb A100", 8},  {"8x 4090", 8},
              {"8x141GB H200", 8}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = {0};
@@ -303,7 +295,7 @@ static void gpus_counted (void **state)
 
 /* What is usual between the nodes of a row that is silent: of a GB10 its own card, of others the
  * share of a node of eight, but a card. */
-static void network_of_nodes (void **state)
+TEST (network_of_nodes)
 {
     static const struct {
         const char *gpu, *node;
@@ -313,7 +305,6 @@ static void network_of_nodes (void **state)
              {"gpu=A100-SXM4-80GB", "gpus_per_node=2", 50},
              {"gpu=A100-SXM4-80GB", "gpus_per_node=1", 25}};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -326,19 +317,4 @@ static void network_of_nodes (void **state)
         topology_cluster_destroy (c);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (mixes),
-                                       cmocka_unit_test (mixes_spelled),
-                                       cmocka_unit_test (mix_memory),
-                                       cmocka_unit_test (mix_or_remark),
-                                       cmocka_unit_test (mix_of_one_type),
-                                       cmocka_unit_test (gpu_names),
-                                       cmocka_unit_test (gpus_counted),
-                                       cmocka_unit_test (network_of_nodes),
-                                       cmocka_unit_test (mix_of_small_nodes)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,21 +1,13 @@
 /* Layer times of other tools give the efficiency with which estimates meet them: an efficiency
  * that was put in comes out, from every format; what cannot be is refused with its place. */
-#include "tests/lib/fixture.h"
-
-#include <unistd.h>
+#include "tests/lib/folder.h"
 
 #include "calibrate/layer_times.h"
 #include "costmodel/costmodel.h"
 
-static char path[] = "/tmp/linkwise-layer-times-XXXXXX";
-
 static void write_text (const char *text)
 {
-    FILE *f = fopen (path, "w");
-
-    assert_non_null (f);
-    fputs (text, f);
-    fclose (f);
+    write_in_folder ("t", text, strlen (text));
 }
 
 /* What a stage of some layers takes on an H100 whose products reach `efficiency`. */
@@ -44,7 +36,7 @@ static enum status fit (struct calibrate_layer_fit *out, struct error *err)
     struct workload_profile p = profile_of ("torchtitan");
     struct workload_job j = {.seq = 4096};
     struct calibrate_layer_times t = {0};
-    enum status st = calibrate_layer_times_read (path, &t, err);
+    enum status st = calibrate_layer_times_read (in_folder ("t"), &t, err);
 
     if (st == ST_OK)
         st = calibrate_layer_times_fit (
@@ -66,14 +58,13 @@ static void comes_out (double efficiency, int used)
 }
 
 /* Rows with tp, with and without backward, and one that launches decide. */
-static void table (void **state)
+TEST (table)
 {
     const struct workload_stage one = {.dense = 1};
     struct costmodel_stage_time a = layers_at (.5, 2, 1, &one),
                                 b = layers_at (.5, 4, 2, &one);
     struct text t = {0};
 
-    (void) state;
     text_add (&t, "micro_batch,tp,forward_ms,backward_ms,seq\n2,1,%.9g,%.9g,\n",
               a.fwd_s * 1e3, a.back_s * 1e3);
     text_add (&t, "4,2,%.9g,,4096\n", b.fwd_s * 1e3);
@@ -84,14 +75,13 @@ static void table (void **state)
 }
 
 /* Behind a byte-order mark. */
-static void galvatron (void **state)
+TEST (galvatron)
 {
     const struct workload_stage one = {.dense = 1};
     struct calibrate_layer_times times;
     struct error err = {""};
     struct text t = {0};
 
-    (void) state;
     text_add (&t, "\xef\xbb\xbf{\"layernum[2]_bsz1_seq4096\": 17.1");
     for (int b = 1; b <= 4; b *= 2)
         text_add (&t,
@@ -102,7 +92,7 @@ static void galvatron (void **state)
     write_text (text_str (&t));
     text_free (&t);
     comes_out (.6, 3);
-    ok (calibrate_layer_times_read (path, &times, &err), &err);
+    ok (calibrate_layer_times_read (in_folder ("t"), &times, &err), &err);
     assert_int_equal (times.n, 3);
     assert_int_equal (times.others, 2);
     calibrate_layer_times_release (&times);
@@ -120,13 +110,12 @@ static void galvatron (void **state)
     "  tensor_model_parallel_size ...................... " TP "\n"
 
 /* Eight layers of a middle stage, eight micro-batches; the first report is a start-up's. */
-static void megatron (void **state)
+TEST (megatron)
 {
     const struct workload_stage eight = {.dense = 8};
     struct costmodel_stage_time s = layers_at (.55, 1, 1, &eight);
     struct text t = {0};
 
-    (void) state;
     text_add (&t, "%s", ARGUMENTS ("1", "None"));
     for (int i = 0; i < 3; i++)
         text_add (&t,
@@ -140,7 +129,7 @@ static void megatron (void **state)
     comes_out (.55, 1);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *text, *says;
@@ -169,7 +158,6 @@ static void refused (void **state)
         {"forward-compute ...: (1, 2)\n", "num_layers: expected a whole number"},
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct calibrate_layer_fit f = {.used = -7};
         struct error err = {""};
@@ -180,19 +168,4 @@ static void refused (void **state)
         if (!strstr (err.text, bad[i].says))
             fail_msg ("\"%s\" does not say \"%s\"", err.text, bad[i].says);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (table), cmocka_unit_test (galvatron),
-        cmocka_unit_test (megatron), cmocka_unit_test (refused)};
-    int fd = mkstemp (path), failed;
-
-    if (fd < 0)
-        return 1;
-    close (fd);
-    failed = cmocka_run_group_tests (tests, NULL, NULL);
-    unlink (path);
-    return failed;
 }

@@ -26,7 +26,7 @@ static struct calibrate_runs row_of (const char *columns, const char *cells)
 }
 
 /* A number beside a GPU's name is how many there are, or its memory, or of something else. */
-static void counted_gpus (void **state)
+TEST (counted_gpus)
 {
     static const struct {
         const char *gpu, *gpus, *type;
@@ -58,7 +58,6 @@ static void counted_gpus (void **state)
                                          "H100-3g.40gb"};
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cells[96];
@@ -94,7 +93,7 @@ static void counted_gpus (void **state)
 
 /* Columns of what the documented form has among the notes are read as notes, and told so; others
  * that nothing reads are told, too. */
-static void columns_of_notes (void **state)
+TEST (columns_of_notes)
 {
     struct calibrate_runs r = runs_of (
         "model,gpu,gpus,seq,global_batch,fp16,bf16,lora_r,load_in_4bit,torch_compile,"
@@ -103,7 +102,6 @@ static void columns_of_notes (void **state)
         "llama-3-8b,A100,8,2048,32,True,False,0,False,False,True,False,,1e-4\n"
         "llama-3-8b,A100,8,2048,32,,,None,,,,,eager,1e-4\n");
     const struct calibrate_run *run = r.run;
-    (void) state;
 
     assert_int_equal (r.n, 3);
     assert_true (run[0].job.lora && run[0].job.frozen_bytes > 0 && run[0].compiled);
@@ -149,7 +147,7 @@ static void columns_of_notes (void **state)
 }
 
 /* Items of the notes that say what a cell leaves empty, and nothing else, fill it. */
-static void cells_noted (void **state)
+TEST (cells_noted)
 {
     static const struct {
         const char *notes;
@@ -177,7 +175,6 @@ static void cells_noted (void **state)
              {"FA2", -1, -1, -1, ATTENTION_FLASH},
              {"flash attention is next", -1, -1, -1, -1}};
     struct calibrate_runs r;
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cells[96];
@@ -209,7 +206,7 @@ static void cells_noted (void **state)
 }
 
 /* Chunks of the interleaved schedule among the notes. */
-static void chunks_noted (void **state)
+TEST (chunks_noted)
 {
     static const struct {
         const char *notes;
@@ -232,7 +229,6 @@ static void chunks_noted (void **state)
              {"TP8 PP16 interleaved schedule", 0},
              {"interleaved schedule with 4 microbatches", 0},
              {"no interleaving; vpp 2 slower", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cells[128];
@@ -249,7 +245,7 @@ static void chunks_noted (void **state)
 }
 
 /* Degrees in a cell for all, or in notes that are nothing else. */
-static void splits (void **state)
+TEST (splits)
 {
     static const struct {
         const char *column, *cell;
@@ -275,7 +271,6 @@ static void splits (void **state)
              {"notes", "TP 8; PP 4", 8, 4, 8, 1},
              {"notes", "tensor parallel 8; mine", 8, 1, 32, 1},
              {"notes", "tp 8 was slower", 1, 1, 256, 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char columns[96], cells[96];
@@ -307,7 +302,7 @@ static void splits (void **state)
 
 /* Sizes in a model's name are the row's; where the preset of that name has others, it is another
  * model. */
-static void sizes_named (void **state)
+TEST (sizes_named)
 {
     static const struct {
         const char *model;
@@ -324,7 +319,6 @@ static void sizes_named (void **state)
              {"llama-3-8b (16 layers)", 0, 0},
              {"Llama-3.1-8B-4layers", 0, 0},
              {"Mixtral 8x7B (4 layers)", 0, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cells[128];
@@ -343,7 +337,7 @@ static void sizes_named (void **state)
 }
 
 /* Who ran it, where no framework's cell says so. */
-static void frameworks (void **state)
+TEST (frameworks)
 {
     static const struct {
         const char *columns, *cells, *profile;
@@ -373,7 +367,6 @@ static void frameworks (void **state)
              {"gpu,framework,batch_size", "A100,nanoGPT,4", "nanogpt", 0}};
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char columns[96], cells[96];
@@ -403,10 +396,9 @@ static void frameworks (void **state)
 
 /* Nothing is split that a framework does not split, nor where the row says how it shards: then it
  * does not fit. */
-static void not_split (void **state)
+TEST (not_split)
 {
     static const char *const framework[] = {"axolotl", "deepspeed", "megatron-lm"};
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         char cells[96];
@@ -425,7 +417,7 @@ static void not_split (void **state)
 }
 
 /* Times, rates and peaks with units of their own. */
-static void units (void **state)
+TEST (units)
 {
     static const struct {
         const char *column, *cell;
@@ -447,7 +439,6 @@ static void units (void **state)
              {"peak memory", "58 GB / 80 GB", 0, 58},
              {"max_memory_allocated", "59392", 0, 58},
              {"max_memory_allocated", "62277025792", 0, 58}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char columns[96], cells[96];
@@ -465,13 +456,12 @@ static void units (void **state)
 }
 
 /* Of columns that may mean one, that of GPUs is no host's, and an average is no peak. */
-static void columns_apart (void **state)
+TEST (columns_apart)
 {
     struct calibrate_runs r =
         row_of ("model,machine,GPU model,gpus,avg memory,step_time_min,train_layers,"
                 "mean step time",
                 "gpt3-1.3b,node017,H100,8,40,8,2,9");
-    (void) state;
 
     assert_string_equal (r.run[0].part[0].type->name, "h100-sxm5-80g");
     assert_true (isnan (r.run[0].peak_bytes));
@@ -483,7 +473,7 @@ static void columns_apart (void **state)
 
 /* A rate whose cells have several units is not read; nor a utilisation of hardware as one of the
  * model. */
-static void rates (void **state)
+TEST (rates)
 {
     struct calibrate_runs r = runs_of ("model,gpu,gpus,seq,global_batch,throughput\n"
                                        "gpt2-xl,A100,8,1024,64,28000 tokens/s\n"
@@ -494,7 +484,6 @@ static void rates (void **state)
                                         "llama-2-7b,A100,8,fsdp,full,40%"),
                           none;
     struct error err = {""};
-    (void) state;
 
     assert_true (isnan (r.run[0].iter_time_s) && isnan (r.run[1].iter_time_s));
     assert_non_null (strstr (r.unread, "throughput"));
@@ -509,14 +498,13 @@ static void rates (void **state)
 }
 
 /* A table as it stands in a README, between bars; the rule under its header is no row. */
-static void between_bars (void **state)
+TEST (between_bars)
 {
     struct calibrate_runs r =
         runs_of ("| Model | GPUs | Seq, tokens | GBS | Step time |\n"
                  "|---|:---:|---|---:|---|\n"
                  "| gpt2-xl | 8x A100 | 1,024 | 64 | 1.5 s |\n"
                  "| gpt2-xl | 8x H100 | 1,024 | 64 | - |\n");
-    (void) state;
 
     assert_int_equal (r.n, 2);
     assert_int_equal (r.table.rows, 2);
@@ -527,7 +515,7 @@ static void between_bars (void **state)
 }
 
 /* Marks for what the row above has, for yes and no, for what is left. */
-static void marks (void **state)
+TEST (marks)
 {
     struct calibrate_runs r = runs_of ("model,gpu,gpus,seq,gbs,framework,tp,ac,oom\n"
                                        "gpt2-xl,A100 80GB,2\xc3\x97"
@@ -535,7 +523,6 @@ static void marks (void **state)
                                        "ditto,same,'',\xe3\x80\x83,as above,ditto,'',"
                                        "\xe2\x9d\x8c,\xe2\x9c\x85\n"
                                        "'','','','','','','','',''\n");
-    (void) state;
 
     assert_int_equal (r.n, 3);
     for (int i = 0; i < 3; i++) {
@@ -550,7 +537,7 @@ static void marks (void **state)
 }
 
 /* Who says that a run fits says that it did not run out; other words of failure. */
-static void ran_out (void **state)
+TEST (ran_out)
 {
     static const struct {
         const char *column, *cell;
@@ -559,7 +546,6 @@ static void ran_out (void **state)
         {"fits", "yes", 0},     {"fits", "no", 1},       {"success", "False", 1},
         {"fits", "", -1},       {"fits", "OOM", 1},      {"status", "", -1},
         {"fits", "barely", -1}, {"success", "0.98", -1}, {"step_ms", "OOM (79.2 GB)", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char columns[96], cells[96];
@@ -575,7 +561,7 @@ static void ran_out (void **state)
 }
 
 /* nanoGPT's own names; its steps of accumulation are of all ranks together. */
-static void nanogpt (void **state)
+TEST (nanogpt)
 {
     struct calibrate_runs r =
         runs_of ("framework,model,gpu,gpus,block_size,batch_size,gradient_accumulation_"
@@ -584,7 +570,6 @@ static void nanogpt (void **state)
                  "nanoGPT,gpt2,A100 40GB,8,1024,12,40,bfloat16,True,250\n"
                  "nanoGPT,gpt2-xl,A100 80GB,8,1024,4,8,bfloat16,True,900\n");
     struct workload_profile p = profile_of ("nanogpt"), own;
-    (void) state;
 
     assert_int_equal (r.run[0].job.global_batch, 480);
     assert_int_equal (r.run[1].job.global_batch, 32);
@@ -603,7 +588,7 @@ static void nanogpt (void **state)
 }
 
 /* A window among the notes, or none. */
-static void windows (void **state)
+TEST (windows)
 {
     static const struct {
         const char *model, *window, *notes;
@@ -614,7 +599,6 @@ static void windows (void **state)
              {"gemma-2-9b", "", "no sliding window", 0, 0},
              {"gemma-2-9b", "", "", 4096, 21},
              {"gemma-2-9b", "1024", "", 1024, 21}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cells[96];
@@ -627,19 +611,4 @@ static void windows (void **state)
         assert_int_equal (r.run[0].model.window_layers, t[i].layers);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (counted_gpus), cmocka_unit_test (columns_of_notes),
-        cmocka_unit_test (chunks_noted), cmocka_unit_test (sizes_named),
-        cmocka_unit_test (frameworks),   cmocka_unit_test (not_split),
-        cmocka_unit_test (units),        cmocka_unit_test (rates),
-        cmocka_unit_test (marks),        cmocka_unit_test (nanogpt),
-        cmocka_unit_test (windows),      cmocka_unit_test (columns_apart),
-        cmocka_unit_test (splits),       cmocka_unit_test (ran_out),
-        cmocka_unit_test (cells_noted),  cmocka_unit_test (between_bars)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -50,13 +50,12 @@ static void add_run (struct text *t, const struct calibrate_run *run)
 
 /* From one run on, each time the run that is named is added; the next one is another, of those
  * near, and step times are known ever better, until a run more tells next to nothing. */
-static void one_after_another (void **state)
+TEST (one_after_another)
 {
     struct text t = {0};
     double known = 1.0;
     bool found = true;
     int n = 0;
-    (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     ROW (&t, "gpus=32", "seq=2048");
@@ -85,12 +84,11 @@ static void one_after_another (void **state)
 }
 
 /* On one GPU no run tells of links. */
-static void no_more_gpus (void **state)
+TEST (no_more_gpus)
 {
     struct calibrate_runs r;
     struct calibrate_next next;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     ROW (&t, "gpus=1", "tp=1", "pp=1", "layers=4", "vocab=3200", "seq=16384");
@@ -102,12 +100,11 @@ static void no_more_gpus (void **state)
 }
 
 /* Runs on GPUs of several types are left alone. */
-static void none (void **state)
+TEST (none)
 {
     struct calibrate_runs r;
     struct calibrate_next next;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     ROW (&t, "gpus=8", "gpu=A100-80GB:1+t4:1", "gpus_per_node=4");
@@ -116,13 +113,4 @@ static void none (void **state)
     assert_true (next.step_spread == 0.0);
     calibrate_runs_release (&r);
     text_free (&t);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (one_after_another),
-                                       cmocka_unit_test (no_more_gpus),
-                                       cmocka_unit_test (none)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -4,11 +4,10 @@
 #include "base/units.h"
 
 /* Empty cells take the contract's defaults. */
-static void defaults (void **state)
+TEST (defaults)
 {
     struct calibrate_runs r = ONE ("micro_batch=", "recompute=");
     const struct calibrate_run *run = &r.run[0];
-    (void) state;
 
     assert_int_equal (run->config.micro_batch, 1);
     assert_int_equal (run->config.deg.vpp, 1);
@@ -26,7 +25,7 @@ static void defaults (void **state)
 }
 
 /* Words of precision: tf32 is no fp32, unless something else is said beside it. */
-static void precisions (void **state)
+TEST (precisions)
 {
     static const struct {
         const char *cell;
@@ -35,7 +34,6 @@ static void precisions (void **state)
              {"precision=fp32", PREC_FP32},       {"precision=tf32", PREC_TF32},
              {"precision=TF32", PREC_TF32},       {"precision=fp32 (TF32)", PREC_TF32},
              {"precision=bf16 (tf32)", PREC_BF16}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].cell);
@@ -46,7 +44,7 @@ static void precisions (void **state)
 }
 
 /* Hybrid sharding: ranks, groups, or a node's ranks, of dp 4 with tp 2. */
-static void shards (void **state)
+TEST (shards)
 {
     static const struct {
         const char *notes, *node;
@@ -57,7 +55,6 @@ static void shards (void **state)
              {"notes=FSDP as HSDP", "gpus_per_node=4", 3, 2},
              {"notes=FSDP as HSDP", "gpus_per_node=2", 3, 0},
              {"notes=FSDP", "gpus_per_node=4", 3, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].notes, t[i].node, "tp=2", "pp=2", "gpus=16",
@@ -71,12 +68,11 @@ static void shards (void **state)
     }
 }
 
-static void measured (void **state)
+TEST (measured)
 {
     struct calibrate_runs r =
         ONE ("peak_mem_gb=40.5", "iter_time_s=12.5", "oom=0", "inter_node_gbps=800",
              "notes=x; alloc_bytes=5000000000; y=2");
-    (void) state;
 
     CLOSE (r.run[0].peak_bytes, 40.5 * UNITS_GIB, 1e-12);
     CLOSE (r.run[0].iter_time_s, 12.5, 1e-12);
@@ -87,7 +83,7 @@ static void measured (void **state)
 }
 
 /* Notes under Megatron's option names, expert ranks, mixed machines, uneven stages. */
-static void notes (void **state)
+TEST (notes)
 {
     struct calibrate_runs r = ONE (
         "model=gpt-moe", "ep=4", "recompute=full", "pp=4",
@@ -95,7 +91,6 @@ static void notes (void **state)
         "recompute-method=block; recompute-num-layers=3; normalization=RMSNorm; "
         "decoder-first-pipeline-num-layers=5; fused-norm=false; fused-mlp=true");
     const struct calibrate_run *run = &r.run[0];
-    (void) state;
 
     assert_true (run->model.gated_mlp && run->model.norm == NORM_RMS);
     assert_true (run->model.experts == 8 && run->model.top_k == 2 &&
@@ -122,7 +117,7 @@ static void notes (void **state)
 
 /* Modules, in the column or among the notes as Megatron writes them; only those that the model
  * has. */
-static void modules (void **state)
+TEST (modules)
 {
     const unsigned mlp = 1u << MODULE_MLP, norm = 1u << MODULE_LAYERNORM;
     static const struct {
@@ -134,7 +129,6 @@ static void modules (void **state)
         {"recompute=selective", "notes=recompute-modules=[layernorm mlp moe_act]"},
         {"recompute=selective", "notes=recompute-modules=mlp,layernorm"}};
     struct calibrate_runs r;
-    (void) state;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         r = ONE (rows[i].recompute, rows[i].notes);
@@ -153,7 +147,7 @@ static void modules (void **state)
 
 /* Where stages begin in a framework's list of modules, as AMP's trials state it: embedding,
  * reshape, the layers, reshape, norm, head, cast.  What is no such cut is prose. */
-static void cuts (void **state)
+TEST (cuts)
 {
     static const struct {
         const char *notes;
@@ -169,7 +163,6 @@ static void cuts (void **state)
              {"notes=partition 0, 11, 19, 27, 38 or so", {8, 8, 8, 8}},
              {"notes=partition 0, 11, 19, 27, 99999999999999999999", {8, 8, 8, 8}},
              {"notes=partition ", {8, 8, 8, 8}}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE ("pp=4", "tp=1", t[i].notes);
@@ -182,7 +175,7 @@ static void cuts (void **state)
 }
 
 /* Whether all-to-alls hide is what the run's notes say, else the profile's. */
-static void exchanges (void **state)
+TEST (exchanges)
 {
 #define EXPERTS "num-experts=8; moe-router-topk=2; moe-ffn-hidden-size=1024; "
 #define NOTE "overlap-moe-expert-parallel-comm="
@@ -192,7 +185,6 @@ static void exchanges (void **state)
     } t[] = {{{"notes=" EXPERTS}, CHOICE_PROFILE},
              {{"notes=" EXPERTS NOTE "true"}, CHOICE_YES},
              {{"notes=" EXPERTS NOTE "false"}, CHOICE_NO}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = one (t[i].cell);
@@ -203,11 +195,10 @@ static void exchanges (void **state)
 }
 
 /* A dense model's name with experts is another model, whose parts the row states. */
-static void experts_of_a_dense_name (void **state)
+TEST (experts_of_a_dense_name)
 {
     struct calibrate_runs plain = ONE ("model=llama-3-8b", "vocab="),
                           more = ONE ("model=llama-3-8b", "vocab=", "notes=" EXPERTS);
-    (void) state;
 
     assert_int_equal (plain.run[0].model.experts, 0);
     assert_int_equal (more.run[0].model.experts, 8);
@@ -217,12 +208,11 @@ static void experts_of_a_dense_name (void **state)
 }
 
 /* And its step and memory are priced so, whatever the profile. */
-static void exchanges_priced (void **state)
+TEST (exchanges_priced)
 {
     static const char *const notes[] = {"notes=" EXPERTS, "notes=" EXPERTS NOTE "true",
                                         "notes=" EXPERTS NOTE "false"};
     double step_s[2][3], peak[2][3];
-    (void) state;
 
     for (int k = 0; k < 6; k++) {
         struct calibrate_runs r =
@@ -241,7 +231,7 @@ static void exchanges_priced (void **state)
 }
 
 /* Attention, in the words of sources and of Megatron's option. */
-static void attention (void **state)
+TEST (attention)
 {
     static const struct {
         const char *cell, *notes;
@@ -259,7 +249,6 @@ static void attention (void **state)
         {"attention=local", "notes=", ATTENTION_FUSED, true},
         {"attention=", "notes=attention-backend=auto", ATTENTION_FLASH, false},
         {"attention=", "notes=", ATTENTION_FLASH, false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE (known[i].cell, known[i].notes);
@@ -277,7 +266,7 @@ static void attention (void **state)
 }
 
 /* A row that cannot be estimated: its reason, counted, with the first row that has it. */
-static void skipped (void **state)
+TEST (skipped)
 {
     static const struct {
         const char *cell, *why;
@@ -368,7 +357,6 @@ static void skipped (void **state)
         {"iter_time_s=fast", "iter_time_s \"fast\": expected seconds"},
         {"peak_mem_gb=0", "peak_mem_gb is not a positive number"},
         {"oom=maybe", "oom \"maybe\": expected 0 or 1"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct calibrate_runs r;
@@ -389,7 +377,7 @@ static void skipped (void **state)
     }
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     const struct {
         const char *text, *says;
@@ -403,7 +391,6 @@ static void refused (void **state)
         {RUNS_HEADER "\n\"a", "not valid CSV"}};
     struct calibrate_runs r = {.n = -7};
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal (runs_read (bad[i].text, &r, &err), ST_INVALID);
@@ -415,11 +402,10 @@ static void refused (void **state)
 }
 
 /* Columns in another order, and some that are not known. */
-static void other_columns (void **state)
+TEST (other_columns)
 {
     struct calibrate_runs r;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "colour,%s\n", RUNS_HEADER);
     text_add (&t, "\"red, \"\"dark\"\"\",");
@@ -432,11 +418,10 @@ static void other_columns (void **state)
 }
 
 /* As spreadsheets write it: a byte-order mark, and carriage returns. */
-static void spreadsheet (void **state)
+TEST (spreadsheet)
 {
     struct calibrate_runs r;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "\xEF\xBB\xBF%s\r\n", RUNS_HEADER);
     runs_row (&t, NULL);
@@ -447,7 +432,7 @@ static void spreadsheet (void **state)
 }
 
 /* Random bytes in any cell: read or skipped, never a crash; estimates stay finite. */
-static void noise (void **state)
+TEST (noise)
 {
     static const char *const cells[] = {"",
                                         "0",
@@ -486,7 +471,6 @@ static void noise (void **state)
     struct workload_profile *profile;
     struct error err = {""};
     int missing = 0;
-    (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     for (int i = 0; i < 5000; i++) {
@@ -525,11 +509,10 @@ static void noise (void **state)
 }
 
 /* A row takes the shipped profile that names its source, else the default. */
-static void profiles (void **state)
+TEST (profiles)
 {
     struct calibrate_runs r = ONE ("source=AlephAlpha_WANT23");
     struct workload_profile p;
-    (void) state;
 
     p = runs_profile (&r);
     assert_string_equal (p.name, "aleph-alpha");
@@ -542,11 +525,10 @@ static void profiles (void **state)
 
 /* What a row leaves out is as in its source's framework: BigScience's scripts set ZeRO 1,
  * and what they read off is the first node's memory, where the first stage is. */
-static void framework (void **state)
+TEST (framework)
 {
     struct calibrate_runs r = ONE ("source=BigScience_V100", "gpu=V100-32GB", "zero=");
     struct workload_profile p, all;
-    (void) state;
 
     assert_int_equal (r.run[0].config.zero, 1);
     p = runs_profile (&r);
@@ -564,7 +546,7 @@ static void framework (void **state)
 }
 
 /* Published runs beside the checkout, where they are: none is lost for a new reason. */
-static void published_files (void **state)
+TEST (published_files)
 {
     static const struct {
         const char *file;
@@ -574,7 +556,6 @@ static void published_files (void **state)
                  {"megatron_lm_golden_memory.csv", 403},
                  {"wtacrs.csv", 12},
                  {"vtrain_single_node.csv", 1120}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r;
@@ -587,29 +568,4 @@ static void published_files (void **state)
         assert_int_equal (r.n, known[i].used);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (defaults),
-                                       cmocka_unit_test (precisions),
-                                       cmocka_unit_test (shards),
-                                       cmocka_unit_test (measured),
-                                       cmocka_unit_test (notes),
-                                       cmocka_unit_test (modules),
-                                       cmocka_unit_test (cuts),
-                                       cmocka_unit_test (attention),
-                                       cmocka_unit_test (skipped),
-                                       cmocka_unit_test (refused),
-                                       cmocka_unit_test (other_columns),
-                                       cmocka_unit_test (spreadsheet),
-                                       cmocka_unit_test (noise),
-                                       cmocka_unit_test (profiles),
-                                       cmocka_unit_test (framework),
-                                       cmocka_unit_test (published_files),
-                                       cmocka_unit_test (exchanges),
-                                       cmocka_unit_test (exchanges_priced),
-                                       cmocka_unit_test (experts_of_a_dense_name)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

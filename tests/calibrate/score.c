@@ -24,11 +24,10 @@ static struct calibrate_labels labels_of (const double *score, double threshold,
     return l;
 }
 
-static void errors (void **state)
+TEST (errors)
 {
     const double estimate[] = {110, 90, 400, 5}, measured[] = {100, 100, 200, 10};
     struct calibrate_errors e = errors_of (estimate, measured, 4);
-    (void) state;
 
     CLOSE (e.mape, (0.1 + 0.1 + 1 + 0.5) / 4, 1e-12);
     CLOSE (e.median, 0.3, 1e-12);
@@ -42,12 +41,11 @@ static void errors (void **state)
 
 /* 1 2 3 4 5 against 2 1 4 3 5: sum of squared differences of ranks 4, so Spearman
  * 1 - 6 x 4 / (5 x 24) = .8; 8 of 10 pairs agree, Kendall .6. */
-static void orders (void **state)
+TEST (orders)
 {
     const double a[] = {1, 2, 3, 4, 5}, b[] = {2, 1, 4, 3, 5}, back[] = {5, 4, 3, 2, 1},
                  same[] = {7, 7, 7, 7, 7};
     struct calibrate_errors e = errors_of (a, b, 5);
-    (void) state;
 
     CLOSE (e.spearman, 0.8, 1e-12);
     CLOSE (e.kendall, 0.6, 1e-12);
@@ -60,10 +58,9 @@ static void orders (void **state)
 }
 
 /* Kendall's tau-b with ties, counted pair by pair. */
-static void kendall_counted (void **state)
+TEST (kendall_counted)
 {
     struct rng r = {11};
-    (void) state;
 
     for (int round = 0; round < 200; round++) {
         int n = 3 + (int) rng_below (&r, 40), values = 2 + (int) rng_below (&r, 30);
@@ -92,12 +89,11 @@ static void kendall_counted (void **state)
 }
 
 /* Of the four pairs of a positive and a negative three are in order: AUC .75. */
-static void labels (void **state)
+TEST (labels)
 {
     const double score[] = {0.1, 0.4, 0.35, 0.8}, tied[] = {0.5, 0.5, 0.5, 0.5};
     const int label[] = {0, 0, 1, 1}, none[] = {0, 0, 0, 0}, one[] = {0, 0, 1, 0};
     struct calibrate_labels l = labels_of (score, 0.5, score, label, 4);
-    (void) state;
 
     assert_true (l.n == 4 && l.positive == 2);
     CLOSE (l.auc, 0.75, 1e-12);
@@ -126,7 +122,7 @@ static void labels (void **state)
 
 /* Two groups: of three runs the estimate picks one that is 10 % slower than the best, of
  * two the best; a run alone is no group, one without an estimate or a time is not seen. */
-static void times (void **state)
+TEST (times)
 {
     static const struct {
         const char *model;
@@ -139,7 +135,6 @@ static void times (void **state)
     struct error err = {""};
     double estimate[8];
     bool use[8] = {false};
-    (void) state;
 
     for (int i = 0; i < 8; i++) {
         snprintf (run[i].model.name, sizeof run[i].model.name, "%s", want[i].model);
@@ -165,14 +160,13 @@ static void times (void **state)
 
 /* Equal estimates choose none of theirs: they take the mean of their times.  Alone they are no
  * group, however far their times are apart. */
-static void repeated (void **state)
+TEST (repeated)
 {
     static const double measured[] = {1, 2, 3, 3, 8}, estimate[] = {5, 5, 5, 6, 6};
     struct calibrate_run run[5] = {0};
     struct calibrate_runs runs = {.run = run, .n = 3};
     struct calibrate_time_scores s;
     struct error err = {""};
-    (void) state;
 
     for (int i = 0; i < 5; i++)
         run[i].iter_time_s = measured[i];
@@ -184,14 +178,4 @@ static void repeated (void **state)
     run[2].iter_time_s = 18; /* a mean of 7 beside 5.5 */
     ok (calibrate_score_times (&runs, estimate, NULL, &s, &err), &err);
     CLOSE (s.regret.worst, 7 / 5.5 - 1, 1e-12);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (repeated), cmocka_unit_test (errors),
-        cmocka_unit_test (orders),   cmocka_unit_test (kendall_counted),
-        cmocka_unit_test (labels),   cmocka_unit_test (times)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

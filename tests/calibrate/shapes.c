@@ -2,12 +2,11 @@
 #include "tests/lib/runs.h"
 
 /* Latent attention without a rank for queries and without positions; the rest is as usual. */
-static void latent_sizes (void **state)
+TEST (latent_sizes)
 {
     struct calibrate_runs r =
         ONE ("notes=multi-latent-attention=true; q-lora-rank=0; qk-pos-emb-head-dim=0");
     const struct workload_model *m;
-    (void) state;
 
     assert_int_equal (r.n, 1);
     m = &r.run[0].model;
@@ -19,7 +18,7 @@ static void latent_sizes (void **state)
 
 /* Heads that cannot have run are taken as the nearest that can: BLOOM's 112, not the 96 that
  * its log has beside a hidden size of 14,336. */
-static void impossible_heads (void **state)
+TEST (impossible_heads)
 {
     static const struct {
         const char *hidden, *heads, *kv_heads;
@@ -29,7 +28,6 @@ static void impossible_heads (void **state)
              {"hidden=14400", "heads=96", "kv_heads=", 96, 150},
              {"hidden=4100", "heads=32", "kv_heads=", 32, 129},
              {"hidden=14336", "heads=96", "kv_heads=8", 96, 150}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].hidden, t[i].heads, t[i].kv_heads);
@@ -43,7 +41,7 @@ static void impossible_heads (void **state)
 /* Of a model that its name does not tell, the width tells whether the MLP is gated, or the count of
  * parameters, which tells tied embeddings too: IBM's PowerLM is gated though it is four times as
  * wide as hidden.  A count that says nothing leaves it as it is, and a known family's stays. */
-static void counted (void **state)
+TEST (counted)
 {
     static const struct {
         const char *model, *ffn, *params;
@@ -55,7 +53,6 @@ static void counted (void **state)
                  {"model=nobody", "ffn=6144", "params_b=2.663", true, true},
                  {"model=nobody", "ffn=6144", "params_b=", true, false},
                  {"model=gpt-3B", "ffn=9216", "params_b=3.512", false, false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -70,7 +67,7 @@ static void counted (void **state)
 
 /* Sizes that a row leaves open are those of the preset that its name means, if what it states is;
  * else the usual ones, by the family and the count of parameters. */
-static void left_open (void **state)
+TEST (left_open)
 {
     static const struct {
         const char *model, *hidden, *heads, *kv_heads, *ffn, *params;
@@ -89,7 +86,6 @@ static void left_open (void **state)
               "heads=", "kv_heads=", "ffn=", "params_b=", 16, 16, 4096},
              {"model=my llama", "hidden=2048", "heads=", "kv_heads=32",
               "ffn=", "params_b=", 32, 32, 5632}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].model, t[i].hidden, t[i].heads, t[i].kv_heads,
@@ -106,14 +102,13 @@ static void left_open (void **state)
 
 /* A header without the columns that a row can do without, and rows that are cut off or too
  * long: those alone are skipped. */
-static void fewer_columns (void **state)
+TEST (fewer_columns)
 {
     static const char header[] =
         "gpu,gpus,layers,hidden,heads,ffn,vocab,seq,global_batch,tp";
     static const char row[] = "A100-80GB,8,32,4096,32,11008,32000,4096,64,8";
     struct calibrate_runs r;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "%s\n%s\nA100-80GB,8\n%s,1\n%s\n", header, row, row, row);
     r = runs_of (text_str (&t));
@@ -131,10 +126,9 @@ static void fewer_columns (void **state)
 
 /* Rows that state nothing of their shape have the preset's of their name; one that states a size
  * must state all of them. */
-static void named_shapes (void **state)
+TEST (named_shapes)
 {
     struct calibrate_runs r;
-    (void) state;
 
     r = runs_of ("model,gpu,gpus,seq,global_batch,layers,iter_time_s\n"
                  "meta-llama/Llama-3.1-8B,H100 SXM 80GB,8,8192,16,,2.5\n"
@@ -152,10 +146,9 @@ static void named_shapes (void **state)
 }
 
 /* Known models with experts, however a source spells them; others must state theirs. */
-static void spelled (void **state)
+TEST (spelled)
 {
     struct calibrate_runs r;
-    (void) state;
 
     r = runs_of ("model,gpu,gpus,seq,global_batch,ep,iter_time_s\n"
                  "Qwen/Qwen3 30B_A3B (tokendrop),GB200,64,4096,64,8,2\n"
@@ -167,15 +160,4 @@ static void spelled (void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal (r.run[i].model.experts, i == 1 ? 256 : i == 2 ? 16 : 128);
     calibrate_runs_release (&r);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (latent_sizes),  cmocka_unit_test (impossible_heads),
-        cmocka_unit_test (counted),       cmocka_unit_test (left_open),
-        cmocka_unit_test (fewer_columns), cmocka_unit_test (named_shapes),
-        cmocka_unit_test (spelled)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

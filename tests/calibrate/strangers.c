@@ -5,7 +5,7 @@
 #include "base/units.h"
 
 /* Words of precision: of the products, and of what is kept. */
-static void precisions (void **state)
+TEST (precisions)
 {
     static const struct {
         const char *word;
@@ -50,7 +50,6 @@ static void precisions (void **state)
              {"mxfp8", PREC_FP8, 0},
              {"nvfp4", PREC_FP4, 0},
              {"MXFP4", PREC_FP4, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         char cell[64];
@@ -71,14 +70,13 @@ static void precisions (void **state)
 }
 
 /* Which 16 bits "amp" means is what the GPUs have; frameworks that keep more than it keep that. */
-static void mixed_precision (void **state)
+TEST (mixed_precision)
 {
     struct calibrate_runs old = ONE ("precision=amp", "gpu=V100"),
                           megatron =
                               ONE ("precision=bf16-mixed", "framework=megatron-lm");
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT),
                             own = calibrate_profile_as_said (&megatron.run[0], &p);
-    (void) state;
 
     assert_int_equal (old.run[0].job.precision, PREC_FP16);
     CLOSE (own.memory.optimizer_bytes, p.memory.optimizer_bytes, 0);
@@ -87,7 +85,7 @@ static void mixed_precision (void **state)
 }
 
 /* A step's time where only rates are stated, in the closed forms of docs/runs.md. */
-static void rates (void **state)
+TEST (rates)
 {
     static const char head[] = "source,framework,model,gpu,gpus,seq,global_batch,micro_"
                                "batch,recompute,precision,";
@@ -120,7 +118,6 @@ static void rates (void **state)
              {"Tokens/s/chip", "2048", "maxtext", "none", tokens / (2048 * 16)},
              {"s/it", "\"0,125\"", "fsdp", "none", 0.125},
              {"s/it", "\"1,125\"", "fsdp", "none", 1125}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -139,7 +136,7 @@ static void rates (void **state)
 }
 
 /* Marks of doubt, kinds of networks beside rates, and words for what is usual. */
-static void loose_cells (void **state)
+TEST (loose_cells)
 {
     static const struct {
         const char *cell;
@@ -154,7 +151,6 @@ static void loose_cells (void **state)
              "zero=yes", "global_batch=64 seqs", "precision=O2", "seq=4096 packed",
              "oom=0 (ran)", "params_b=7B-A2B");
     const struct calibrate_run *run = r.run;
-    (void) state;
 
     assert_int_equal (r.n, 1);
     assert_int_equal (run->gpus_per_node, 4);
@@ -176,7 +172,7 @@ static void loose_cells (void **state)
 
 /* A batch that nobody states: of its tokens, of accumulated micro-batches, or of one of each
  * replica where no pipeline hides how many there are. */
-static void batches (void **state)
+TEST (batches)
 {
     static const struct {
         const char *columns, *cells;
@@ -190,7 +186,6 @@ static void batches (void **state)
         {"batch_size,global_batch,step_time", "2,128,9", 128},
         {"mbs,batch_size,step_time", "2,128,9", 128},
         {"micro_batch,pp,tokens_per_s_per_gpu", "2,2,3000", 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -238,7 +233,7 @@ static void same_run (const struct calibrate_run *a, const struct calibrate_run 
 }
 
 /* The same run in other words is the same run. */
-static void same (void **state)
+TEST (same)
 {
     static const char documented[] =
         "source,framework,model,gpu,gpus,gpus_per_node,inter_node_gbps,seq,tp,pp,sp,zero,"
@@ -284,7 +279,6 @@ static void same (void **state)
         "80GB\t2\t8\t800\t8192\t2\t2\t1\t1\t1\t1024\tbf16\t"
         "full\t10.5\t61.5\t0\n"};
     struct calibrate_runs r = runs_of (documented);
-    (void) state;
 
     CLOSE (r.run[0].iter_time_s, 10.5, 0);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -298,7 +292,7 @@ static void same (void **state)
 }
 
 /* Bits and bytes of a network, by the case of the unit behind the column's name. */
-static void networks (void **state)
+TEST (networks)
 {
     static const struct {
         const char *title;
@@ -310,7 +304,6 @@ static void networks (void **state)
              {"Network (GBps)", 4e11},
              {"network_bandwidth_GBps", 4e11},
              {"Network bandwidth (Gbit/s)", 5e10}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -327,7 +320,7 @@ static void networks (void **state)
 }
 
 /* One column for all degrees; a number that is beyond them is none of them. */
-static void splits (void **state)
+TEST (splits)
 {
     static const struct {
         const char *cell;
@@ -341,7 +334,6 @@ static void splits (void **state)
              {"TP8PP4DP2 (interleaved)", 8, 4, 2, 0}};
     struct calibrate_runs none;
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (runs_read ("model,parallelism,gpu,gpus,seq,global_batch\n"
                                  "llama-2-70b,TP4294967304,H100,64,4096,128\n",
@@ -370,7 +362,7 @@ static void splits (void **state)
 }
 
 /* Words of cells. */
-static void words (void **state)
+TEST (words)
 {
     static const struct {
         const char *cell;
@@ -394,7 +386,6 @@ static void words (void **state)
              {"recompute=every layer", -1, RECOMPUTE_FULL},
              {"recompute=uniform", -1, RECOMPUTE_FULL},
              {"recompute=SAC", -1, RECOMPUTE_SELECTIVE}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].cell, "pp=1");
@@ -408,7 +399,7 @@ static void words (void **state)
 }
 
 /* So many things of so much each, where a cell is of what all have. */
-static void products (void **state)
+TEST (products)
 {
     static const struct {
         const char *gpus, *network;
@@ -418,7 +409,6 @@ static void products (void **state)
              {"gpus=2x8", "inter_node_gbps=8x100", 16, 800},
              {"gpus=4 x 8", "inter_node_gbps=8 * 400G", 32, 3200},
              {"gpus=2*8 GPUs", "inter_node_gbps=4x25 GB/s", 16, 800}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].gpus, t[i].network);
@@ -440,12 +430,11 @@ static void products (void **state)
 }
 
 /* Cells that say nothing are empty; a result may say that there is none. */
-static void nothing (void **state)
+TEST (nothing)
 {
     static const char *const cell[] = {"N/A", "n/a", "-", "null",   "None",
                                        "NaN", "--",  "?", "unknown"};
     struct calibrate_runs r;
-    (void) state;
 
     for (size_t i = 0; i < sizeof cell / sizeof *cell; i++) {
         char vpp[32], time[32], vocab[32];
@@ -471,7 +460,7 @@ static void nothing (void **state)
 }
 
 /* What is not understood is refused with its place, what stands there and what is expected. */
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *cell, *why;
@@ -492,7 +481,6 @@ static void refused (void **state)
              {"inter_node_gbps=900 NVLink", "inter_node_gbps \"900 NVLink\""},
              {"params_b=13B-active", "params_b \"13B-active\""},
              {"attention=clever", "attention \"clever\": expected flash"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -512,12 +500,11 @@ static void refused (void **state)
 }
 
 /* Columns under other names are told; of two that mean one, the documented one is read. */
-static void told (void **state)
+TEST (told)
 {
     struct calibrate_runs r =
         runs_of ("model,gpu,num_gpus,gpus,seq_len,global_batch,"
                  "colour,VRAM\nllama-2-7b,A100,8,16,4096,16,red,62\n");
-    (void) state;
 
     assert_int_equal (r.run[0].gpus, 16);
     assert_string_equal (r.meant, "seq_len as seq");
@@ -530,7 +517,7 @@ static void told (void **state)
 
 /* Models by name alone, by a name and a count, by a count: each with the shape that it has, or one
  * of its size, whose intervals are wider. */
-static void shapes (void **state)
+TEST (shapes)
 {
     static const struct {
         const char *model, *params, *vocab;
@@ -545,7 +532,6 @@ static void shapes (void **state)
              {"7B", "", "", 34, 4096, 32000, true},
              {"", "13e9", "", 41, 5120, 32000, true},
              {"our llama", "70", "128k", 72, 8960, 128000, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -572,12 +558,11 @@ static void shapes (void **state)
 }
 
 /* Stages share the layers of such a shape, and tensor-parallel ranks its heads. */
-static void shapes_divide (void **state)
+TEST (shapes_divide)
 {
     struct calibrate_runs r = runs_of (
         "params_b,gpu,gpus,seq,tp,pp,vpp,micro_batch,global_batch,iter_time_s,model\n"
         "70,A100 80GB,96,4096,8,6,2,1,96,9,x\n");
-    (void) state;
 
     assert_true (r.run[0].model.layers % 12 == 0 && r.run[0].model.heads % 8 == 0);
     assert_true (fabs (workload_model_params (&r.run[0].model) / 70e9 - 1) < .1);
@@ -585,7 +570,7 @@ static void shapes_divide (void **state)
 }
 
 /* Measurements that cannot be: each is named with its first row, and no fit takes it. */
-static void doubts (void **state)
+TEST (doubts)
 {
     static const struct {
         const char *cells, *why; /* iter_time_s, tokens_per_s_per_gpu, peak_mem_gb */
@@ -597,7 +582,6 @@ static void doubts (void **state)
              {"9,18,61", "do not agree", true, false},
              {"9,,160", "more than the GPU's memory", false, true},
              {"9,,0.05", "less than the weights alone", false, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct text text = {0};
@@ -632,7 +616,7 @@ static void doubts (void **state)
 }
 
 /* Frozen weights in 4 and 8 bits, by the words of precision, model or notes. */
-static void frozen (void **state)
+TEST (frozen)
 {
     static const struct {
         const char *cell[4];
@@ -652,7 +636,6 @@ static void frozen (void **state)
              {{"notes=q-lora-rank=1536; LoRA of all matrices"}, 0, true},
              {{"notes=8-bit AdamW"}, 0, false},
              {{"model=llama-2-7b-qlora", "layers=", "hidden=", "ffn="}, .51586914, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         const char *cell[6] = {t[i].cell[0], t[i].cell[1], t[i].cell[2], t[i].cell[3]};
@@ -663,20 +646,4 @@ static void frozen (void **state)
         assert_int_equal (r.run[0].job.precision, PREC_BF16);
         calibrate_runs_release (&r);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (precisions),    cmocka_unit_test (mixed_precision),
-        cmocka_unit_test (loose_cells),   cmocka_unit_test (rates),
-        cmocka_unit_test (batches),       cmocka_unit_test (same),
-        cmocka_unit_test (networks),      cmocka_unit_test (splits),
-        cmocka_unit_test (words),         cmocka_unit_test (products),
-        cmocka_unit_test (nothing),       cmocka_unit_test (refused),
-        cmocka_unit_test (told),          cmocka_unit_test (shapes),
-        cmocka_unit_test (shapes_divide), cmocka_unit_test (doubts),
-        cmocka_unit_test (frozen)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static enum status read_lab (const char *const *cell, const char *columns, const
               "", R, ERR)
 
 /* A framework's name may say the stage; a cell does before it. */
-static void stages (void **state)
+TEST (stages)
 {
     static const struct {
         const char *framework, *zero;
@@ -52,7 +52,6 @@ static void stages (void **state)
              {"framework=colossalai", "zero=torch_ddp", 0},
              {"framework=paddlenlp", "zero=p_g_os", 3},
              {"framework=paddlenlp", "zero=sharding stage1", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].framework, t[i].zero, "tp=1", "pp=1");
@@ -65,7 +64,7 @@ static void stages (void **state)
 
 /* FSDP in a column of its own is a word, a switch, or a degree beside that of its replicas: never
  * stages of a pipeline. */
-static void fsdp (void **state)
+TEST (fsdp)
 {
     static const struct {
         const char *rows[2]; /* dp, fsdp and parallelism; the first is looked at */
@@ -86,7 +85,6 @@ static void fsdp (void **state)
              {{",shard_grad_op auto_wrap,", ",,"}, 2, 16, 0},
              {{",,DP2 FSDP8", ",,"}, 3, 16, 8},
              {{",,FSDP2", ",,"}, 3, 16, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
@@ -108,13 +106,12 @@ static void fsdp (void **state)
 
 /* FSDP's column in another framework's row, its zero column empty: what is no word of it is
  * refused, and what it offloads is. */
-static void fsdp_refused (void **state)
+TEST (fsdp_refused)
 {
     static const char *const unread[] = {"maybe", "-1", "1.5", "full_shard no offload",
                                          "auto_wrap"};
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof unread / sizeof *unread; i++)
         if (FSDP (&r, &err, unread[i], "framework=deepspeed") != ST_INVALID ||
@@ -130,7 +127,7 @@ static void fsdp_refused (void **state)
 }
 
 /* A degree of sequence parallelism is that of the tensor-parallel ranks, or of cp. */
-static void sequences (void **state)
+TEST (sequences)
 {
     static const struct {
         const char *cell[4];
@@ -140,7 +137,6 @@ static void sequences (void **state)
              {{"tp=1", "cp=8", "sp=8"}, 8, false},
              {{"tp=2", "cp=", "sp=2"}, 1, true},
              {{"tp=2", "cp=2", "sp=1"}, 2, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -153,7 +149,7 @@ static void sequences (void **state)
 }
 
 /* What names two stages, or a degree that may be of two ways, is refused. */
-static void unclear (void **state)
+TEST (unclear)
 {
     static const struct {
         const char *cell[3], *why;
@@ -172,7 +168,6 @@ static void unclear (void **state)
         {{"framework=Megatron-LM", "sp=8", "notes="}, "sp \"8\""}};
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         if (LAB (&r, &err, "", "", t[i].cell[0], t[i].cell[1], t[i].cell[2],
@@ -184,7 +179,7 @@ static void unclear (void **state)
 /* A batch beside accumulation, whatever other rows have: the global one with a micro-batch or
  * without several steps, a micro-batch where it can be one of these.  What does not agree is
  * refused. */
-static void accumulated (void **state)
+TEST (accumulated)
 {
     static const struct {
         const char *columns, *cells;
@@ -199,7 +194,6 @@ static void accumulated (void **state)
              {"batch_size,ga", "250,4", 0, 0},
              {"batch_size,ga", "256,1", 256, 0},
              {"batch_size,ga", "256,", 256, 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
@@ -225,10 +219,9 @@ static void accumulated (void **state)
 }
 
 /* A batch that others say is named as one that is not read. */
-static void dropped (void **state)
+TEST (dropped)
 {
     struct calibrate_runs r;
-    (void) state;
 
     r = runs_of ("model,gpu,gpus,seq,micro_batch,global_batch,bs\n"
                  "llama-2-7b,A100 80GB,16,4096,1,64,9\n");
@@ -237,7 +230,7 @@ static void dropped (void **state)
 }
 
 /* The compiler is on where an item says that and no more. */
-static void compiled (void **state)
+TEST (compiled)
 {
     static const struct {
         const char *notes;
@@ -251,7 +244,6 @@ static void compiled (void **state)
              {"notes=torch compile off: OOM", false},
              {"notes=no torch.compile", false},
              {"notes=compile state not stated", false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].notes);
@@ -263,7 +255,7 @@ static void compiled (void **state)
 }
 
 /* A row that is "as before" is compiled where the row above it is, of the same source. */
-static void as_before (void **state)
+TEST (as_before)
 {
     static const char *const rows[][3] = {
         {"notes=packed, torch.compile"},  {"notes=as before, offloaded"},
@@ -276,7 +268,6 @@ static void as_before (void **state)
                               true, false, true, false, true, false};
     struct calibrate_runs r;
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "%s\n", RUNS_HEADER);
     for (int i = 0; i < 12; i++)
@@ -289,7 +280,7 @@ static void as_before (void **state)
     text_free (&t);
 }
 
-static void recomputation (void **state)
+TEST (recomputation)
 {
     static const struct {
         const char *cell;
@@ -306,7 +297,6 @@ static void recomputation (void **state)
              {"recompute=No (fits)", RECOMPUTE_NONE},
              {"recompute=unsloth", RECOMPUTE_FULL},
              {"recompute=selective op", RECOMPUTE_SELECTIVE}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].cell);
@@ -318,7 +308,7 @@ static void recomputation (void **state)
 }
 
 /* "default" says nothing, and how heads are shared is no kernel. */
-static void attention (void **state)
+TEST (attention)
 {
     static const struct {
         const char *cell;
@@ -337,7 +327,6 @@ static void attention (void **state)
              {"attention=GQA", false, true},
              {"attention=default", false, true},
              {"attention=autoselected", false, true}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].cell);
@@ -351,7 +340,7 @@ static void attention (void **state)
 
 /* Bytes a parameter under an optimizer: its moments beside the weights, 2 bytes of gradients and
  * masters of the framework, or of mixed precision.  A lion in "billion" is none. */
-static void optimizers (void **state)
+TEST (optimizers)
 {
     static const struct {
         const char *optimizer, *notes, *precision, *framework;
@@ -381,7 +370,6 @@ static void optimizers (void **state)
         {"", "notes=AdamW instead of 8-bit Adam", "precision=bf16", "framework=trl", 0},
         {"adamw_8bit", "notes=12 B/parameter", "precision=bf16", "framework=trl", 12}};
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r;
@@ -398,13 +386,12 @@ static void optimizers (void **state)
 
 /* Megatron's gradients and masters stay in fp32 under SGD; what other optimizers keep is not known,
  * nor less than AdamW's in fp32. */
-static void other_optimizers (void **state)
+TEST (other_optimizers)
 {
     static const char *const unknown[] = {"Muon", "Shampoo", "Million", "not adafactor"};
     struct workload_profile p = profile_of ("megatron-lm"), own;
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     ok (LAB (&r, &err, "SGD", "", "framework=Megatron-LM", "precision=bf16"), &err);
     own = calibrate_profile_as_said (&r.run[0], &p);
@@ -428,7 +415,7 @@ static void other_optimizers (void **state)
 }
 
 /* What is offloaded goes by the stage, unless it is named; other rows' is not this one's. */
-static void offloaded (void **state)
+TEST (offloaded)
 {
     static const struct {
         const char *zero, *notes;
@@ -463,7 +450,6 @@ static void offloaded (void **state)
              {"zero=ZeRO-2 (cpu offload)", "notes=", OFFLOAD_OPTIMIZER},
              {"zero=ZeRO-3 (offload optimizer)", "notes=", OFFLOAD_OPTIMIZER},
              {"zero=ZeRO-3 (no offload)", "notes=", OFFLOAD_NONE}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r =
@@ -477,7 +463,7 @@ static void offloaded (void **state)
 }
 
 /* A framework's name or the column of all degrees may say that it offloads. */
-static void offloaded_by_name (void **state)
+TEST (offloaded_by_name)
 {
     static const struct {
         const char *framework;
@@ -488,7 +474,6 @@ static void offloaded_by_name (void **state)
              {"framework=DeepSpeed ZeRO-Offload", OFFLOAD_OPTIMIZER},
              {"framework=DeepSpeed ZeRO-3 (no offload)", OFFLOAD_NONE},
              {"framework=DeepSpeed without CPU offload", OFFLOAD_NONE}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct calibrate_runs r = ONE (t[i].framework, "tp=1", "pp=1", "zero=");
@@ -501,7 +486,7 @@ static void offloaded_by_name (void **state)
 }
 
 /* Adapters may stand in a column of their own, or in a framework's name. */
-static void adapters (void **state)
+TEST (adapters)
 {
     static const struct {
         const char *framework, *tuning;
@@ -526,7 +511,6 @@ static void adapters (void **state)
                                  "model=x-no-lora"};
     struct calibrate_runs r;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         ok (LAB (&r, &err, "", t[i].tuning, t[i].framework, "tp=1", "pp=1"), &err);
@@ -554,13 +538,12 @@ static void adapters (void **state)
 
 /* JAX under a policy that saves dots keeps less than all and more than layers' inputs, and takes
  * longer than nothing and less than all again. */
-static void between (void **state)
+TEST (between)
 {
     static const char *const ways[] = {"recompute=none", "recompute=minimal",
                                        "recompute=full"};
     struct workload_profile p = profile_of ("xla");
     double peak[3], step[3];
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct calibrate_runs r = ONE (ways[i], "framework=maxtext", "tp=1", "pp=1",
@@ -572,20 +555,4 @@ static void between (void **state)
     }
     assert_true (peak[0] > 1.2 * peak[1] && peak[1] > 1.5 * peak[2]);
     assert_true (step[0] < step[1] && 1.1 * step[1] < step[2]);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stages),       cmocka_unit_test (recomputation),
-        cmocka_unit_test (attention),    cmocka_unit_test (optimizers),
-        cmocka_unit_test (offloaded),    cmocka_unit_test (adapters),
-        cmocka_unit_test (between),      cmocka_unit_test (fsdp),
-        cmocka_unit_test (fsdp_refused), cmocka_unit_test (compiled),
-        cmocka_unit_test (as_before),    cmocka_unit_test (accumulated),
-        cmocka_unit_test (dropped),      cmocka_unit_test (other_optimizers),
-        cmocka_unit_test (unclear),      cmocka_unit_test (offloaded_by_name),
-        cmocka_unit_test (sequences)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -33,11 +33,10 @@ static bool in_group (enum check_nccl_kind_name name, const struct workload_degr
 
 /* A kind's group of a rank begins with the first rank that has its coordinates in common with it,
  * and the rank's place is how many are before it. */
-static void kinds (void **state)
+TEST (kinds)
 {
     static const int degrees[][4] = {
         {2, 3, 2, 2}, {2, 2, 2, 1}, {1, 4, 1, 1}, {2, 1, 3, 2}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
         const int *d = degrees[i];
@@ -86,11 +85,10 @@ static void kinds (void **state)
 }
 
 /* Those of experts are there with experts alone. */
-static void expert_kinds (void **state)
+TEST (expert_kinds)
 {
     struct workload_plan p = {.config = config_of (1, 1, 8, 1), .n_ranks = 8};
     int place;
-    (void) state;
 
     p.model.experts = 8;
     p.config.deg.ep = 4;
@@ -104,7 +102,7 @@ static void expert_kinds (void **state)
 
 /* ---- which group ---- */
 
-static void which_group (void **state)
+PLAN_TEST (which_group)
 {
     static const struct {
         const char *ranks;
@@ -128,7 +126,6 @@ static void which_group (void **state)
              {"0 1 2 3 4 5 6 7 8 9 10 11", 0, NCCL_KIND_WORLD, false, false},
              {"5", 0, -1, false, false}};
     static const char world[] = "0 1 2 3 4 5 6 7 8 9 10 11";
-    (void) state;
 
     make_plan ("3x4 h100-sxm5-80g intra:370 inter:48", config_of (2, 2, 3, 1), NULL);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -164,10 +161,8 @@ static void which_group (void **state)
     is_said ("nccl ranks", CHECK_NOTE, "2 of 12 ranks are known");
 }
 
-static void pipelines (void **state)
+PLAN_TEST (pipelines)
 {
-    (void) state;
-
     make_plan ("2x4 h100-sxm5-80g intra:370 inter:48", config_of (1, 4, 2, 1), NULL);
     comm ((struct comm){.ranks = "0 2 4 6", .name = "commId 0x1"});
     comm ((struct comm){.ranks = "0 6", .name = "commId 0x2"});
@@ -185,10 +180,8 @@ static void pipelines (void **state)
 }
 
 /* As many communicators as large as the plan's groups, and none is one: the job has others. */
-static void foreign (void **state)
+PLAN_TEST (foreign)
 {
-    (void) state;
-
     make_plan ("2x4 h100-sxm5-80g intra:370 inter:48", config_of (2, 1, 4, 1), NULL);
     comm ((struct comm){.ranks = "0 1 2 3 4 5 6 7", .name = "commId 0x9"});
     comm ((struct comm){.ranks = "0 2", .name = "commId 0x1"});
@@ -218,10 +211,8 @@ static void foreign (void **state)
 
 /* ---- who is who ---- */
 
-static void hosts (void **state)
+PLAN_TEST (hosts)
 {
-    (void) state;
-
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 4, 1), NULL);
     /* Ranks of nobody's hosts are taken to be where they are planned, by a communicator of all. */
     for (int r = 0; r < 4; r++) {
@@ -295,10 +286,8 @@ static void hosts (void **state)
 }
 
 /* A rank's first communicator of all ranks says which it is; what is there twice is another job. */
-static void two_jobs (void **state)
+PLAN_TEST (two_jobs)
 {
-    (void) state;
-
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 4, 1), NULL);
     comm ((struct comm){
         .ranks = "0 1 2 3", .name = "commId 0x1", .edges = "0 1 2 3/1 0 3 2"});
@@ -330,10 +319,8 @@ static void two_jobs (void **state)
 }
 
 /* One rank of the plan in two places of a communicator. */
-static void twice (void **state)
+PLAN_TEST (twice)
 {
-    (void) state;
-
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (2, 1, 2, 1), NULL);
     say_from ("n0", 0, 0,
               "comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 commId 0x1 - Init START");
@@ -348,10 +335,8 @@ static void twice (void **state)
 /* ---- whose lines are one communicator ---- */
 
 /* Split ones: by what they are split from, the number of the split, its colour and their size. */
-static void splits (void **state)
+PLAN_TEST (splits)
 {
-    (void) state;
-
     make_plan ("2x4 h100-sxm5-80g intra:370 inter:48", config_of (2, 2, 2, 1), NULL);
     comm ((struct comm){.ranks = "0 1 2 3 4 5 6 7", .name = "commId 0x1", .address = 1});
     comm ((struct comm){
@@ -391,7 +376,7 @@ static void splits (void **state)
 
 /* Old versions': the only group that has the rank in that place, or whose nodes are connected
  * so. */
-static void without_names (void **state)
+PLAN_TEST (without_names)
 {
     /* of ranks that it does not have */
     static const char *const stray[] = {"2 -> 0", "0 -> 2", "-1 -> 0", "0 -> -1"};
@@ -404,7 +389,6 @@ static void without_names (void **state)
         {"0 2", NULL, "NET/Socket/0", 0, 1, 0},
         {"0 2", NULL, "NVLS", 0, 1, 1}, /* says nothing of nodes: rank 0 may be of both */
         {"0 1", "NET/IB/0", NULL, 1, 0, 0}}; /* which rank 0 takes for dp's */
-    (void) state;
 
     make_plan ("4x2 h100-sxm5-80g intra:370 inter:48", config_of (2, 1, 4, 1), NULL);
     comm ((struct comm){.ranks = "0 1 2 3 4 5 6 7"});
@@ -444,10 +428,9 @@ static void without_names (void **state)
 }
 
 /* Other plans: one that is not the cluster's. */
-static void other_cluster (void **state)
+PLAN_TEST (other_cluster)
 {
     struct error err = {""};
-    (void) state;
 
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 4, 1), NULL);
     comm ((struct comm){.ranks = "0 1 2 3", .name = "commId 0x1", .links = "0 1 2 3"});
@@ -455,17 +438,4 @@ static void other_cluster (void **state)
     assert_int_equal (check_log (&err), ST_INVALID);
     assert_int_equal (found.lines.names, 0);
     assert_null (found.way);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (kinds), cmocka_unit_test (expert_kinds),
-        WITH_PLAN (which_group),  WITH_PLAN (pipelines),
-        WITH_PLAN (foreign),      WITH_PLAN (hosts),
-        WITH_PLAN (two_jobs),     WITH_PLAN (twice),
-        WITH_PLAN (splits),       WITH_PLAN (without_names),
-        WITH_PLAN (other_cluster)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

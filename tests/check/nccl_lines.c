@@ -32,6 +32,8 @@ static int end (void **state)
     return 0;
 }
 
+#define LOG_TEST(NAME) TEST_BETWEEN (NAME, begin, end)
+
 /* Nothing before a line is part of it, though it looks like it. */
 static void read_lines (const char *text)
 {
@@ -141,7 +143,7 @@ static void expect (const struct lines *t, size_t n)
 #define N50 "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
 #define N253 N50 N50 N50 N50 N50 "yyy"
 
-static void origins (void **state)
+LOG_TEST (origins)
 {
     static const struct lines t[] = {
         {A OLD (0, 2), "n0:1:0 0/2 comm 10 done"},
@@ -175,16 +177,14 @@ static void origins (void **state)
          "n0:1:0 0/3 comm 10 done; n1:1:0 1/3 comm 10 done; n0:2:0 2/3 comm 10 done; "
          "n0:1:1 "
          "1/3 comm 10 after 0 done"}};
-    (void) state;
 
     EXPECT (t);
 }
 
 /* Numbers are given to a host, and to a device of a process, once. */
-static void numbers (void **state)
+LOG_TEST (numbers)
 {
     struct nccl_origin o = {0};
-    (void) state;
 
     assert_int_equal (nccl_host (&reader, "n1", 2), 0);
     assert_int_equal (nccl_host (&reader, "n10", 3), 1);
@@ -201,10 +201,9 @@ static void numbers (void **state)
 /* ---- the index ---- */
 
 /* A number in any of the three places is another key; what is set stays while the table grows. */
-static void index_of_three (void **state)
+LOG_TEST (index_of_three)
 {
     struct nccl_index x = {0};
-    (void) state;
 
     for (int i = 0; i < 1000; i++) {
         int *at = nccl_index_at (&x, (uint64_t) i % 10, (uint64_t) i / 10 % 10,
@@ -225,7 +224,7 @@ static void index_of_three (void **state)
 
 /* ---- communicators ---- */
 
-static void inits (void **state)
+LOG_TEST (inits)
 {
     static const struct lines t[] = {
         {A START (0x10, 1, 4) A DONE (0x10, 1, 4), "n0:1:0 1/4 comm 10 id 77 done"},
@@ -277,14 +276,13 @@ static void inits (void **state)
         {A DONE (0x10, 0, 4) A START (0x20, 0, 4) A "2 p2p channels\n" A DONE (0x20, 0, 4)
              A "8 coll channels\n",
          "n0:1:0 0/4 comm 10 id 77 done; n0:1:0 0/4 comm 20 id 77 after 0 done"}};
-    (void) state;
 
     EXPECT (t);
 }
 
 /* A late line is of the one communicator of its process in which it has that rank, and that has its
  * neighbour; where the process prints no START it begins another. */
-static void late_lines (void **state)
+LOG_TEST (late_lines)
 {
     static const struct lines t[] = {
         {A START (0x10, 0, 4) A DONE (0x10, 0, 4) A START (0x20, 0, 2) A DONE (0x20, 0, 2)
@@ -331,16 +329,14 @@ static void late_lines (void **state)
          "unplaced"},
         {A START (0x10, 0, 2) A "Channel 00/1 : 1 -> 0 via P2P\n",
          "n0:1:0 0/2 comm 10 id 77 link0:1>0,p2p"}};
-    (void) state;
 
     EXPECT (t);
 }
 
 /* The last 256 communicators of a process are looked at. */
-static void looked_back (void **state)
+LOG_TEST (looked_back)
 {
     struct nccl_origin o = {.pid = 1};
-    (void) state;
 
     nccl_member_open (&reader, &o)->rank = 5;
     found.member[0].n_ranks = 8;
@@ -356,7 +352,7 @@ static void looked_back (void **state)
 
 /* ---- rings, trees, connections ---- */
 
-static void channels (void **state)
+LOG_TEST (channels)
 {
     static const struct lines t[] = {
         {A "Channel 00/02 : 0 1 3 2\n" A "Channel 63 :    0   3\n" A OLD (0, 4),
@@ -386,12 +382,11 @@ static void channels (void **state)
            "Channel 00 : 0[z] -> 1\n" A "Channel 00 : 0 -> 1[z] via P2P\n" A
            "Channel 00 : 0[1 -> 1 via P2P\n",
          " | 11 unread"}};
-    (void) state;
 
     EXPECT (t);
 }
 
-static void connections (void **state)
+LOG_TEST (connections)
 {
     static const struct lines t[] = {
         {A START (0x10, 0, 4) A
@@ -419,12 +414,11 @@ static void connections (void **state)
         {A START (0x10, 0, 4) A "Channel 00/0 : 0 -> 1\n" A
                                 "Channel 00/0 : 0 -> 1 [send] P2P\n",
          "n0:1:0 0/4 comm 10 id 77 | 2 unread"}};
-    (void) state;
 
     EXPECT (t);
 }
 
-static void trees (void **state)
+LOG_TEST (trees)
 {
     static const struct lines t[] = {
         {A START (0x10, 2, 8) A
@@ -458,14 +452,13 @@ static void trees (void **state)
         {A START (0x10, 2, 4) A DONE (0x10, 2, 4) A "Trees [0] 3/-1/-1->2->1\n" A
                                                     "Trees [0] 3/-1/-1->2->4\n",
          "n0:1:0 2/4 comm 10 id 77 done tree0:2>1 | 1 unplaced"}};
-    (void) state;
 
     EXPECT (t);
 }
 
 /* ---- versions ---- */
 
-static void versions (void **state)
+LOG_TEST (versions)
 {
     static const struct {
         const char *line, *version; /* NULL: none */
@@ -483,7 +476,6 @@ static void versions (void **state)
              {"NCCL version 2.10.000000000000000000000000000\n", NULL, false},
              {"NCCL version 2.10.00000000000000000000000000\n",
               "2.10.00000000000000000000000000", false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         begin (NULL);
@@ -532,7 +524,7 @@ static void write_log (const char *name, const char *text)
 
 /* A line ends at its newline or the file's end, has blanks for what is no text, and is cut where it
  * is longer than any of NCCL's. */
-static void files (void **state)
+LOG_TEST (files)
 {
     enum { BUFFER = 16384 };
     static const char holes[] =
@@ -542,7 +534,6 @@ static void files (void **state)
     static char x[3 * BUFFER];
     struct text t = {0};
     struct error err = {""};
-    (void) state;
 
     write_in_folder ("holes", holes, sizeof holes - 1);
     ok (read_logs (in_folder ("holes"), NULL, &err), &err);
@@ -576,11 +567,10 @@ static void files (void **state)
 }
 
 /* Several files, each with lines of its own numbers; the first three places are kept. */
-static void several (void **state)
+LOG_TEST (several)
 {
     char first[FOLDER_PATH];
     struct error err = {""};
-    (void) state;
 
     write_log ("a", A "Trees zz\n" A OLD (0, 2));
     write_log ("b", "x\n" A "Trees zz\n" A "Trees zz\n" A "Trees zz\n");
@@ -595,14 +585,13 @@ static void several (void **state)
 }
 
 /* A folder's files, those of a pattern, and names that look like one. */
-static void folders (void **state)
+LOG_TEST (folders)
 {
     static const struct {
         const char *path;
         int files; /* 0: refused */
     } t[] = {{"[a]*?", 2}, {"[a]*?/1", 1}, {"[a]*?/x*", 0}, {"p/[12]", 2}, {"p/?", 3}};
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (mkdir (in_folder ("[a]*?"), 0700), 0);
     assert_int_equal (mkdir (in_folder ("bare"), 0700), 0);
@@ -626,12 +615,11 @@ static void folders (void **state)
 }
 
 /* What is no log says what it is. */
-static void no_logs (void **state)
+LOG_TEST (no_logs)
 {
     static const char packed[] = "\x1f\x8b\x08\0\0", mixed[] = "\x1f\x8b\n" A OLD (0, 2);
     char first[FOLDER_PATH];
     struct error err = {""};
-    (void) state;
 
     write_log ("empty", "");
     refused ("empty", "empty: expected lines of NCCL");
@@ -652,17 +640,4 @@ static void no_logs (void **state)
     end (NULL);
     assert_int_equal (read_logs ("/dev/zero", NULL, &err), ST_INVALID);
     assert_non_null (strstr (err.text, "/dev/zero: binary data"));
-}
-
-#define TEST(F) cmocka_unit_test_setup_teardown (F, begin, end)
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST (origins),  TEST (numbers),     TEST (index_of_three), TEST (inits),
-        TEST (channels), TEST (connections), TEST (trees),          TEST (late_lines),
-        TEST (versions), TEST (looked_back), TEST (files),          TEST (several),
-        TEST (folders),  TEST (no_logs)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -9,10 +9,9 @@
     "h100-sxm5-80g intra:370 inter:20"
 #define ALL6 "0 1 2 3 4 5"
 
-static void as_priced (void **state)
+PLAN_TEST (as_priced)
 {
     const struct check_nccl_group *w = &kind (NCCL_KIND_SYNC)->worst;
-    (void) state;
 
     make_plan (THREE, config_of (1, 1, 6, 1), NULL);
     comm ((struct comm){.ranks = ALL6,
@@ -53,11 +52,10 @@ static void as_priced (void **state)
 }
 
 /* One of two lanes: the same hops, for twice the bytes' time. */
-static void one_lane (void **state)
+PLAN_TEST (one_lane)
 {
     const struct check_nccl_group *w = &kind (NCCL_KIND_SYNC)->worst;
     char says[128];
-    (void) state;
 
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:20 inter-us:0 intra-us:0",
                config_of (1, 1, 4, 1), NULL);
@@ -83,10 +81,8 @@ static void one_lane (void **state)
 }
 
 /* The nodes in the other order: hops of the price's alone, and of NCCL's. */
-static void other_hops (void **state)
+PLAN_TEST (other_hops)
 {
-    (void) state;
-
     make_plan (THREE, config_of (1, 1, 6, 1), NULL);
     comm ((struct comm){.ranks = ALL6, .name = "commId 0x1", .edges = "0 1 4 5 2 3"});
     check ();
@@ -101,10 +97,8 @@ static void other_hops (void **state)
 }
 
 /* Rings may enter a node twice: more hops than the price's. */
-static void hops_besides (void **state)
+PLAN_TEST (hops_besides)
 {
-    (void) state;
-
     make_plan ("3x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 6, 1), NULL);
     comm ((struct comm){
         .ranks = ALL6, .name = "commId 0x1", .edges = "0 1 2 3 4 5/0 1 2 4 3 5"});
@@ -116,7 +110,7 @@ static void hops_besides (void **state)
 }
 
 /* Lanes of a hop: GPUs that send, or that receive, whichever are fewer. */
-static void lanes (void **state)
+PLAN_TEST (lanes)
 {
     static const struct {
         const char *rings;
@@ -128,7 +122,6 @@ static void lanes (void **state)
              {"0 1 2 3 4 5 6 7/1 0 3 2 5 4 7 6", 2},
              {"0 1 2 3 4 5 6 7/1 0 3 2 5 4 7 6/0 1 2 3 5 4 7 6/1 0 3 2 4 5 6 7", 2},
              {"3 2 1 0 4 5 6 7/0 3 2 1 5 6 7 4/1 0 3 2 6 7 4 5/2 1 0 3 7 4 5 6", 4}};
-    (void) state;
 
     make_plan ("2x4 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 8, 1), NULL);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -142,10 +135,9 @@ static void lanes (void **state)
 }
 
 /* The price's ring: node by node as they first appear, with as many lanes as both nodes have. */
-static void laid (void **state)
+PLAN_TEST (laid)
 {
     static const int mixed[] = {4, 0, 5, 1, 6, 2, 3};
-    (void) state;
 
     make_plan (
         "1x4 h100-sxm5-80g intra:370 inter:48 + 1x3 h100-sxm5-80g intra:370 inter:40",
@@ -161,7 +153,7 @@ static void laid (void **state)
 
 /* Each rank's own lines go before rank 0's, these before the connections; a channel that goes not
  * once around all ranks is not read. */
-static void sources (void **state)
+PLAN_TEST (sources)
 {
     static const struct {
         struct comm c;
@@ -181,7 +173,6 @@ static void sources (void **state)
         {{.edges = ALL6 "/" ALL6, .channels = 4}, 2, 2, false},
         {{.orders = ALL6 "//" ALL6}, 2, 1, false},
         {{.links = ALL6 "/" ALL6, .channels = 2}, 2, 0, false}};
-    (void) state;
 
     make_plan (THREE, config_of (1, 1, 6, 1), NULL);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -206,10 +197,9 @@ static void sources (void **state)
 }
 
 /* More channels than there are, and ranks that are none, are left out. */
-static void beyond (void **state)
+PLAN_TEST (beyond)
 {
     const struct check_nccl_group *w = &kind (NCCL_KIND_SYNC)->worst;
-    (void) state;
 
     make_plan ("2x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 4, 1), NULL);
     comm ((struct comm){.ranks = "0 1 2 3",
@@ -241,11 +231,10 @@ static void beyond (void **state)
 
 /* ---- trees ---- */
 
-static void trees (void **state)
+PLAN_TEST (trees)
 {
     const struct check_nccl_group *w = &kind (NCCL_KIND_SYNC)->worst;
     struct workload_config config = config_of (1, 1, 6, 1);
-    (void) state;
 
     config.zero = 0;
     make_plan (THREE, config, NULL);
@@ -282,7 +271,7 @@ static void trees (void **state)
 
 /* The tree's slowest link is held against the slowest of all hops of the price's ring, also of
  * those that NCCL does not have. */
-static void slow_trees (void **state)
+PLAN_TEST (slow_trees)
 {
     static const struct {
         const char *rings, *trees, *says;
@@ -298,7 +287,6 @@ static void slow_trees (void **state)
              {"0 1 2 3", "3>0", "slowest n3 -> n0, 20 GB/s (priced: n2 -> n3, 20 GB/s)",
               CHECK_OK}};
     struct workload_config config = config_of (1, 1, 4, 1);
-    (void) state;
 
     config.zero = 0;
     make_plan (
@@ -328,10 +316,8 @@ static void slow_trees (void **state)
 /* ---- prices ---- */
 
 /* The worst of several is the one that loses most, of equals the one with more hops of its own. */
-static void worst (void **state)
+PLAN_TEST (worst)
 {
-    (void) state;
-
     make_plan ("4x2 h100-sxm5-80g intra:370 inter:48", config_of (2, 1, 4, 1), NULL);
     for (int first = 0; first < 2; first++) {
         comm ((struct comm){.ranks = "0 1 2 3 4 5 6 7", .name = "commId 0x9"});
@@ -360,10 +346,9 @@ static void worst (void **state)
 }
 
 /* Tensor-parallel rings are priced, too; pipelines' are not; nor is dp's under hybrid sharding. */
-static void priced_kinds (void **state)
+PLAN_TEST (priced_kinds)
 {
     struct workload_config config = config_of (2, 2, 4, 1);
-    (void) state;
 
     make_plan ("4x4 h100-sxm5-80g intra:370 inter:48", config, NULL);
     for (int hybrid = 0; hybrid < 2; hybrid++) {
@@ -402,10 +387,8 @@ static const struct check_nccl_way *way (int a, int b)
     return NULL;
 }
 
-static void ways (void **state)
+PLAN_TEST (ways)
 {
-    (void) state;
-
     make_plan ("3x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 6, 1), NULL);
     comm ((struct comm){.ranks = ALL6, .name = "commId 0x1", .links = ALL6});
     check ();
@@ -456,7 +439,7 @@ static void ways (void **state)
 }
 
 /* Each of the findings alone, and whose fault it is. */
-static void way_findings (void **state)
+PLAN_TEST (way_findings)
 {
     static const struct {
         const char *inside, *between, *what, *says;
@@ -470,7 +453,6 @@ static void way_findings (void **state)
         {"P2P", "NVLS", NULL, NULL}};
     static const char *const findings[] = {"nccl sockets", "nccl GPUDirect",
                                            "nccl memory", "nccl network"};
-    (void) state;
 
     make_plan ("4x2 h100-sxm5-80g intra:370 inter:48", config_of (1, 1, 8, 1), NULL);
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -509,16 +491,4 @@ static void way_findings (void **state)
         .ranks = "0 1 2", .name = "commId 0x1", .links = "0 1 2", .inside = "SHM"});
     check ();
     not_said ("nccl memory");
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        WITH_PLAN (as_priced),    WITH_PLAN (one_lane),    WITH_PLAN (other_hops),
-        WITH_PLAN (hops_besides), WITH_PLAN (lanes),       WITH_PLAN (laid),
-        WITH_PLAN (sources),      WITH_PLAN (beyond),      WITH_PLAN (trees),
-        WITH_PLAN (slow_trees),   WITH_PLAN (worst),       WITH_PLAN (priced_kinds),
-        WITH_PLAN (ways),         WITH_PLAN (way_findings)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -1,12 +1,10 @@
 /* The checker: sound plans pass, each kind of damage is found, hand edits are taken as
  * they are; and the plan file's reader says what is wrong where. */
-#include <unistd.h>
-
 #include "base/json.h"
 #include "check/check.h"
+#include "tests/lib/folder.h"
 #include "tests/lib/search.h"
 
-static char path[64];
 static json_t *good; /* a plan as the planner writes it */
 
 static int make_plan (void **state)
@@ -22,21 +20,15 @@ static int make_plan (void **state)
     good = mapper_plan_to_json (&p, &o.r, &o.info, NULL, NULL);
     found_release (&o);
     topology_cluster_destroy (s.cluster);
-    strcpy (path, "/tmp/linkwise-plan.XXXXXX");
-    return close (mkstemp (path));
+    return 0;
 }
 
-static int remove_plan (void **state)
-{
-    (void) state;
-    json_decref (good);
-    return unlink (path);
-}
+ALL_BETWEEN (make_plan, NULL)
 
 static enum status read_plan (json_t *doc, struct workload_plan *plan, struct error *err)
 {
-    assert_int_equal (json_dump_file (doc, path, 0), 0);
-    return workload_plan_read (path, plan, err);
+    assert_int_equal (json_dump_file (doc, in_folder ("plan"), 0), 0);
+    return workload_plan_read (in_folder ("plan"), plan, err);
 }
 
 static struct check_report check_doc (json_t *doc)
@@ -132,14 +124,13 @@ static double number_at (const char *where)
 }
 
 /* Two ranks on one GPU are found where no reader has refused them. */
-static void shared (void **state)
+TEST (shared)
 {
     struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct workload_plan plan;
     struct topology_cluster *c = cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20");
     struct check_report r;
     struct error err = {""};
-    (void) state;
 
     ok (read_plan (good, &plan, &err), &err);
     plan.place[0] = plan.place[1];
@@ -159,11 +150,10 @@ static const char *text_of (const struct check_report *r, const char *what)
 }
 
 /* What is recomputed reads as what the file says. */
-static void sound (void **state)
+TEST (sound)
 {
     struct check_report r = check_doc (good);
     double said[2], found[2];
-    (void) state;
 
     assert_int_equal (r.failed, 0);
     for (int i = 0; i < r.n; i++)
@@ -182,14 +172,13 @@ static void sound (void **state)
 }
 
 /* So is a plan with replicas. */
-static void replicas (void **state)
+TEST (replicas)
 {
     struct setting s =
         small_job (cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20"), 8, 512, 24);
     struct mapper_problem p = search_degrees (&s, 1, 2, 3);
     struct found o = search (&p, NULL);
     json_t *doc = mapper_plan_to_json (&p, &o.r, &o.info, NULL, NULL);
-    (void) state;
 
     assert_int_equal (check_doc (doc).failed, 0);
     json_decref (doc);
@@ -197,13 +186,12 @@ static void replicas (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-static void wrong_claims (void **state)
+TEST (wrong_claims)
 {
     double above = number_at ("estimate.step_s") * 1.01;
     json_t *doc = json_deep_copy (good), *node,
            *nodes = json_object_get (json_object_get (doc, "cluster"), "nodes");
     size_t i;
-    (void) state;
 
     json_array_foreach (nodes, i, node)
         json_object_set_new (node, "state", json_string ("drained"));
@@ -220,13 +208,12 @@ static void wrong_claims (void **state)
 }
 
 /* Ranks exchanged by hand: the old estimate is stale, which is no failure. */
-static void edited_by_hand (void **state)
+TEST (edited_by_hand)
 {
     json_t *doc = json_deep_copy (good), *a = rank_of (doc, 0), *b = rank_of (doc, 3);
     json_t *node = json_incref (json_object_get (a, "node")),
            *gpu = json_incref (json_object_get (a, "gpu"));
     struct check_report r;
-    (void) state;
 
     json_object_set (a, "node", json_object_get (b, "node"));
     json_object_set (a, "gpu", json_object_get (b, "gpu"));
@@ -240,10 +227,9 @@ static void edited_by_hand (void **state)
 }
 
 /* Hosts are spoken of where something is in their memory. */
-static void hosts (void **state)
+TEST (hosts)
 {
     static const char *const words[] = {"checkpoints", "optimizer"};
-    (void) state;
 
     for (int i = 0; i < 2; i++) { /* the plan recomputes nothing */
         struct check_report r = check_once (with ("offload", json_string (words[i])));
@@ -276,10 +262,8 @@ static void hosts (void **state)
 }
 
 /* A rank moved by hand to the spare node: what it is there for decides, whichever rank it is. */
-static void moved_by_hand (void **state)
+TEST (moved_by_hand)
 {
-    (void) state;
-
     for (int rank = 0; rank < 4; rank++) {
         json_t *doc = json_deep_copy (good), *cluster = json_object_get (doc, "cluster");
         json_t *nodes = json_object_get (cluster, "nodes"), *node, *spare = NULL;
@@ -315,7 +299,7 @@ static void moved_by_hand (void **state)
 
 /* A figure is off by a factor: rounding passes, what is more than a millionth does not; the gap may
  * be ten of these off, and the bound no more above the step than one. */
-static void margins (void **state)
+TEST (margins)
 {
     static const struct {
         const char *where, *what;
@@ -334,7 +318,6 @@ static void margins (void **state)
              {"memory.limit_bytes", "memory said", 1 - 3e-6, false},
              {"memory.limit_bytes", "memory said", 1 + 5e-7, true}};
     double step = number_at ("estimate.step_s");
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         double x = number_at (t[i].where) * t[i].factor;
@@ -368,7 +351,7 @@ static void margins (void **state)
 }
 
 /* What is counted is said. */
-static void counts (void **state)
+TEST (counts)
 {
     static const struct {
         const char *what, *says;
@@ -377,7 +360,6 @@ static void counts (void **state)
              {"layers", "2 stages hold 8 of 8 layers"},
              {"links", "0 unmeasured links are used, the file lists 0"}};
     struct check_report r = check_doc (good);
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         for (int k = 0; k < r.n; k++)
@@ -390,7 +372,7 @@ static void counts (void **state)
 
 /* Every figure that follows from others is compared; one that is missing is said to be,
  * and never NaN. */
-static void false_figures (void **state)
+TEST (false_figures)
 {
     const struct {
         const char *where, *value, *what;
@@ -410,7 +392,6 @@ static void false_figures (void **state)
                {"memory.limit_bytes", NULL, "memory said"}};
     struct check_report r;
     json_t *doc;
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         r = check_once (damaged (bad[i].where, bad[i].value));
@@ -440,7 +421,7 @@ static void false_figures (void **state)
     assert_int_equal (verdict_of (&r, "step time"), CHECK_NOTE);
 }
 
-static void breaches (void **state)
+TEST (breaches)
 {
     const struct {
         const char *where, *value, *says;
@@ -473,7 +454,6 @@ static void breaches (void **state)
     struct workload_plan plan;
     struct error err = {""};
     json_t *doc;
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         doc = damaged (bad[i].where, bad[i].value);
@@ -494,7 +474,7 @@ static void breaches (void **state)
 }
 
 /* What was written is what is read, and its digest is the same. */
-static void round_trip (void **state)
+TEST (round_trip)
 {
     struct workload_plan plan;
     struct error err = {""};
@@ -502,7 +482,6 @@ static void round_trip (void **state)
     json_t *again;
     const char *key;
     json_t *value;
-    (void) state;
 
     ok (read_plan (good, &plan, &err), &err);
     workload_plan_digest (&plan, digest);
@@ -521,7 +500,7 @@ static void round_trip (void **state)
 /* ---- a running job ---- */
 
 /* What four ranks report of the plan's places: as planned but for the last or the first. */
-static void running (void **state)
+TEST (running)
 {
     enum {
         AS_PLANNED,
@@ -564,7 +543,6 @@ static void running (void **state)
     struct topology_cluster *c;
     struct workload_plan plan;
     struct error err = {""};
-    (void) state;
 
     ok (read_plan (good, &plan, &err), &err);
     ok (topology_cluster_from_json (json_object_get (good, "cluster"), "c", NULL, &c,
@@ -644,18 +622,4 @@ static void running (void **state)
     }
     workload_plan_release (&plan);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (sound),         cmocka_unit_test (wrong_claims),
-        cmocka_unit_test (false_figures), cmocka_unit_test (edited_by_hand),
-        cmocka_unit_test (moved_by_hand), cmocka_unit_test (shared),
-        cmocka_unit_test (hosts),         cmocka_unit_test (running),
-        cmocka_unit_test (margins),       cmocka_unit_test (counts),
-        cmocka_unit_test (breaches),      cmocka_unit_test (round_trip),
-        cmocka_unit_test (replicas)};
-
-    return cmocka_run_group_tests (tests, make_plan, remove_plan);
 }

@@ -2,7 +2,7 @@
 #include "check/check.h"
 #include "tests/lib/fixture.h"
 
-static void tables (void **state)
+TEST (tables)
 {
     static const struct {
         const char *text, *says; /* NULL: the table is read */
@@ -18,7 +18,6 @@ static void tables (void **state)
              {"0 a -1", "expected a GPU's UUID or index, or -, found \"-1\""},
              {"0 a 1\n\n0 a 2", "line 3: rank 0 appears twice"}};
     struct check_place place[3];
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct error err = {""};
@@ -43,11 +42,4 @@ static void tables (void **state)
         assert_int_equal (check_running_parse ("table", line, 3, place, NULL),
                           n < sizeof place[0].gpu ? ST_OK : ST_INVALID);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (tables)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static struct workload_config drawn_config (struct rng *r)
 }
 
 /* Configurations of one key compute alike, to the last bit, whatever else tells them apart. */
-static void alike (void **state)
+TEST (alike)
 {
     static const char *const models[] = {"llama-2-7b", "mixtral-8x7b", "deepseek-v3",
                                          "nemotron-nano-9b-v2", "gpt3-6.7b"};
@@ -37,7 +37,6 @@ static void alike (void **state)
     const struct topology_gpu_type *type = cluster->node[0].type;
     struct rng r = {1};
     int same = 0;
-    (void) state;
 
     for (int trial = 0; trial < 25; trial++) {
         struct workload_model m = model_of (models[trial % 5]);
@@ -62,11 +61,4 @@ static void alike (void **state)
     }
     assert_true (same > 500);
     topology_cluster_destroy (cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (alike)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -24,11 +24,10 @@ static double fixed_s (struct workload_profile *p, enum workload_all_reduce by, 
     return costmodel_allreduce_s (p, &r, n, bytes);
 }
 
-static void closed_forms (void **state)
+TEST (closed_forms)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double start = p.time.collective_s, rate = 100e9 * p.time.link, s = 1e8;
-    (void) state;
 
     CLOSE (fixed_s (&p, ALL_REDUCE_RING, 16, 16, 0, s),
            start + 2 * (15 * HOP + 15.0 / 16 * s / rate), 1e-12);
@@ -48,7 +47,7 @@ static void closed_forms (void **state)
 }
 
 /* What a group does not offer is done by ring. */
-static void not_offered (void **state)
+TEST (not_offered)
 {
     static const struct {
         enum workload_all_reduce by;
@@ -59,7 +58,6 @@ static void not_offered (void **state)
               {ALL_REDUCE_NVLS_TREE, 4, 4, .85},    {ALL_REDUCE_NVLS_TREE, 16, 2, 0},
               {ALL_REDUCE_HIERARCHICAL, 8, 1, .85}, {ALL_REDUCE_HIERARCHICAL, 4, 4, 0}};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    (void) state;
 
     for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
         struct costmodel_ring r = ring_on (no[i].n, no[i].nodes, no[i].nvls);
@@ -75,11 +73,10 @@ static void not_offered (void **state)
 
 /* Left to choose, the fastest of what NCCL has, which the hierarchical one is not; the
  * line under it holds for any number of bytes. */
-static void chosen (void **state)
+TEST (chosen)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct rng rng = {3};
-    (void) state;
 
     for (int i = 0; i < 2000; i++) {
         int nodes = 1 + (int) rng_below (&rng, 9),
@@ -107,13 +104,12 @@ static void chosen (void **state)
 
 /* Bus bandwidth on one HGX H100 (NVIDIA/nccl issue 1455): by ring 365 to 370 GB/s on any
  * number of GPUs; by NVLS the same up to four, then 420, 440, 460 and 480. */
-static void published_h100 (void **state)
+TEST (published_h100)
 {
     static const double bus[] = {[5] = 420, [6] = 440, [7] = 460, [8] = 480};
     const struct topology_gpu_type *h100 = topology_gpu_type_builtin ("h100-sxm5-80g");
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double bytes = 4e9;
-    (void) state;
 
     p.time.link = 1;
     for (int n = 2; n <= 8; n++) {
@@ -132,13 +128,12 @@ static void published_h100 (void **state)
 
 /* Tensor parallelism inside an NVSwitch node takes NVLS, without one the ring; the file can
  * say that a type has none; gradients across nodes take what pays. */
-static void of_a_plan (void **state)
+TEST (of_a_plan)
 {
     static const char *const line[] = {"2x8 h100-sxm5-80g intra:370 inter:48 node:390",
                                        "2x8 a100-sxm4-80g intra:230 inter:24 node:190"};
     static const enum workload_all_reduce tp[] = {ALL_REDUCE_NVLS, ALL_REDUCE_RING};
     int gpu[16];
-    (void) state;
 
     for (int i = 0; i < 16; i++)
         gpu[i] = i;
@@ -177,7 +172,7 @@ static void of_a_plan (void **state)
 
 /* What one GPU reaches in all is the most that a ring inside its node goes at, links being one
  * number or each their own. */
-static void gpu_totals (void **state)
+TEST (gpu_totals)
 {
     static const char *const rate[] = {
         "60", "100,\"gpu_gb_per_s\":60",
@@ -185,7 +180,6 @@ static void gpu_totals (void **state)
          "\"gpu_gb_per_s\":60")};
     static const int gpu[] = {0, 1, 2, 3};
     double first = 0;
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         char text[512];
@@ -206,11 +200,10 @@ static void gpu_totals (void **state)
 }
 
 /* What no link carries has no price, not even of nothing; one rank alone pays none. */
-static void no_price (void **state)
+TEST (no_price)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct costmodel_ring r = {.inside_bytes_per_s = INFINITY, .nodes = 2};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         struct costmodel_volume v = {
@@ -220,15 +213,4 @@ static void no_price (void **state)
         assert_true (costmodel_sync_s (&p, &r, 2, &v, params) == INFINITY);
         assert_true (costmodel_sync_s (&p, &r, 1, &v, params) == 0);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (closed_forms), cmocka_unit_test (not_offered),
-        cmocka_unit_test (chosen),       cmocka_unit_test (published_h100),
-        cmocka_unit_test (of_a_plan),    cmocka_unit_test (gpu_totals),
-        cmocka_unit_test (no_price)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * a kernel's start and end are worth, a block of 128 queries that a multiprocessor idles, over
  * what they are in 16,384 tokens of 16 heads; heads of 64 and less wait for their softmax, wider
  * ones are padded to 64s, of FlashAttention 2 to 32s; .93 of it all in training. */
-static void shapes (void **state)
+TEST (shapes)
 {
     static const struct {
         int seq, micro_batch, tp, width;
@@ -17,7 +17,6 @@ static void shapes (void **state)
              {4096, 1, 1, 32, false, .375},      {4096, 1, 1, 64, true, .87},
              {2048, 2, 2, 96, false, 96 / 128.}, {2048, 2, 2, 96, true, 1},
              {2048, 2, 2, 80, false, 80 / 128.}, {2048, 2, 2, 80, true, 80 / 96.}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct setting s = layer_job ("llama-3-8b", t[i].tp, false, true);
@@ -49,10 +48,8 @@ static void shapes (void **state)
 /* T15: a windowed layer has the pairs of its window and of a block of 128 keys, as fast as in a
  * sequence of twice as many; a layer's time is the mean over those with and without a window.
  * Model FLOPs count the window alone. */
-static void windows (void **state)
+TEST (windows)
 {
-    (void) state;
-
     for (int composed = 0; composed < 2; composed++) {
         struct setting s = layer_job ("llama-3-8b", 1, false, true);
         double seq = s.job.seq, x = (256 + 128) / seq, near = 2 * (256 + 128);
@@ -86,11 +83,10 @@ static void windows (void **state)
 
 /* FlashAttention 1 in composed profiles: so much of FlashAttention 2's rate, forward and backward,
  * whatever kernel the profile has. */
-static void flash1 (void **state)
+TEST (flash1)
 {
     struct setting s = layer_job ("llama-3-8b", 1, false, true);
     struct costmodel_compute second, first;
-    (void) state;
 
     s.profile.compute_of_type = s.profile.flash2 = true;
     second = compute_of (&s);
@@ -106,10 +102,8 @@ static void flash1 (void **state)
 
 /* In fp32 and TF32 the memory-efficient kernel has .4 of a third of the TF32 peak, backward .82 of
  * that, in sequences of any length, also where FlashAttention 1 was asked for. */
-static void wide (void **state)
+TEST (wide)
 {
-    (void) state;
-
     for (int i = 0; i < 4; i++) {
         struct setting s = layer_job ("llama-3-8b", 1, false, true);
         const struct topology_gpu_type *type = s.cluster->node[0].type;
@@ -128,16 +122,4 @@ static void wide (void **state)
         CLOSE (k.dense.attention_back_s, 2.5 * flop / rate / .82, 1e-9);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (shapes),
-        cmocka_unit_test (windows),
-        cmocka_unit_test (flash1),
-        cmocka_unit_test (wide),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static double sync_by_hand (const struct setting *s, double latency_s, double ra
 }
 
 /* One dp group on two nodes of two. */
-static void two_nodes (void **state)
+TEST (two_nodes)
 {
     struct setting s =
         setting_of ("2x2 a100-sxm4-80g intra:200 inter:20 intra-us:8 inter-us:12", 1, 4);
@@ -50,7 +50,6 @@ static void two_nodes (void **state)
                      twice[] = {0, 1, 2, 3, 0, 1, 2, 3}, crossed[] = {0, 2, 1, 3};
     struct costmodel_ring laid = costmodel_groups_laid (g, GROUP_SYNC, 0), r;
     enum workload_all_reduce by;
-    (void) state;
 
     CLOSE (laid.inside_bytes_per_s, 200e9, 1e-12);
     CLOSE (laid.between_bytes_per_s, 2 * 20e9, 1e-12);
@@ -76,12 +75,11 @@ static void two_nodes (void **state)
 
 /* A group on one node: as many hops inside as it has members, of which it waits for all but one;
  * each link is as fast as alone. */
-static void one_node (void **state)
+TEST (one_node)
 {
     static const char *const clusters[] = {
         "1x4 a100-sxm4-80g intra:200 intra-us:8",
         "1x4 a100-sxm4-80g intra:200 intra-us:8 + 1x2 h100-sxm5-80g intra:300 inter:5"};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct setting s = setting_of (clusters[i], 1, 4);
@@ -101,7 +99,7 @@ static void one_node (void **state)
 }
 
 /* The slow node's way in decides; a node's total is shared by what leaves it. */
-static void uneven_nodes (void **state)
+TEST (uneven_nodes)
 {
     struct setting s = setting_of ("1x4 a100-sxm4-80g intra:200 inter:20 + "
                                    "1x2 a100-sxm4-80g intra:200 inter:5 node:8",
@@ -110,7 +108,6 @@ static void uneven_nodes (void **state)
     struct costmodel_groups *g = groups_of (&p);
     static const int two[] = {0, 1, 2, 3, 4, 5, 2, 3, 0, 1, 5, 4},
                      three[] = {0, 1, 4, 2, 3, 5};
-    (void) state;
 
     CLOSE (costmodel_groups_laid (g, GROUP_SYNC, 0).between_bytes_per_s, 8e9, 1e-12);
     CLOSE (between (g, two, 2), 8e9, 1e-12);   /* of 2 x 5 */
@@ -122,10 +119,8 @@ static void uneven_nodes (void **state)
 
 /* Around three nodes, of one GPU or two with ways of their own, each pair of nodes is passed once
  * where links are known from GPU to GPU: the slowest way of one pair counts, also the last one. */
-static void around (void **state)
+TEST (around)
 {
-    (void) state;
-
     for (int i = 0; i < 12; i++) {
         bool onwards = i / 3 % 2; /* or back, which is the way of none */
         int each = 1 + i / 6, n = 3 * each, a = i % 3, b = (a + (onwards ? 1 : 2)) % 3;
@@ -153,13 +148,12 @@ static void around (void **state)
 }
 
 /* Kinds of groups in turn share their nodes' ways among their own. */
-static void shares (void **state)
+TEST (shares)
 {
     struct setting s = setting_of ("2x4 a100-sxm4-80g intra:200 inter:20 node:40", 2, 4);
     struct costmodel_problem p = problem_of (&s);
     struct costmodel_groups *g = groups_of (&p);
     enum workload_all_reduce by;
-    (void) state;
 
     for (int again = 0; again < 2; again++) {
         struct costmodel_ring tp = costmodel_groups_laid (g, GROUP_TP, 2),
@@ -181,11 +175,10 @@ static void shares (void **state)
 
 /* Without sequence parallelism the two halves of a gated MLP's input gradient are summed one after
  * the other: an all-reduce more of five a layer. */
-static void separate_gates (void **state)
+TEST (separate_gates)
 {
     struct setting s = setting_of ("1x4 a100-sxm4-80g intra:200", 4, 1);
     double step_s[2];
-    (void) state;
 
     s.model.gated_mlp = true;
     s.config.sequence_parallel = false;
@@ -203,14 +196,4 @@ static void separate_gates (void **state)
     }
     CLOSE (step_s[1] - step_s[0], step_s[0] * 4 / (2 * 8 + 2), 1e-9);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (separate_gates), cmocka_unit_test (two_nodes),
-        cmocka_unit_test (one_node),       cmocka_unit_test (uneven_nodes),
-        cmocka_unit_test (shares),         cmocka_unit_test (around)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -7,10 +7,9 @@
 
 /* Grouped heads with rotary positions and a gated MLP; all heads, learned positions, a plain MLP
  * and dropout. */
-static void dense_layers (void **state)
+TEST (dense_layers)
 {
     static const char *const models[] = {"llama-3-8b", "gpt2-xl"};
-    (void) state;
 
     for (int i = 0; i < 64; i++) {
         bool gated = i % 2 == 0, fused = i & 2, sp = i & 8, qk_norm = i & 16,
@@ -54,11 +53,10 @@ static void dense_layers (void **state)
 }
 
 /* Launches are a floor: joined by fourth powers, per layer and direction. */
-static void launches (void **state)
+TEST (launches)
 {
     struct setting s = layer_job ("llama-3-8b", 1, false, true);
     struct costmodel_compute bare = compute_of (&s), k;
-    (void) state;
 
     s.profile.time.layer_launch_fwd_s = 2 * bare.dense.fwd_s;
     s.profile.time.layer_launch_back_s = 3 * bare.dense.back_s;
@@ -79,12 +77,11 @@ static void launches (void **state)
 
 /* All compute waits for the slowest GPU of the configuration, counted from eight: in composed
  * profiles alone. */
-static void slowest (void **state)
+TEST (slowest)
 {
     struct setting s = layer_job ("llama-2-7b", 1, false, true);
     struct costmodel_compute one, many;
     double grows = 1 + .02 * (sqrt (2 * log (1024)) - sqrt (2 * log (8)));
-    (void) state;
 
     for (int composed = 0; composed < 2; composed++) {
         s.profile.compute_of_type = composed;
@@ -106,7 +103,7 @@ static void slowest (void **state)
 
 /* Frozen weights in fewer bits are read and written in 16 before every product, forward and
  * backward. */
-static void packed_weights (void **state)
+TEST (packed_weights)
 {
     struct setting s = layer_job ("llama-3-8b", 2, false, true);
     const struct workload_model *m = &s.model;
@@ -115,7 +112,6 @@ static void packed_weights (void **state)
            params = h * (2 * q + 2 * kv) + 3 * h * m->ffn / 2.0;
     double unpack = 2.5625 * params / machine_in (&s).memory_rate;
     struct costmodel_compute plain, packed;
-    (void) state;
 
     s.job.frozen_bytes = .5625;
     s.profile.time.layer_launch_fwd_s = s.profile.time.layer_launch_back_s = 0;
@@ -134,14 +130,13 @@ static void packed_weights (void **state)
 
 /* Adapters in fp32 move 48 bytes for each element of the inputs of attention's products and 56 for
  * each of their outputs, forward and backward, a third of it forward. */
-static void fp32_adapters (void **state)
+TEST (fp32_adapters)
 {
     struct setting s = layer_job ("llama-3-8b", 1, false, true);
     const struct workload_model *m = &s.model;
     double h = m->hidden, q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     double memory = machine_in (&s).memory_rate, moved, few = 20 * h * 2048 / memory;
     struct costmodel_compute plain, fp32;
-    (void) state;
 
     moved = (48 * (3 * h + q) + 56 * (q + 2 * kv + h)) * 2048 / memory;
     s.job.lora = true;
@@ -157,10 +152,8 @@ static void fp32_adapters (void **state)
 
 /* Attention in pieces: 46 bytes forward and 60 backward for each further piece and element of the
  * queries, 12 and 40 once; none without context parallelism. */
-static void attention_by_pieces (void **state)
+TEST (attention_by_pieces)
 {
-    (void) state;
-
     for (int cp = 1; cp <= 4; cp *= 2) {
         struct setting s = layer_job ("llama-3-8b", 1, false, true);
         double each =
@@ -182,10 +175,8 @@ static void attention_by_pieces (void **state)
 /* T16: three products over the rank's padded part of the vocabulary, 13 bytes a logit, 6 in place,
  * or 40 and 8 on all of them where they are gathered, and 40 where separate operations make it; a
  * third of it forward. */
-static void head_and_embedding (void **state)
+TEST (head_and_embedding)
 {
-    (void) state;
-
     for (int tp = 1; tp <= 4; tp += 3)
         for (int i = 0; i < 4; i++) {
             bool gathered = i == 1, separate = i == 2, in_place = i == 3;
@@ -218,7 +209,7 @@ static void head_and_embedding (void **state)
 
 /* Two modules of multi-token prediction are two layers, recomputed as others are, two projections
  * and two more passes of the head. */
-static void prediction (void **state)
+TEST (prediction)
 {
     const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
     struct setting s = {.model = model_of ("deepseek-v3"),
@@ -226,7 +217,6 @@ static void prediction (void **state)
                         .config = config_of (2, 4, 1, 1),
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct costmodel_compute a, b;
-    (void) state;
 
     for (int full = 0; full < 2; full++) {
         double fwd, back, weight, again, h = s.model.hidden;
@@ -250,13 +240,12 @@ static void prediction (void **state)
 }
 
 /* Attention of separate operations: two products a head, and its scores' traffic. */
-static void scores (void **state)
+TEST (scores)
 {
     struct setting s = layer_job ("gpt2-xl", 5, false, true);
     struct machine g = machine_in (&s);
     double a = s.model.heads / 5, d = s.model.head_dim, tokens = 1024, rows = 512;
     struct costmodel_compute k;
-    (void) state;
 
     s.config.deg.cp = 2;
     for (int i = 0; i < 4; i++) {
@@ -279,12 +268,11 @@ static void scores (void **state)
 
 /* The optimizer reads its 12 bytes and the gradient, writes 12 and the weight's 2, on a rank's
  * shard, and clears all of its gradients; with adapters there is none. */
-static void optimizer (void **state)
+TEST (optimizer)
 {
     struct setting s = layer_job ("mixtral-8x7b", 2, true, true);
     double hbm = machine_in (&s).memory_rate;
     struct costmodel_compute k;
-    (void) state;
 
     s.config.deg = (struct workload_degrees){
         .tp = 2, .pp = 1, .dp = 6, .cp = 2, .ep = 4, .etp = 1, .vpp = 1};
@@ -318,10 +306,9 @@ static void optimizer (void **state)
 
 /* A wave of a product's tiles starts in 1 us, where compute is the GPU type's in 4; or as the
  * profile says. */
-static void waves (void **state)
+TEST (waves)
 {
     struct setting s = layer_job ("llama-3-8b", 1, false, true);
-    (void) state;
 
     for (int composed = 0; composed < 2; composed++) {
         double usual, said;
@@ -339,7 +326,7 @@ static void waves (void **state)
 }
 
 /* A stage: its layers, the ends that it holds, half of a micro-batch's host work each way. */
-static void stages (void **state)
+TEST (stages)
 {
     struct workload_config c = config_of (1, 1, 1, 1);
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
@@ -353,7 +340,6 @@ static void stages (void **state)
         .head_weight_s = 500};
     struct workload_stage held = {.dense = 3, .expert = 2};
     struct costmodel_stage_time t;
-    (void) state;
 
     p.time.microbatch_s = .02;
     costmodel_stage_compute (&c, &p, &k, &held, &t);
@@ -372,24 +358,4 @@ static void stages (void **state)
         CLOSE (t.back_s, 2246.01 + again * (3 * .25 + 2 * 3), 1e-12);
         CLOSE (t.weight_s, 511.5, 1e-12);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (dense_layers),
-        cmocka_unit_test (launches),
-        cmocka_unit_test (slowest),
-        cmocka_unit_test (packed_weights),
-        cmocka_unit_test (fp32_adapters),
-        cmocka_unit_test (attention_by_pieces),
-        cmocka_unit_test (head_and_embedding),
-        cmocka_unit_test (prediction),
-        cmocka_unit_test (scores),
-        cmocka_unit_test (optimizer),
-        cmocka_unit_test (waves),
-        cmocka_unit_test (stages),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

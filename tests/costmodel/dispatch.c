@@ -38,12 +38,11 @@ static double drawn (struct rng *r, const struct workload_model *m, int first, i
     return hits / (double) rounds;
 }
 
-static void visits (void **state)
+TEST (visits)
 {
     static const char *const name[] = {"deepseek-v3", "deepseek-v2", "qwen3-235b-a22b",
                                        "mixtral-8x7b"};
     struct rng r = {8};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         struct workload_model m = model_of (name[i]);
@@ -101,7 +100,7 @@ static double ep_with_s (const char *cluster, const char *model, int ep,
 
 /* A stage's dense parameters are synchronised over all its ranks, its experts' over those that hold
  * the same ones, one after the other. */
-static void synchronised (void **state)
+TEST (synchronised)
 {
     struct setting s =
         small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10 inter-us:12"), 4, 1024, 64,
@@ -115,7 +114,6 @@ static void synchronised (void **state)
     struct error err = {""};
     static const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7};
     double sum = 0;
-    (void) state;
 
     s.model.experts = 4;
     s.model.top_k = 2;
@@ -147,12 +145,11 @@ static double ep_s (const char *cluster, const char *model, int ep, bool dedupli
 }
 
 /* What fills experts up to their capacity is sent too. */
-static void capacity (void **state)
+TEST (capacity)
 {
     static const char *const on[] = {
         "1x8 h100-sxm5-80g intra:300 intra-us:0",
         "2x4 h100-sxm5-80g intra:300 inter:5 inter-us:0 intra-us:0"};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         double none = ep_s (on[i / 2], "mixtral-8x7b", 8, i & 1);
@@ -165,7 +162,7 @@ static void capacity (void **state)
 /* Eight nodes of eight: DeepSeek-V3's token has 8 experts in 4 of 8 groups, a group a
  * node, and plain goes 7/8 x 8 times out, deduplicated 7 x 1/2 x (chance that a group
  * that was chosen is visited). */
-static void between_nodes (void **state)
+TEST (between_nodes)
 {
     struct workload_model v3 = model_of ("deepseek-v3");
     const char *slow =
@@ -175,7 +172,6 @@ static void between_nodes (void **state)
     double bytes = 2.0 * 4096 * v3.hidden;
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double rate = 5e9 * p.time.link * p.time.link_out, turns = 4.0 * (61 - 3);
-    (void) state;
 
     CLOSE (plain, turns * bytes * 8 * 56 / 64 / rate, 1e-9);
     CLOSE (once, turns * bytes * 7 * costmodel_visit_chance (&v3, 32) / rate, 1e-9);
@@ -183,10 +179,9 @@ static void between_nodes (void **state)
 }
 
 /* Of groups that exchange beside each other the slowest counts; any may leave its node. */
-static void beside_each_other (void **state)
+TEST (beside_each_other)
 {
     struct exchange_row far = {1, 3, true}, near = {2, 4, false};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct exchange_row both =
@@ -199,7 +194,7 @@ static void beside_each_other (void **state)
 
 /* What two nodes reach together is shared by all that each GPU sends to the other, and what a node
  * reaches in all by what leaves it. */
-static void shared_ways (void **state)
+TEST (shared_ways)
 {
     static const char *const form = "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":"
                                     "2,\"gpu_type\":\"h100-sxm5-80g\"},"
@@ -213,7 +208,6 @@ static void shared_ways (void **state)
     struct workload_model mixtral = model_of ("mixtral-8x7b");
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double far = 2.0 * 4096 * mixtral.hidden * mixtral.top_k / 4 * 2 * 2;
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         double rate = fmin (node[i], fmin (there[i], back[i])) * 1e9 * p.time.link *
@@ -228,10 +222,9 @@ static void shared_ways (void **state)
 
 /* On one node a token goes once to every GPU where it has experts: Mixtral's two experts
  * are always on two GPUs of eight, Qwen's eight of 128 meet now and then. */
-static void inside (void **state)
+TEST (inside)
 {
     const char *node = "1x8 h100-sxm5-80g intra:300 intra-us:0";
-    (void) state;
 
     CLOSE (ep_s (node, "mixtral-8x7b", 8, true), ep_s (node, "mixtral-8x7b", 8, false),
            1e-9);
@@ -271,12 +264,11 @@ static struct costmodel_estimate priced (const struct setting *s)
 
 /* The profile's part of them hides, but for the forwards before a stage's first backward
  * and as many backwards; with the slowdown that it costs. */
-static void hide_under_compute (void **state)
+TEST (hide_under_compute)
 {
     static const struct {
         int pp, vpp, global_batch;
     } cases[] = {{1, 1, 64}, {1, 1, 16}, {2, 2, 64}, {2, 4, 64}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int pp = cases[i].pp, v = cases[i].vpp;
@@ -304,11 +296,10 @@ static void hide_under_compute (void **state)
 }
 
 /* No more than all of the compute beside them. */
-static void hide_no_more_than_compute (void **state)
+TEST (hide_no_more_than_compute)
 {
     struct setting s = overlap_setting (1, 1, 64);
     struct costmodel_estimate bare, e;
-    (void) state;
 
     s.profile.time.collective_s = 1;
     bare = priced (&s);
@@ -321,7 +312,7 @@ static void hide_no_more_than_compute (void **state)
 
 /* A lone micro-batch, a pipeline without chunks and full recomputation have nothing that
  * runs beside them. */
-static void hide_nowhere (void **state)
+TEST (hide_nowhere)
 {
     static const struct {
         int pp, vpp, global_batch;
@@ -333,7 +324,6 @@ static void hide_nowhere (void **state)
                  {1, 1, 64, RECOMPUTE_NONE, SCHEDULE_GPIPE},
                  {1, 1, 64, RECOMPUTE_FULL, SCHEDULE_1F1B},
                  {2, 2, 64, RECOMPUTE_FULL, SCHEDULE_INTERLEAVED}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setting s =
@@ -353,10 +343,8 @@ static void hide_nowhere (void **state)
 /* DualPipeV is made to hide them all under as much compute, but for the forwards that it does not
  * join with a backward: on stage i of p, with m micro-batches, 2 (m - 2p + i + 1) + (p-1-i) of 2m
  * are joined, on the last stage one less. */
-static void hide_where_joined (void **state)
+TEST (hide_where_joined)
 {
-    (void) state;
-
     for (int pp = 2; pp <= 4; pp += 2) {
         struct setting s = overlap_setting (pp, 2, 64);
         int m = workload_microbatches (&s.job, &s.config), after;
@@ -374,21 +362,4 @@ static void hide_where_joined (void **state)
         CLOSE (e.ep_hidden_s, joined / (2 * m) * fmin (all, e.part.compute_s), 1e-9);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (visits),
-                                       cmocka_unit_test (synchronised),
-                                       cmocka_unit_test (capacity),
-                                       cmocka_unit_test (between_nodes),
-                                       cmocka_unit_test (beside_each_other),
-                                       cmocka_unit_test (shared_ways),
-                                       cmocka_unit_test (inside),
-                                       cmocka_unit_test (hide_under_compute),
-                                       cmocka_unit_test (hide_no_more_than_compute),
-                                       cmocka_unit_test (hide_nowhere),
-                                       cmocka_unit_test (hide_where_joined)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -191,14 +191,13 @@ static void random_times (struct rng *r, double *v, int n, double least, double 
 }
 
 /* All but DualPipeV, whose operations are joined (tests/costmodel/schedule.c). */
-static void random_films (void **state)
+TEST (random_films)
 {
     static const enum workload_schedule all[] = {
         SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED, SCHEDULE_ZB1P,
         SCHEDULE_ZB2P, SCHEDULE_ZBV,   SCHEDULE_V_HALF,      SCHEDULE_V_MIN};
     static struct film f;
     struct rng r = {31};
-    (void) state;
 
     for (int round = 0; round < 8000; round++) {
         enum workload_schedule s = all[round % 8];
@@ -232,11 +231,4 @@ static void random_films (void **state)
             CLOSE (end[i], last->end_s + sending (&f, last), 1e-12);
         }
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_films)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -4,10 +4,8 @@
 
 /* Latent attention and experts: the first halves of the projections are whole on each rank, the
  * router sees a rank's own tokens, every expert 64s of rows. */
-static void expert_layers (void **state)
+TEST (expert_layers)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool fused = i & 1, sp = i & 2, whole = i & 4; /* queries are not compressed */
         int tp = sp ? 4 : 1;
@@ -51,12 +49,11 @@ static void expert_layers (void **state)
  * each expert of the rank; forward its host waits for the tokens, so that launches add up, unless
  * the step is captured.  Where parts are captured, in racks or everywhere, a tenth of the five is
  * left. */
-static void waits_for_tokens (void **state)
+TEST (waits_for_tokens)
 {
     struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
     struct costmodel_compute bare, k;
     double dense, experts, floor;
-    (void) state;
 
     s.profile.compute_of_type = true;
     s.config.deg.dp = 8; /* no slower than the slowest of eight */
@@ -95,10 +92,9 @@ static void waits_for_tokens (void **state)
 
 /* In fp8 of blocks with scales, fused experts lose their activation's traffic, the casts of its
  * result and of its gradient, and the longer start of their waves; no others do. */
-static void fused_experts (void **state)
+TEST (fused_experts)
 {
     static const char *const type[] = {"gb200-192g", "h100-sxm5-80g"};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
@@ -142,10 +138,8 @@ static void fused_experts (void **state)
 
 /* Experts' biases move 68 bytes forward and backward for each token-expert pair and hidden unit,
  * a third of it forward, where no fused product adds them. */
-static void expert_biases (void **state)
+TEST (expert_biases)
 {
-    (void) state;
-
     for (int fused = 0; fused < 2; fused++) {
         struct setting s = layer_job ("gpt-oss-120b", 1, false, true);
         const struct topology_gpu_type *t = topology_gpu_type_builtin ("gb200-192g");
@@ -168,7 +162,7 @@ static void expert_biases (void **state)
 
 /* Experts with a capacity of c compute c times the rows and sort c times the pairs; one of 1 is no
  * other than none. */
-static void capacity (void **state)
+TEST (capacity)
 {
     struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
     const struct workload_model *m = &s.model;
@@ -178,7 +172,6 @@ static void capacity (void **state)
     struct parts once = {.g = &g}, twice = {.g = &g};
     struct costmodel_compute none, one, two;
     double moved = (6 * f + 16 * h) * pairs / g.memory_rate;
-    (void) state;
 
     assert_true (fmod (rows, 64) == 0);
     s.config.deg.ep = s.config.deg.dp = 8;
@@ -203,7 +196,7 @@ static void capacity (void **state)
 /* One kernel for a rank's experts: a wave starts in 1 us, M / (M + 100) of single products' rate,
  * 2.1 times a dense layer's launches whatever the experts, no wait on one rank.  By separate
  * operations tokens and masks move more; where they are fused, 8 bytes as elsewhere. */
-static void grouped_experts (void **state)
+TEST (grouped_experts)
 {
     struct setting s = layer_job ("qwen3-30b-a3b", 1, false, true);
     const struct topology_gpu_type *t = s.cluster->node[0].type;
@@ -214,7 +207,6 @@ static void grouped_experts (void **state)
     struct parts loop = {.g = &one}, group = {.g = &all};
     struct costmodel_compute apart, grouped, k;
     double floor, moved, ffn;
-    (void) state;
 
     s.profile.compute_of_type = true;
     s.config.deg.dp = 8; /* no slower than the slowest of eight */
@@ -247,15 +239,4 @@ static void grouped_experts (void **state)
     moved = (32 - 8) * h * m->top_k + 8 * 2 * f * m->top_k + 4 * ffn;
     CLOSE (k.expert.fwd_s - grouped.expert.fwd_s, moved * tokens / one.memory_rate, 1e-9);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (expert_layers), cmocka_unit_test (waits_for_tokens),
-        cmocka_unit_test (fused_experts), cmocka_unit_test (grouped_experts),
-        cmocka_unit_test (expert_biases), cmocka_unit_test (capacity),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

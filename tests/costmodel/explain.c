@@ -17,7 +17,7 @@ static struct setting chain (double slow)
 }
 
 /* The slow pair is found, and what is promised is what a cluster without it takes. */
-static void binding (void **state)
+TEST (binding)
 {
     struct setting s = chain (1.0), even = chain (10.0);
     struct costmodel_problem p = problem_of (&s);
@@ -26,7 +26,6 @@ static void binding (void **state)
     double step_s = step_of (&s, in_order, NULL);
     json_t *doc;
     bool found;
-    (void) state;
 
     ok (costmodel_find_binding (&p, in_order, step_s, &b, &found, &err), &err);
     assert_true (found);
@@ -64,7 +63,7 @@ static void binding (void **state)
 }
 
 /* The slowest links that are used, there and back, by their share of what is usual there. */
-static void slow_links (void **state)
+TEST (slow_links)
 {
     static const char line[] =
         "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":4,\"gpu_type\":\"a100-sxm4-"
@@ -73,7 +72,6 @@ static void slow_links (void **state)
         "[30,null,90,90],[90,90,null,90],[90,90,90,null]]}}}";
     struct setting of[] = {chain (1.0), chain (1.0)};
     const double least[] = {1e9, 30e9}, next[] = {1e9, 45e9}, usual[] = {10e9, 90e9};
-    (void) state;
 
     topology_cluster_destroy (of[1].cluster);
     of[1].cluster = cluster_from (line);
@@ -104,10 +102,9 @@ static void slow_links (void **state)
 }
 
 /* Of more links than are told the slowest are, whatever the order in which they are met. */
-static void slowest_links (void **state)
+TEST (slowest_links)
 {
     enum { NODES = 16, MOST = COSTMODEL_SLOW_LINKS };
-    (void) state;
 
     for (int down = 0; down < 2; down++) {
         struct costmodel_binding slow[MOST + 1] = {[MOST] = {.src_gpu = -7}};
@@ -136,13 +133,12 @@ static void slowest_links (void **state)
 }
 
 /* Estimated links that a placement uses are counted once each, with the worst of their errors. */
-static void estimated (void **state)
+TEST (estimated)
 {
     struct setting s = chain (10.0);
     struct costmodel_problem p;
     struct costmodel_estimate e;
     struct error err = {""};
-    (void) state;
 
     topology_cluster_destroy (s.cluster);
     s.cluster =
@@ -166,13 +162,12 @@ static void estimated (void **state)
 
 /* Without sharing a step is what it is where nobody knows what nodes reach together: with
  * all of experts', context's, gradients' and stages' traffic between nodes. */
-static void sharing (void **state)
+TEST (sharing)
 {
     static const char *const line[] = {"4x2 a100-sxm4-80g intra:100 inter:10",
                                        "4x2 a100-sxm4-80g intra:100 inter:10 node:11"};
     static const struct workload_degrees deg[] = {
         {2, 4, 1, 1, 1, 2, 1}, {1, 1, 8, 1, 8, 1, 1}, {1, 2, 2, 2, 1, 1, 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof deg / sizeof *deg; i++) {
         double alone_s = 0, step_s, unshared_s;
@@ -233,7 +228,7 @@ static void follow (struct arrow *a, const char *phase, double ns, const char *b
  * ends with the step.  Each track has one name.  An arrow goes from each operation whose output
  * another stage needs over the link's track to the one that needs it, and a send is as long as its
  * rate says. */
-static void trace (void **state)
+TEST (trace)
 {
     static const struct {
         enum workload_schedule s;
@@ -245,7 +240,6 @@ static void trace (void **state)
                  {SCHEDULE_GPIPE, 2, 6, 0.05},
                  {SCHEDULE_ZB1P, 3, 6, 5.0},
                  {SCHEDULE_V_HALF, 6, 12, 5.0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct setting s = chain (known[i].slow);
@@ -310,10 +304,8 @@ static void trace (void **state)
 }
 
 /* A document tells what is hidden and what links are estimated where there is any. */
-static void document (void **state)
+TEST (document)
 {
-    (void) state;
-
     for (int any = 0; any < 2; any++) {
         struct costmodel_estimate e = {.step_s = 1,
                                        .links_estimated = any,
@@ -330,14 +322,13 @@ static void document (void **state)
 
 /* Of a micro-batch on a stage's chunk may be three operations, two sends and six arrows; a stage
  * alone sends nothing.  More than five million are refused. */
-static void traces_too_long (void **state)
+TEST (traces_too_long)
 {
     static const struct {
         int pp, vpp, dp, microbatches;
         const char *said;
     } t[] = {{1, 1, 4, 416667, "a trace of 5000004 events; at most 5000000 are written"},
              {4, 2, 1, 56820, "a trace of 5000160 events; at most 5000000 are written"}};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct setting s = chain (5);
@@ -369,13 +360,12 @@ static void see (void *context, const struct costmodel_event *e)
 
 /* Every replica can be watched: all of its operations, and none of another's; the step ends with
  * the last of them and what follows it. */
-static void replicas (void **state)
+TEST (replicas)
 {
     struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8, 1024,
                                      16, config_of (1, 4, 2, 1));
     struct costmodel_problem p = problem_of (&s);
     double step = 0, last[2] = {0};
-    (void) state;
 
     s.cluster->node[7].speed = calloc (1, sizeof (double));
     s.cluster->node[7].speed[0] = .5; /* the second replica's last stage */
@@ -399,12 +389,11 @@ static void replicas (void **state)
 }
 
 /* Parts of a step are told from another's one by one; cost models have names. */
-static void words (void **state)
+TEST (words)
 {
     struct costmodel_breakdown a = {1, 2, 3, 4, 5, 6, 7, 8}, b = {9, 7, 5, 3, 1, 9, 7, 5};
     static const double less[] = {-8, -5, -2, 1, 4, -3, 0, 3};
     enum costmodel_kind kind = COSTMODEL_CRITICAL_PATH;
-    (void) state;
 
     costmodel_breakdown_less (&a, &b);
     for (int k = 0; k < COSTMODEL_PARTS; k++)
@@ -418,7 +407,7 @@ static void words (void **state)
 }
 
 /* Pipette's and AMP's sums, added up here from a stage's times (tp 1, dp 1). */
-static void published (void **state)
+TEST (published)
 {
     struct setting s = chain (5.0);
     struct costmodel_problem p = problem_of (&s);
@@ -427,7 +416,6 @@ static void published (void **state)
     struct error err = {""};
     double most = 0, forward = 0, three = 0, sends;
     double bytes = 2.0 * s.job.seq * s.model.hidden;
-    (void) state;
 
     costmodel_compute (&s.model, &s.job, &s.config, &s.profile, s.cluster->node[0].type,
                        &k);
@@ -464,10 +452,9 @@ static void published (void **state)
 }
 
 /* Of several tensor-parallel ranks' gradients the slowest count, whichever rank's they are. */
-static void published_ranks (void **state)
+TEST (published_ranks)
 {
     static const int slow[][4] = {{0, 2, 1, 3}, {2, 0, 3, 1}};
-    (void) state;
 
     for (int k = 0; k < 4; k++) {
         struct setting s = small_job_as (
@@ -486,17 +473,4 @@ static void published_ranks (void **state)
         CLOSE (mixed.part.dp_s, 2 * fast.part.dp_s, 1e-9);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (binding),         cmocka_unit_test (slow_links),
-        cmocka_unit_test (slowest_links),   cmocka_unit_test (estimated),
-        cmocka_unit_test (trace),           cmocka_unit_test (sharing),
-        cmocka_unit_test (published),       cmocka_unit_test (published_ranks),
-        cmocka_unit_test (replicas),        cmocka_unit_test (words),
-        cmocka_unit_test (traces_too_long), cmocka_unit_test (document)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

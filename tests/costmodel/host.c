@@ -64,10 +64,8 @@ static double here_s (const struct bench *b)
 }
 
 /* Megatron-Core's copies run beside its steps: the slowest of the three is seen. */
-static void optimizer_of_megatron (void **state)
+TEST (optimizer_of_megatron)
 {
-    (void) state;
-
     for (int dp = 1; dp <= 8; dp *= 2)
         for (int slow = 0; slow <= 1; slow++) {
             struct bench b = bench_of ("megatron-core", dp, 1);
@@ -83,12 +81,11 @@ static void optimizer_of_megatron (void **state)
 
 /* DeepSpeed steps, then copies; under ZeRO 2 gradients went down beside each backward, which lasts
  * as long at least. */
-static void optimizer_of_deepspeed (void **state)
+TEST (optimizer_of_deepspeed)
 {
     struct bench one = bench_of ("deepspeed", 4, 1), two = bench_of ("deepspeed", 4, 2);
     double layer = workload_parts_params (&two.m, WORKLOAD_DENSE_PARTS, 1);
     struct costmodel_compute before = compute (&two);
-    (void) state;
 
     CLOSE (with (&one, OFFLOAD_OPTIMIZER).optimizer_s,
            (adam_s (&one) + (2 + 2) / (10 * GB)) / 4 + here_s (&one), 1e-4);
@@ -102,12 +99,11 @@ static void optimizer_of_deepspeed (void **state)
 }
 
 /* Weights come for forward and for backward, and have nothing to copy at the step. */
-static void all_of_it (void **state)
+TEST (all_of_it)
 {
     struct bench b = bench_of ("deepspeed", 4, 3);
     double layer = workload_parts_params (&b.m, WORKLOAD_DENSE_PARTS, 1);
     struct costmodel_compute k;
-    (void) state;
 
     b.t.host_bytes_per_s = 0.01 * GB;
     k = with (&b, OFFLOAD_ALL);
@@ -127,12 +123,11 @@ static void all_of_it (void **state)
 
 /* Beside a pipeline weights stay once they came, and gradients go down once, after the last
  * micro-batch, also where it is the only one: no pass waits, the step has both ways. */
-static void beside_pipeline (void **state)
+TEST (beside_pipeline)
 {
     struct bench b = bench_of ("torchtitan", 4, 3);
     struct costmodel_compute k, before;
     double trips = (2 + b.p.memory.gradient_bytes) / (0.01 * GB);
-    (void) state;
 
     b.c.deg.pp = 2;
     b.t.host_bytes_per_s = 0.01 * GB;
@@ -150,14 +145,13 @@ static void beside_pipeline (void **state)
 }
 
 /* A layer's input goes down beside its forward and comes up beside its backward. */
-static void checkpoints (void **state)
+TEST (checkpoints)
 {
     struct bench b = bench_of ("torchtune", 4, 3);
     struct workload_stage held = {.dense = LAYERS};
     struct costmodel_stage_time slow, none;
     struct costmodel_compute k;
     double s = 2.0 * 512 * 1024 / (1e-3 * GB);
-    (void) state;
 
     b.c.recompute = RECOMPUTE_FULL;
     k = with (&b, OFFLOAD_NONE);
@@ -173,7 +167,7 @@ static void checkpoints (void **state)
 }
 
 /* The host of a type: as the cluster file says, else as the built-in type that it is like. */
-static void hosts (void **state)
+TEST (hosts)
 {
     static const char text[] =
         "{\"version\": 1, \"name\": \"c\", \"gpu_types\": {\"mine\": {\"like\": "
@@ -192,7 +186,6 @@ static void hosts (void **state)
                          theirs = topology_host_of (c->node[1].type),
                          grace =
                              topology_host_of (topology_gpu_type_builtin ("gh200-96g"));
-    (void) state;
 
     assert_true (mine.nominal && !theirs.nominal);
     CLOSE (mine.link_bytes_per_s, 48 * GB, 0);
@@ -203,16 +196,4 @@ static void hosts (void **state)
     CLOSE (c->host_share_bytes, 25.0 * (1 << 30), 0);
     assert_true (c->node[2].host_memory_bytes == 0);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (optimizer_of_megatron),
-                                       cmocka_unit_test (optimizer_of_deepspeed),
-                                       cmocka_unit_test (all_of_it),
-                                       cmocka_unit_test (beside_pipeline),
-                                       cmocka_unit_test (checkpoints),
-                                       cmocka_unit_test (hosts)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

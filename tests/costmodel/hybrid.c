@@ -35,10 +35,8 @@ static struct setting setting_of (int zero, int shard)
     return s;
 }
 
-static void over_all_ranks (void **state)
+TEST (over_all_ranks)
 {
-    (void) state;
-
     for (int zero = 0; zero <= 3; zero++) {
         struct setting all = setting_of (zero, 0), said = setting_of (zero, 8);
         struct memest_stage a = memory_of (&all), b = memory_of (&said);
@@ -54,7 +52,7 @@ static void over_all_ranks (void **state)
 /* Shards in pairs on a node.  Inside: reduce-scatters and all-gathers of two; between: all-reduces
  * of four, of half of the gradients, after each of the two micro-batches or once a step, as do
  * sums of whole gradients. */
-static void closed_forms (void **state)
+TEST (closed_forms)
 {
     static const struct {
         int zero;
@@ -65,7 +63,6 @@ static void closed_forms (void **state)
              {2, true, false, 1, 2, 1},  {3, false, false, 4, 2, 4},
              {3, true, false, 4, 2, 4},  {2, false, true, 1, 1, 1},
              {3, false, true, 4, 1, 4}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct setting s = setting_of (t[i].zero, 2);
@@ -90,14 +87,13 @@ static void closed_forms (void **state)
 }
 
 /* All-reduces between shards go by the algorithm that is fastest for what one shard has. */
-static void algorithms (void **state)
+TEST (algorithms)
 {
     const struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
                                      .between_bytes_per_s = 10e9,
                                      .latency_s = 3 * 2e-3,
                                      .nodes = 4};
     int n[8] = {0};
-    (void) state;
 
     for (int vocab = 1000; vocab < 4000000; vocab += vocab / 8) {
         struct setting s = setting_of (2, 2);
@@ -125,10 +121,8 @@ static void algorithms (void **state)
 
 /* Beside a pipeline nothing hides gradients, neither in shards nor between groups with the same
  * ones; gathered weights hide. */
-static void bare_beside_pipeline (void **state)
+TEST (bare_beside_pipeline)
 {
-    (void) state;
-
     for (int hides = 0; hides < 2; hides++) {
         struct setting s = setting_of (3, 2);
         double gradient = s.profile.memory.gradient_bytes, link = s.profile.time.link,
@@ -151,11 +145,10 @@ static void bare_beside_pipeline (void **state)
 }
 
 /* Members of a group on two nodes, and those with the same shards on one: what crosses is more. */
-static void across_nodes (void **state)
+TEST (across_nodes)
 {
     static const int apart[] = {0, 2, 1, 3, 4, 6, 5, 7};
     struct setting s = setting_of (3, 2);
-    (void) state;
 
     assert_true (estimate_of (&s, apart).part.dp_s >
                  1.5 * estimate_of (&s, in_order).part.dp_s);
@@ -163,10 +156,9 @@ static void across_nodes (void **state)
 }
 
 /* States are as with that many ranks in all; the optimizer's time, too. */
-static void memory_of_ranks (void **state)
+TEST (memory_of_ranks)
 {
     struct memest_stage before = {.peak_bytes = INFINITY};
-    (void) state;
 
     for (int shard = 2; shard <= 8; shard *= 2) {
         struct setting s = setting_of (3, shard), few = s;
@@ -183,14 +175,4 @@ static void memory_of_ranks (void **state)
         before = m;
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (over_all_ranks), cmocka_unit_test (closed_forms),
-        cmocka_unit_test (algorithms),     cmocka_unit_test (bare_beside_pipeline),
-        cmocka_unit_test (across_nodes),   cmocka_unit_test (memory_of_ranks)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -52,10 +52,8 @@ static double kept (const struct bench *b, const char *letters)
 
 /* Mamba-2: the projection's output, the scan's and its gate's; the convolution's output and the
  * chunks' states are there for one layer at a time. */
-static void state_space_memory (void **state)
+TEST (state_space_memory)
 {
-    (void) state;
-
     for (int tp = 1; tp <= 8; tp *= 2) {
         struct bench b = bench_of ("nemotron-nano-9b-v2", tp);
         double t = tp, inner = 128 * 80 / t, keys = 8 * 128 / t, h = 4480, r = t;
@@ -76,7 +74,7 @@ static void state_space_memory (void **state)
 }
 
 /* The others, in a layer that is nothing but the mixer. */
-static void other_mixers_memory (void **state)
+TEST (other_mixers_memory)
 {
     static const struct {
         enum workload_linear linear;
@@ -90,7 +88,6 @@ static void other_mixers_memory (void **state)
         {LINEAR_LIGHTNING, 8 * 2048 + 4 * 2048, 8.0 * 2048 * 128 / 64},
         {LINEAR_CONV, 6 * 2048 + 6 * 2048, 0},
     };
-    (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct bench b = bench_of ("mamba2-2.7b", 1);
@@ -127,12 +124,11 @@ static struct costmodel_stage_time time_of (const struct bench *b, const char *l
 
 /* A stage is the sum of its layers; the mixer's time grows with the tokens, and attention's
  * faster. */
-static void times (void **state)
+TEST (times)
 {
     struct bench b = bench_of ("nemotron-nano-9b-v2", 1), twice = b;
     struct costmodel_stage_time m = time_of (&b, "M"), mlp = time_of (&b, "-"),
                                 a = time_of (&b, "*"), all = time_of (&b, "M-M*-");
-    (void) state;
 
     assert_true (m.fwd_s > 0 && m.back_s > 2 * m.fwd_s * 0.9);
     CLOSE (all.fwd_s, 2 * m.fwd_s + 2 * mlp.fwd_s + a.fwd_s, 1e-12);
@@ -150,11 +146,10 @@ static struct machine h100_by (const struct workload_profile *p)
 
 /* A model without attention has heads of no width; its scans go at flash attention's rate all the
  * same where compute is the GPU type's. */
-static void no_attention (void **state)
+TEST (no_attention)
 {
     struct bench b = bench_of ("mamba2-2.7b", 1);
     double none, wide;
-    (void) state;
 
     b.p.compute_of_type = true;
     none = time_of (&b, "M").fwd_s;
@@ -166,10 +161,8 @@ static void no_attention (void **state)
 
 /* A layer that is nothing but a mixer: a norm and a residual, two products, and the scan at five
  * times its products or what it moves, whichever is more; a convolution moves alone. */
-static void mixer_times (void **state)
+TEST (mixer_times)
 {
-    (void) state;
-
     for (int i = 0; i < 3; i++) {
         struct bench b = bench_of ("mamba2-2.7b", 1);
         bool quick = i == 1, conv = i == 2; /* memory */
@@ -212,13 +205,12 @@ static void mixer_times (void **state)
 }
 
 /* A gate on attention's output doubles the queries' product, and is multiplied into it. */
-static void attention_gates (void **state)
+TEST (attention_gates)
 {
     struct bench b = bench_of ("llama-3-8b", 1);
     const struct topology_gpu_type *t = topology_gpu_type_builtin ("h100-sxm5-80g");
     struct machine g = h100_by (&b.p);
     double kept = 0, fwd = 0, q = 32 * 128, kv = 8 * 128;
-    (void) state;
 
     for (int gate = 0; gate < 2; gate++) {
         struct memest_problem p = {&b.m, &b.j, &b.c, &b.p, MEMEST_LINKWISE, 0, 0};
@@ -240,12 +232,11 @@ static void attention_gates (void **state)
 }
 
 /* Layers whose kind is not told take what any takes at least. */
-static void untold_layers (void **state)
+TEST (untold_layers)
 {
     struct bench b = bench_of ("nemotron-3-nano-30b-a3b", 1);
     struct topology_gpu_type t = *topology_gpu_type_builtin ("h100-sxm5-80g");
     struct costmodel_compute k, mean;
-    (void) state;
 
     costmodel_compute (&b.m, &b.j, &b.c, &b.p, &t, &k);
     mean = k;
@@ -259,14 +250,13 @@ static void untold_layers (void **state)
 
 /* The scan of Mamba-2 in chunks of 128, of a gated delta net in chunks of 64, and what model FLOPs
  * count of them, as Megatron-LM's training.py does. */
-static void flop (void **state)
+TEST (flop)
 {
     struct workload_model ssm = model_of ("nemotron-nano-9b-v2"),
                           delta = model_of ("qwen3-next-80b-a3b"),
                           plain = model_of ("mamba2-2.7b");
     struct workload_job j = {.seq = (int) SEQ, .global_batch = 2};
     double fwd, again;
-    (void) state;
 
     workload_scan_flop (&ssm, 1, &fwd, &again);
     CLOSE (fwd, 2 * 128 * (8 * 128 + 128 * 80) + 4.0 * 128 * 80 * 128, 1e-12);
@@ -280,13 +270,12 @@ static void flop (void **state)
 }
 
 /* One all-reduce for the mixers of a layer, one for its MLP. */
-static void operations (void **state)
+TEST (operations)
 {
     struct workload_model m = model_of ("nemotron-nano-9b-v2");
     struct workload_config c = config_of (8, 1, 1, 1);
     struct workload_stage all = workload_all_layers (&m);
     double fwd, back;
-    (void) state;
 
     assert_int_equal (all.of[0], 27);
     assert_int_equal (all.of[1], 25);
@@ -303,22 +292,4 @@ static void operations (void **state)
         CLOSE (fwd, 56, 0);
         CLOSE (back, 56 + (again == 0 || again > 56 ? 56 : again), 1e-12);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (state_space_memory),
-        cmocka_unit_test (other_mixers_memory),
-        cmocka_unit_test (times),
-        cmocka_unit_test (no_attention),
-        cmocka_unit_test (no_attention),
-        cmocka_unit_test (mixer_times),
-        cmocka_unit_test (attention_gates),
-        cmocka_unit_test (untold_layers),
-        cmocka_unit_test (flop),
-        cmocka_unit_test (operations),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

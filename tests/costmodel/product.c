@@ -4,7 +4,7 @@
 #include "costmodel/costmodel_private.h"
 
 /* Of an aligned product's FLOPs over the rate; a wave starts in a hundredth of that. */
-static void product_waves (void **state)
+TEST (product_waves)
 {
     static const struct {
         double batch, m, n, k, multiprocessors;
@@ -20,7 +20,6 @@ static void product_waves (void **state)
         {1, 128, 256, 1536, 4, .37 + .63 * 4 / 3, 1}, /* three, one idle */
         {1, 256, 384, 64, 2, 1 / .9, 3},              /* three waves of smaller tiles */
     };
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         double flop = 2 * t[i].batch * t[i].m * t[i].n * t[i].k;
@@ -38,7 +37,7 @@ static void product_waves (void **state)
 }
 
 /* The worse of the two rows' alignment slows it; at least its operands are moved. */
-static void product_limits (void **state)
+TEST (product_limits)
 {
     static const double n[] = {128, 96, 80, 72, 68}, part[] = {1, .9, .8, .65, .15};
     struct machine g = {.matrix_rate = 1e12,
@@ -46,7 +45,6 @@ static void product_limits (void **state)
                         .multiprocessors = 1,
                         .element_bytes = 2};
     double whole = product_s (&g, 1, 128, 128, 128);
-    (void) state;
 
     for (int i = 0; i < 5; i++) { /* one tile pads any of these to 128 */
         double k = product_s (&g, 1, 128, 128, n[i]) / n[i] * 128;
@@ -77,12 +75,4 @@ static void product_limits (void **state)
     g.memory_rate = 1e6;
     CLOSE (product_s (&g, 3, 128, 64, 32),
            2.0 * 3 * (128 * 64 + 64 * 32 + 128 * 32) / 1e6, 1e-12);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (product_waves),
-                                       cmocka_unit_test (product_limits)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

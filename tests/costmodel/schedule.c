@@ -85,10 +85,9 @@ static void random_times (struct rng *r, double *v, int n, double least, double 
         v[i] = least + (most - least) * rng_unit (r);
 }
 
-static void random_pipelines (void **state)
+TEST (random_pipelines)
 {
     struct rng r = {3};
-    (void) state;
 
     for (int i = 0; i < 4000; i++) {
         int p = 1 + rng_below (&r, STAGES_MAX), m = 1 + rng_below (&r, i % 10 ? 40 : 400);
@@ -126,10 +125,9 @@ static void random_pipelines (void **state)
 }
 
 /* Times are of no unit: a power of two of all is in every digit that of the ends. */
-static void no_unit (void **state)
+TEST (no_unit)
 {
     static const double factor[] = {0x1p-40, 0x1p30};
-    (void) state;
 
     for (int i = 0; i < 2 * (SCHEDULE_DUALPIPEV + 1); i++) {
         enum workload_schedule s = (enum workload_schedule) (i / 2);
@@ -156,10 +154,9 @@ static void no_unit (void **state)
 }
 
 /* Skipping periods changes nothing, blocking or not, also where a link is not there. */
-static void skipped (void **state)
+TEST (skipped)
 {
     struct rng r = {5};
-    (void) state;
 
     for (int i = 0; i < 4000; i++) {
         int p = 1 + rng_below (&r, STAGES_MAX), m = 1 + rng_below (&r, i % 10 ? 40 : 400);
@@ -184,11 +181,10 @@ static void skipped (void **state)
 }
 
 /* Equal stages, no sends: (m + p - 1)(F + B) for both schedules. */
-static void closed_form (void **state)
+TEST (closed_form)
 {
     double f[8], b[8], zero[8] = {0}, end[8];
     double work[COSTMODEL_SCHEDULE_WORK (8, 4)];
-    (void) state;
 
     for (int k = 0; k < 8; k++) {
         f[k] = 1;
@@ -206,12 +202,11 @@ static void closed_form (void **state)
 
 /* With asynchronous sends the period of equal stages is C + 2x(p-1)/p: every p
  * micro-batches one round trip is exposed. */
-static void period_of_equal_stages (void **state)
+TEST (period_of_equal_stages)
 {
     double f[4] = {1, 1, 1, 1}, b[4] = {2, 2, 2, 2}, x[4] = {.1, .1, .1}, few[4], many[4];
     double work[COSTMODEL_SCHEDULE_WORK (4, 4)];
     struct costmodel_pipeline q = {4, 1000, 1, f, b, NULL, x, x, false};
-    (void) state;
 
     costmodel_schedule (SCHEDULE_1F1B, &q, true, few, work);
     q.microbatches = 2000;
@@ -220,11 +215,10 @@ static void period_of_equal_stages (void **state)
 }
 
 /* Blocking sends: C + 2x a micro-batch for three stages or more, C + x for two. */
-static void blocking_period (void **state)
+TEST (blocking_period)
 {
     double f[5] = {1, 1, 1, 1, 1}, b[5] = {2, 2, 2, 2, 2}, x[5] = {.1, .1, .1, .1, .1};
     double few[5], many[5], work[COSTMODEL_SCHEDULE_WORK (5, 4)];
-    (void) state;
 
     for (int p = 2; p <= 5; p++) {
         struct costmodel_pipeline q = {p, 1000, 1, f, b, NULL, x, x, true};
@@ -284,7 +278,7 @@ static double played (enum workload_schedule s, int p, int m, int v, struct seen
  * when interleaved (arXiv 2104.04473, section 2.2.2); with F = B = W, and stages that
  * start when their input comes, a third to a half in ZB1P, a third in ZB2P, about a half
  * in V-Half and two thirds in V-Min (arXiv 2405.15362, table 1). */
-static void other_schedules (void **state)
+TEST (other_schedules)
 {
     static const struct {
         enum workload_schedule s;
@@ -299,7 +293,6 @@ static void other_schedules (void **state)
                  {SCHEDULE_V_HALF, 2, .5, .62, 3, 1},
                  {SCHEDULE_V_MIN, 2, .55, .69, 2.7, .667},
                  {SCHEDULE_DUALPIPEV, 2, .32, .34, 1, 2}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         for (int p = 4; p <= STAGES_MAX; p += 4)
@@ -331,10 +324,9 @@ static void other_schedules (void **state)
 
 /* Interleaved by its recurrence, with and without skipping, equals playing every operation
  * out. */
-static void interleaved (void **state)
+TEST (interleaved)
 {
     struct rng r = {17};
-    (void) state;
 
     for (int round = 0; round < 3000; round++) {
         int p = 2 + rng_below (&r, STAGES_MAX - 1), v = 2 + rng_below (&r, 3);
@@ -371,10 +363,9 @@ static void interleaved (void **state)
 
 /* Patterns of slots by their recurrence equal playing every operation out, in every digit where
  * nothing is skipped. */
-static void patterns (void **state)
+TEST (patterns)
 {
     struct rng r = {29};
-    (void) state;
 
     for (int round = 0; round < 3000; round++) {
         enum workload_schedule s = round % 2 ? SCHEDULE_V_HALF : SCHEDULE_V_MIN;
@@ -405,12 +396,11 @@ static void patterns (void **state)
 }
 
 /* Where the order follows from the times, skipping periods changes no digit. */
-static void orders_by_time (void **state)
+TEST (orders_by_time)
 {
     static const enum workload_schedule greedy[] = {SCHEDULE_ZB1P, SCHEDULE_ZB2P,
                                                     SCHEDULE_ZBV};
     struct rng r = {31};
-    (void) state;
 
     for (int round = 0; round < 1500; round++) {
         enum workload_schedule s = greedy[round % 3];
@@ -438,13 +428,12 @@ static void orders_by_time (void **state)
 
 /* What is known of a pipeline without playing it is never above what it takes.  It is that where
  * stages are alike and sends take no time; of drawn ones it is near. */
-static void known_at_least (void **state)
+TEST (known_at_least)
 {
     static const enum workload_schedule schedules[] = {SCHEDULE_1F1B, SCHEDULE_GPIPE,
                                                        SCHEDULE_INTERLEAVED};
     struct rng r = {17}; /* so that these are the same each time */
     double near[] = {.951, .891, .929}, least[3] = {0}, played[3] = {0};
-    (void) state;
 
     for (int i = 0; i < 1500; i++) {
         int way = i % 3, p = 2 + rng_below (&r, 6), m = p * (1 + rng_below (&r, 4));
@@ -484,17 +473,4 @@ static void known_at_least (void **state)
     }
     for (int way = 0; way < 3; way++)
         assert_true (least[way] > near[way] * played[way]);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_pipelines), cmocka_unit_test (interleaved),
-        cmocka_unit_test (patterns),         cmocka_unit_test (skipped),
-        cmocka_unit_test (closed_form),      cmocka_unit_test (blocking_period),
-        cmocka_unit_test (other_schedules),  cmocka_unit_test (period_of_equal_stages),
-        cmocka_unit_test (orders_by_time),   cmocka_unit_test (known_at_least),
-        cmocka_unit_test (no_unit)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -5,14 +5,13 @@ static const int in_order[] = {0, 1, 2, 3, 4, 5, 6, 7};
 
 /* Groups that run through the same nodes share them wherever they stand among others: three of the
  * four data-parallel groups do, the second does not. */
-static void groups_of_a_kind (void **state)
+TEST (groups_of_a_kind)
 {
     static const int gpu[] = {0, 6, 1, 2, 3, 7, 4, 5};
     static const char *const line[] = {
         "2x3 a100-sxm4-80g inter:9 node:9 + 2x1 a100-sxm4-80g inter:9 node:90",
         "2x3 a100-sxm4-80g inter:3 + 2x1 a100-sxm4-80g inter:9"};
     double dp_s[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct setting s = plain_job (line[i], 4, 4, 1, 2);
@@ -25,7 +24,7 @@ static void groups_of_a_kind (void **state)
 
 /* Tensor-parallel groups of both replicas that leave a node share its way out, however many of
  * their ranks are on it. */
-static void tensor_groups_share (void **state)
+TEST (tensor_groups_share)
 {
     static const struct {
         const char *shared, *alone; /* where links are as fast as the shares */
@@ -54,7 +53,6 @@ static void tensor_groups_share (void **state)
          "2x4 a100-sxm4-80g intra:100 inter:10",
          2,
          {0, 4, 1, 2}}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         double tp_s[2];
@@ -71,13 +69,12 @@ static void tensor_groups_share (void **state)
 
 /* Rings of keys and values of all tensor-parallel ranks leave a node together: four share
  * what one has alone. */
-static void context_rings_share (void **state)
+TEST (context_rings_share)
 {
     static const char *const line[] = {"2x4 a100-sxm4-80g intra:1000 inter:1",
                                        "2x4 a100-sxm4-80g intra:1000 inter:1 node:1"};
     struct costmodel_volume v;
     double cp_s[2];
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct setting s = plain_job (line[i], 4, 4, 1, 1);
@@ -92,12 +89,11 @@ static void context_rings_share (void **state)
 }
 
 /* All-to-alls come again in backward for the layers that are recomputed: none, 2 of 4, all. */
-static void exchanges_again (void **state)
+TEST (exchanges_again)
 {
     static const char *const how[] = {"none", "full:2", "full"};
     struct setting s = plain_job ("1x8 a100-sxm4-80g intra:50", 4, 4, 1, 1);
     double once;
-    (void) state;
 
     s.profile.cp_all_to_all = true;
     s.config.deg.cp = 2;
@@ -111,10 +107,8 @@ static void exchanges_again (void **state)
 
 /* Nothing hides under steps of the context-parallel ring that go over the same links, not even
  * where these hide under attention. */
-static void context_takes_links (void **state)
+TEST (context_takes_links)
 {
-    (void) state;
-
     for (int same = 0; same < 2; same++) {
         struct setting s = plain_job (same ? "8x1 a100-sxm4-80g inter:50 inter-us:20"
                                            : "2x4 a100-sxm4-80g intra:50 inter:10",
@@ -140,7 +134,7 @@ static void context_takes_links (void **state)
 
 /* Gradients hide under compute, and under tensor parallelism only where that takes other
  * links than they do. */
-static void hides_under_other_links (void **state)
+TEST (hides_under_other_links)
 {
     static const struct {
         const char *cluster;
@@ -150,7 +144,6 @@ static void hides_under_other_links (void **state)
              {"2x2 a100-sxm4-80g intra:100 inter:10", {0, 2, 1, 3}, false},
              {"4x1 a100-sxm4-80g inter:10", {0, 1, 2, 3}, true},
              {"1x4 a100-sxm4-80g intra:100", {0, 1, 2, 3}, true}};
-    (void) state;
 
     for (int i = 0; i < 4; i++) {
         struct setting s = plain_job (t[i].cluster, 4, 2, 1, 2);
@@ -163,16 +156,4 @@ static void hides_under_other_links (void **state)
                .02 * (bare.part.compute_s + (t[i].same ? 0 : bare.part.tp_s)) / 16, 1e-9);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (groups_of_a_kind),
-                                       cmocka_unit_test (tensor_groups_share),
-                                       cmocka_unit_test (context_rings_share),
-                                       cmocka_unit_test (context_takes_links),
-                                       cmocka_unit_test (hides_under_other_links),
-                                       cmocka_unit_test (exchanges_again)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -24,13 +24,12 @@ static void go_round (struct rng *r, struct costmodel_state *x, const struct set
     assert_int_equal (costmodel_state_price (x).unmeasured, before.unmeasured);
 }
 
-static void random_exchanges (void **state)
+TEST (random_exchanges)
 {
     static const int degrees[][4] = {{1, 2, 4, 1}, {2, 2, 2, 1}, {2, 1, 4, 1},
                                      {4, 2, 1, 1}, {1, 4, 2, 1}, {2, 2, 1, 2},
                                      {1, 1, 4, 2}, {1, 5, 1, 1}};
     struct rng r = seeded (21);
-    (void) state;
 
     for (int i = 0; i < 60; i++) {
         const int *d = degrees[rng_below (&r, 8)];
@@ -94,10 +93,8 @@ static void random_exchanges (void **state)
 
 /* The smooth price has a fiftieth of what the others take: of a chain of stages on one GPU each, by
  * other people's models, the pipeline's sends and the mean stage's gradients. */
-static void smooth (void **state)
+TEST (smooth)
 {
-    (void) state;
-
     for (int dp = 1; dp <= 2; dp++) {
         struct setting s = small_job_as (cluster_of ("8x1 a100-sxm4-80g inter:10"), 8,
                                          1024, 16, config_of (1, 4, dp, 1));
@@ -129,7 +126,7 @@ static void smooth (void **state)
 
 /* A stage's time is that of its layers, all alike, of what stands at the ends, and what every
  * stage takes. */
-static void ends_and_layers (void **state)
+TEST (ends_and_layers)
 {
     static const int splits[][2] = {{2, 6}, {4, 4}};
     struct rng r = seeded (22);
@@ -144,7 +141,6 @@ static void ends_and_layers (void **state)
     struct error err;
     int gpu[] = {0, 1};
     double all_s[2][2], end_s, rest_s[2];
-    (void) state;
 
     ok (costmodel_state_create (&p, gpu, 2, &x, &err), &err);
     for (int k = 0; k < 2; k++) {
@@ -208,7 +204,7 @@ static void begun_is_less (struct rng *r, struct costmodel_state *x,
 
 /* Long walks on larger clusters, with all that makes slots see each other: node totals,
  * groups over nodes, experts, chunks, context parallelism, tied embeddings, groups that shard. */
-static void long_walks (void **state)
+TEST (long_walks)
 {
     static const struct {
         int tp, pp, dp, cp, ep, vpp;
@@ -233,7 +229,6 @@ static void long_walks (void **state)
                  {2, 1, 8, 1, 4, 1, .zero = 2, .shard = 4},
                  {2, 1, 8, 2, 4, 1, .zero = 3, .shard = 2, .offload = OFFLOAD_ALL}};
     struct rng r = seeded (22);
-    (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setting s = small_job_as (
@@ -335,10 +330,8 @@ static void long_walks (void **state)
 }
 
 /* A stage on a node that no link reaches is beyond any limit, and nothing is left of it. */
-static void unreachable (void **state)
+TEST (unreachable)
 {
-    (void) state;
-
     for (int dp = 1; dp <= 2; dp++) {
         static const double none[] = {NAN, NAN, NAN, NAN};
         struct setting s =
@@ -365,14 +358,4 @@ static void unreachable (void **state)
         costmodel_state_destroy (x);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_exchanges), cmocka_unit_test (smooth),
-        cmocka_unit_test (ends_and_layers), cmocka_unit_test (long_walks),
-        cmocka_unit_test (unreachable)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

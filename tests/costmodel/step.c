@@ -16,13 +16,12 @@ static double held_params (const struct setting *s)
 
 /* Two nodes of one GPU, data parallel: the all-gather and reduce-scatter over the one link
  * at (n-1)/n bytes each, with the profile's start, latency and part of the bandwidth. */
-static void data_parallel_ring (void **state)
+TEST (data_parallel_ring)
 {
     struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e = estimate_of (&s, in_order);
     double params = held_params (&s);
     double bytes = (s.profile.memory.gradient_bytes + 2.0) * params / 2.0;
-    (void) state;
 
     assert_int_equal (e.dp_by, ALL_REDUCE_RING);
     CLOSE (e.part.dp_s,
@@ -35,7 +34,7 @@ static void data_parallel_ring (void **state)
 
 /* Groups that leave a node together share node_gb_per_s; several members of a group on a
  * node are as many lanes. */
-static void shared_way_out (void **state)
+TEST (shared_way_out)
 {
     struct setting wide = plain_job ("2x4 a100-sxm4-80g intra:1000 inter:10", 4, 4, 1, 2);
     struct setting shared =
@@ -47,7 +46,6 @@ static void shared_way_out (void **state)
                               c = estimate_of (&lanes, in_order);
     double start = 2 * (wide.profile.time.collective_s + 12e-6 * 2 * 0.5);
     double n8 = held_params (&lanes);
-    (void) state;
 
     /* Four groups of two: 10 GB/s each alone, 20/4 together. */
     CLOSE ((b.part.dp_s - start) / (a.part.dp_s - start), 2.0, 1e-9);
@@ -62,7 +60,7 @@ static void shared_way_out (void **state)
 
 /* Two racks of two nodes: over the trunk between them a pair alone has all that it has inside
  * a rack, but all GPUs of a node only a quarter. */
-static void shared_trunk (void **state)
+TEST (shared_trunk)
 {
     static const char form[] =
         "{\"version\":1,\"nodes\":["
@@ -82,7 +80,6 @@ static void shared_trunk (void **state)
         "[[null,40,10,10],[40,null,10,10],[10,10,null,40],[10,null,40,null]]"};
     static const int near[] = {0, 1, 2, 3, 4, 5, 6, 7},
                      far[] = {0, 1, 2, 3, 8, 9, 10, 11}, one[] = {0, 8};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         char text[2048];
@@ -119,12 +116,11 @@ static void shared_trunk (void **state)
 
 /* One bandwidth for all GPUs and a matrix of that number are the same cluster, also where
  * the latencies differ by pair: the slowest of a stage's groups counts. */
-static void slow_latency_in_one_group (void **state)
+TEST (slow_latency_in_one_group)
 {
     static const char *const bandwidth[] = {
         "100", "[[0,100,100,100],[100,0,100,100],[100,100,0,100],[100,100,100,0]]"};
     double dp_s[3];
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct setting s = plain_job ("1x4 a100-sxm4-80g intra:100", 4, 2, 1, 2);
@@ -155,12 +151,11 @@ static double part_sum (const struct costmodel_breakdown *b)
 /* On random clusters and placements: the parts sum to the step and none is negative;
  * playing everything out agrees; a slower link or GPU never makes the step faster;
  * renaming nodes and renumbering GPUs changes nothing. */
-static void random_placements (void **state)
+TEST (random_placements)
 {
     static const int degrees[][3] = {{1, 1, 8}, {2, 2, 2}, {4, 2, 1}, {1, 4, 2},
                                      {2, 1, 4}, {8, 1, 1}, {1, 8, 1}, {2, 4, 1}};
     struct rng r = {12};
-    (void) state;
 
     for (int i = 0; i < 400; i++) {
         const int *d = degrees[rng_below (&r, 8)];
@@ -208,10 +203,9 @@ static void random_placements (void **state)
 }
 
 /* Exchanging two nodes in the file and in the placement is no change. */
-static void renumbering (void **state)
+TEST (renumbering)
 {
     struct rng r = seeded (5);
-    (void) state;
 
     for (int i = 0; i < 100; i++) {
         struct setting a =
@@ -250,13 +244,12 @@ static void renumbering (void **state)
 }
 
 /* A type that cannot run the precision, and ranks without a link, are told as such. */
-static void refusals (void **state)
+TEST (refusals)
 {
     struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10", 4, 1, 2, 1);
     struct costmodel_problem p = problem_of (&s);
     struct costmodel_estimate e;
     struct error err = {""};
-    (void) state;
 
     s.job.precision = PREC_FP8;
     assert_int_equal (costmodel_estimate (&p, in_order, true, &e, &err), ST_INVALID);
@@ -308,10 +301,8 @@ static double wide_step (enum workload_precision precision, bool composed, int f
 
 /* tf32 is fp32 on a GPU whose fp32 rate is the TF32 one.  Products are at the precision's own rate;
  * attention of composed profiles is in TF32 either way, never at the 16-bit rate. */
-static void tf32_rate (void **state)
+TEST (tf32_rate)
 {
-    (void) state;
-
     for (int composed = 0; composed < 2; composed++)
         CLOSE (wide_step (PREC_TF32, composed, 300, 500, 989),
                wide_step (PREC_FP32, composed, 500, 500, 700), 1e-12);
@@ -347,10 +338,9 @@ static double narrow_step (enum workload_precision precision, const char *key,
 
 /* fp4 multiplies at its own rate, faster than fp8, and casts cost it more of what that saves:
  * at endless rates of both, fp8 is the faster one. */
-static void fp4_rate (void **state)
+TEST (fp4_rate)
 {
     double fp4 = narrow_step (PREC_FP4, "host_factor", 1);
-    (void) state;
 
     assert_true (fp4 < narrow_step (PREC_FP8, "host_factor", 1));
     assert_true (narrow_step (PREC_FP4, "fp4_gemm_efficiency", .9) < fp4);
@@ -361,12 +351,11 @@ static void fp4_rate (void **state)
 }
 
 /* A GPU at half speed halves its stage, and with it the pipeline. */
-static void slow_gpu (void **state)
+TEST (slow_gpu)
 {
     struct setting s = plain_job ("1x2 a100-sxm4-80g intra:1000", 8, 1, 2, 1);
     struct setting half = s;
     double whole, slow;
-    (void) state;
 
     half.cluster = cluster_from ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":2,"
                                  "\"gpu_type\":\"a100-sxm4-80g\","
@@ -382,11 +371,10 @@ static void slow_gpu (void **state)
 
 /* Sequence-parallel collectives in pieces between the products hide in part, at most all of
  * the compute, and take their links all the same; others do not. */
-static void tensor_overlap (void **state)
+TEST (tensor_overlap)
 {
     struct setting s = plain_job ("2x4 a100-sxm4-80g intra:100 inter:10", 4, 4, 1, 2);
     struct costmodel_estimate bare = estimate_of (&s, in_order), e;
-    (void) state;
 
     s.profile.time.tp_overlap = .6;
     e = estimate_of (&s, in_order);
@@ -417,12 +405,11 @@ static void tensor_overlap (void **state)
 
 /* Gradients that are all-reduced whole cross twice and in fp32, then weights are gathered:
  * three collectives of 4, 4 and 2 bytes a parameter. */
-static void gradients_reduced_whole (void **state)
+TEST (gradients_reduced_whole)
 {
     struct setting s = plain_job ("2x1 a100-sxm4-80g inter:10 inter-us:20", 4, 1, 1, 2);
     struct costmodel_estimate e;
     double plain, in_fp32;
-    (void) state;
 
     s.profile.memory.gradient_bytes = 2;
     plain = estimate_of (&s, in_order).part.optimizer_s;
@@ -455,11 +442,10 @@ static void gradients_reduced_whole (void **state)
 
 /* What adding up gradients moves, a parameter and micro-batch: 2 sums fused; 3 of 2 bytes;
  * and a sum of 4 after a cast from 2, 2 + 4 + 3 x 4. */
-static void gradient_accumulation (void **state)
+TEST (gradient_accumulation)
 {
     struct setting s = plain_job ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
     static const double sum[] = {2, 4}, fused_alike[] = {3, 9};
-    (void) state;
 
     for (int i = 0; i < 2; i++) {
         struct costmodel_estimate e, alike;
@@ -477,11 +463,10 @@ static void gradient_accumulation (void **state)
 
 /* Where a gated MLP's first projections are layers apart, both reduce their inputs'
  * gradients: a fifth all-reduce a layer, but not under sequence parallelism. */
-static void separate_gate (void **state)
+TEST (separate_gate)
 {
     struct setting s = plain_job ("1x4 a100-sxm4-80g intra:100", 4, 4, 1, 1);
     struct costmodel_estimate bare, e;
-    (void) state;
 
     for (int sp = 0; sp < 2; sp++) {
         s.config.sequence_parallel = sp;
@@ -499,10 +484,9 @@ static void separate_gate (void **state)
 }
 
 /* Rotary embeddings in pieces cost elementwise time; learned positions have none. */
-static void rotary_in_pieces (void **state)
+TEST (rotary_in_pieces)
 {
     struct setting s = plain_job ("1x1 a100-sxm4-80g", 4, 1, 1, 1);
-    (void) state;
 
     for (int learned = 0; learned < 2; learned++) {
         double fused;
@@ -532,13 +516,12 @@ static double repeated_s (const struct setting *s, const char *recompute, bool e
 
 /* Each module costs its own forward again: they sum, the larger ones hold the smaller, and all
  * of them are less than the layer.  Core attention alone is Megatron's selective. */
-static void modules_again (void **state)
+TEST (modules_again)
 {
     static const char *const parts[] = {"core_attn", "layernorm", "mla_up_proj",
                                         "moe_act", "shared_experts"};
     struct setting s = plain_job ("1x8 h100-sxm5-80g intra:400", 8, 2, 1, 4);
     double sum = 0.0;
-    (void) state;
 
     s.model = model_of ("deepseek-v3");
     for (int i = 0; i < 5; i++) {
@@ -567,13 +550,12 @@ static void modules_again (void **state)
 }
 
 /* Tensor-parallel operations of what is repeated, and experts' exchanges. */
-static void modules_communicate (void **state)
+TEST (modules_communicate)
 {
     struct workload_model m = model_of ("deepseek-v3");
     struct workload_config c = config_of (2, 1, 1, 1);
     struct workload_stage held = {.dense = 3, .expert = 5};
     double fwd, back, more;
-    (void) state;
 
     costmodel_tp_operations (&m, &c, &held, &fwd, &back);
     CLOSE (back, fwd, 1e-12);
@@ -592,11 +574,10 @@ static void modules_communicate (void **state)
 }
 
 /* The optimizer reads and writes fewer bytes where its states are shorter. */
-static void shorter_states (void **state)
+TEST (shorter_states)
 {
     struct setting s = plain_job ("1x8 h100-sxm5-80g intra:400", 8, 1, 1, 8);
     double usual = estimate_of (&s, in_order).part.optimizer_s, gradient, shard;
-    (void) state;
 
     gradient = s.profile.memory.gradient_bytes;
     shard = gradient + 2.0 + gradient * 8; /* of a rank, beside 2 x 12 */
@@ -604,28 +585,4 @@ static void shorter_states (void **state)
     CLOSE (estimate_of (&s, in_order).part.optimizer_s / usual,
            (2 * 6 + shard) / (2 * 12 + shard), 1e-9);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (modules_again),
-                                       cmocka_unit_test (modules_communicate),
-                                       cmocka_unit_test (shorter_states),
-                                       cmocka_unit_test (data_parallel_ring),
-                                       cmocka_unit_test (gradients_reduced_whole),
-                                       cmocka_unit_test (gradient_accumulation),
-                                       cmocka_unit_test (separate_gate),
-                                       cmocka_unit_test (rotary_in_pieces),
-                                       cmocka_unit_test (shared_way_out),
-                                       cmocka_unit_test (shared_trunk),
-                                       cmocka_unit_test (random_placements),
-                                       cmocka_unit_test (renumbering),
-                                       cmocka_unit_test (refusals),
-                                       cmocka_unit_test (tf32_rate),
-                                       cmocka_unit_test (fp4_rate),
-                                       cmocka_unit_test (slow_gpu),
-                                       cmocka_unit_test (slow_latency_in_one_group),
-                                       cmocka_unit_test (tensor_overlap)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "costmodel/costmodel.h"
 
 /* The slowest type that is in use, wherever it stands. */
-static void pace (void **state)
+TEST (pace)
 {
     static const struct {
         const char *line, *slowest;
@@ -19,7 +19,6 @@ static void pace (void **state)
         {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
          "h100-sxm5-80g", 0},
         {"1x2 h100-sxm5-80g intra:400 inter:40", "h100-sxm5-80g", 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct topology_cluster *c = cluster_of (t[i].line);
@@ -32,13 +31,12 @@ static void pace (void **state)
 }
 
 /* Types without bf16 are named once each, where it is asked for. */
-static void lacking (void **state)
+TEST (lacking)
 {
     struct topology_cluster *c =
         cluster_of ("2x2 v100-sxm2-32g intra:100 inter:10 + 1x2 a100-sxm4-80g intra:200 "
                     "inter:20");
     static const enum workload_precision asked[] = {PREC_FP16, PREC_FP32, PREC_BF16};
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct notes notes = {0};
@@ -50,12 +48,4 @@ static void lacking (void **state)
         notes_free (&notes);
     }
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (pace),
-                                       cmocka_unit_test (lacking)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static struct costmodel_volume volume_of (const struct setting *s)
     return v;
 }
 
-static void tensors (void **state)
+TEST (tensors)
 {
     static const struct {
         const char *model;
@@ -33,7 +33,6 @@ static void tensors (void **state)
     } t[] = {{"llama-3-8b", 2 * 8 * 128},
              {"gpt2-xl", 2 * 25 * 64},
              {"deepseek-v3", 128 * (128 + 64 + 128)}};
-    (void) state;
 
     for (int i = 0; i < 12; i++) {
         bool sp = i & 1, wide = i & 2;
@@ -63,10 +62,9 @@ static void tensors (void **state)
 }
 
 /* A layer's all-to-alls: of queries, output, keys and values, of which each rank has a head. */
-static void exchanged (void **state)
+TEST (exchanged)
 {
     struct setting s = job_of ("llama-3-8b", 1, false); /* 32 heads, 8 of keys */
-    (void) state;
 
     s.profile.cp_all_to_all = true;
     for (int cp = 4; cp <= 16; cp *= 4) {
@@ -85,7 +83,7 @@ static void exchanged (void **state)
 }
 
 /* Bytes for each parameter by ZeRO, m micro-batches of L layers, as T10's table. */
-static void gradients (void **state)
+TEST (gradients)
 {
     struct setting s = job_of ("llama-3-8b", 1, false); /* 32 layers */
     const struct {
@@ -97,7 +95,6 @@ static void gradients (void **state)
              {2, 1, true, 8 * 8 + 2, 17}, {3, 1, false, 8 * (4 + 4), 3 * 8 * 32},
              {2, 5, false, 4 + 2, 2},     {3, 5, false, 4 + 2, 2 * 7}};
     struct costmodel_volume v;
-    (void) state;
 
     s.config.micro_batch = 2;
     s.config.deg.dp = 4; /* 64 sequences: 8 micro-batches */
@@ -196,7 +193,7 @@ static void gradients (void **state)
 }
 
 /* What travels is as wide as what is kept, unless the framework casts it; in fp32 all of it is. */
-static void widths (void **state)
+TEST (widths)
 {
     static const struct {
         enum workload_precision precision;
@@ -207,7 +204,6 @@ static void widths (void **state)
              {PREC_FP32, 1, 2, 2, 4 + 4, 4},       {PREC_BF16, 3, 4, 2, 8 * (4 + 2), 4},
              {PREC_BF16, 0, 4, 2, 2, 4},           {PREC_BF16, 1, 2, 4, 4 + 2, 2}};
     struct setting s = job_of ("gpt2-xl", 1, false);
-    (void) state;
 
     s.config.micro_batch = 2;
     s.config.deg.dp = 4;
@@ -232,10 +228,8 @@ static void widths (void **state)
 }
 
 /* Tensors cast before they are gathered: in fp8, and where they are gathered. */
-static void cast_tensors (void **state)
+TEST (cast_tensors)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool sp = i & 1, fp8 = i & 2, casts = i & 4;
         struct setting s = job_of ("llama-3-8b", 4, sp);
@@ -249,10 +243,8 @@ static void cast_tensors (void **state)
 }
 
 /* Weights gathered layer by layer: those of products in fp8, embedding and head as they are. */
-static void cast_weights (void **state)
+TEST (cast_weights)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool layers = i & 1, fp8 = i & 2, casts = i & 4;
         struct setting s = job_of ("llama-3-8b", 1, false);
@@ -272,10 +264,9 @@ static void cast_weights (void **state)
 
 /* DeepSpeed: beside Ulysses gradients travel in fp32 unless told otherwise; without ZeRO those of
  * bf16 are summed in fp32, and travel in bf16. */
-static void deepspeeds_widths (void **state)
+TEST (deepspeeds_widths)
 {
     struct setting s = job_of ("llama-2-7b", 1, false);
-    (void) state;
 
     s.profile = profile_of ("deepspeed");
     s.config.deg.dp = 4;
@@ -301,7 +292,7 @@ static void deepspeeds_widths (void **state)
 /* All-reduces of a TP group: one for a layer's attention, one for its MLP, or for shared experts
  * and for the pairs that expert tensor parallelism gathers; the embedding's forward, the head's
  * backward.  What is recomputed comes again in backward, attention's with the whole layer alone. */
-static void operations (void **state)
+TEST (operations)
 {
     static const struct {
         const char *model;
@@ -320,7 +311,6 @@ static void operations (void **state)
              {"deepseek-v3", 2, 1u << MODULE_MOE, 2 + 8 * 2 / 8.0, {0, 1 + 8 * 2 / 8.0}},
              {"deepseek-v3", 2, 1u << MODULE_SHARED_EXPERTS, 2 + 8 * 2 / 8.0, {0, 1}},
              {"deepseek-v3", 2, 1u << MODULE_MLP, 2 + 8 * 2 / 8.0, {1, 0}}};
-    (void) state;
 
     for (size_t i = 0; i < 2 * sizeof t / sizeof *t; i++) {
         size_t k = i / 2;
@@ -344,11 +334,10 @@ static void operations (void **state)
 }
 
 /* First and last stage sum the gradients of one matrix; not where they are one rank. */
-static void tied_embeddings (void **state)
+TEST (tied_embeddings)
 {
     struct setting s = job_of ("gpt2-xl", 5, false);
     double all = 4.0 * 1600 * workload_padded_vocab (&s.model, 5) / 5;
-    (void) state;
 
     assert_true (s.model.tied);
     for (int i = 0; i < 5; i++) {
@@ -364,13 +353,12 @@ static void tied_embeddings (void **state)
 }
 
 /* T1: 6 for each matrix parameter and 12 L a d s a token. */
-static void model_flop (void **state)
+TEST (model_flop)
 {
     struct workload_job j = {.seq = 1024, .global_batch = 3};
     struct workload_model llama = model_of ("llama-3-8b"), v3 = model_of ("deepseek-v3"),
                           gpt = model_of ("gpt2-xl");
     double tokens = 3 * 1024;
-    (void) state;
 
     CLOSE (costmodel_model_flop (&llama, &j),
            tokens * (6 * (workload_active_params (&llama) - 4096.0 * 128256) +
@@ -403,10 +391,8 @@ static void model_flop (void **state)
 }
 
 /* T12, the chance of a visit, by trying every choice of a token. */
-static void visits (void **state)
+TEST (visits)
 {
-    (void) state;
-
     for (int groups = 0; groups <= 4; groups += 2)
         for (int top = 0; top <= groups; top++)
             for (int k = 1; k <= 2; k++)
@@ -446,13 +432,12 @@ static void visits (void **state)
 }
 
 /* T8, T9, T11, T12: single sends, and how much of each shows. */
-static void sends (void **state)
+TEST (sends)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct workload_config c = config_of (4, 2, 1, 1);
     struct costmodel_volume v = {0};
     double hidden;
-    (void) state;
 
     p.time.collective_s = 3;
     p.time.send_link = .5;
@@ -540,18 +525,4 @@ static void sends (void **state)
     CLOSE (costmodel_sync_bare (&p, &c, &v, 12), 1.0 / 12, 1e-12);
     p.whole_gradients = true;
     CLOSE (costmodel_sync_window (&p, &c, 8), 1, 1e-12);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (tensors),      cmocka_unit_test (gradients),
-        cmocka_unit_test (operations),   cmocka_unit_test (tied_embeddings),
-        cmocka_unit_test (model_flop),   cmocka_unit_test (visits),
-        cmocka_unit_test (sends),        cmocka_unit_test (widths),
-        cmocka_unit_test (exchanged),    cmocka_unit_test (deepspeeds_widths),
-        cmocka_unit_test (cast_tensors), cmocka_unit_test (cast_weights),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -410,13 +410,12 @@ static bool is_deepspeeds (const struct workload_plan *p,
            workload_config_offered (&p->model, &p->config, deepspeed, NULL) == ST_OK;
 }
 
-static void reads_what_was_written (void **state)
+TEST (reads_what_was_written)
 {
     const struct workload_profile deepspeed = profile_of ("deepspeed");
     int offered = 0;
     struct rng r = seeded (26);
     int written[sizeof frameworks / sizeof *frameworks] = {0}, layers[64], chunks[192];
-    (void) state;
 
     for (int n = 0; n < PLANS;) {
         struct workload_profile profile;
@@ -440,11 +439,4 @@ static void reads_what_was_written (void **state)
         print_message ("# %s: %d of %d\n", frameworks[i].file, written[i], PLANS);
         assert_true (written[i] >= frameworks[i].least && written[i] < PLANS);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (reads_what_was_written)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -27,12 +27,11 @@ static const struct name {
     {&launch_openmpi, "1a.b", "b", "cannot hold the host name \"1a.b\""},
 };
 
-static void takes_names (void **state)
+TEST (takes_names)
 {
     static const int gpu[] = {0, 1};
     struct made m;
     char *own[2];
-    (void) state;
 
     make (&m, "2x1 h100-sxm5-80g inter:48", 2, gpu);
     for (int i = 0; i < 2; i++)
@@ -48,13 +47,12 @@ static void takes_names (void **state)
 }
 
 /* Of three hosts two are one at Open MPI, in whichever order they come. */
-static void takes_no_twins (void **state)
+TEST (takes_no_twins)
 {
     static const char *const three[] = {"a.x", "ab", "a.y", "a.x", "ab"};
     static const int gpu[] = {0, 1, 2};
     struct made m;
     char *own[3];
-    (void) state;
 
     make (&m, "3x1 h100-sxm5-80g inter:48", 3, gpu);
     for (int i = 0; i < 3; i++)
@@ -147,10 +145,8 @@ static const struct block {
      COMPONENT ("h100-sxm5-80g", "1", "2", "n0,n1", "2") "components=0-1\n"},
 };
 
-static void takes_blocks (void **state)
+TEST (takes_blocks)
 {
-    (void) state;
-
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         const struct block *b = &blocks[i];
         int gpu[RANKS], n = (int) strlen (b->gpus);
@@ -167,7 +163,7 @@ static void takes_blocks (void **state)
 }
 
 /* A node without ranks is in no list of hosts. */
-static void leaves_out_idle_nodes (void **state)
+TEST (leaves_out_idle_nodes)
 {
     static const struct {
         const struct launcher *l;
@@ -177,7 +173,6 @@ static void leaves_out_idle_nodes (void **state)
              {&launch_mpich, "mpich/machinefile", "n1:1\nn1:1\n"}};
     struct text said = {0};
     struct made m;
-    (void) state;
 
     make (&m, SAME, 2, (const int[]){2, 3});
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -189,13 +184,12 @@ static void leaves_out_idle_nodes (void **state)
 }
 
 /* Which groups are of several types; GPUs by UUID and their NUMA nodes, where these are known. */
-static void tells_types_and_gpus (void **state)
+TEST (tells_types_and_gpus)
 {
     static const int gpu[] = {0, 1, 4, 2, 5, 6, 3, 7};
     static char *uuid[] = {"GPU-0", "GPU-1", "MIG-2", "GPU-3"};
     int numa[] = {0, 1, -1, 1};
     struct made m;
-    (void) state;
 
     make (&m, "1x4 h100-sxm5-80g intra:300 + 1x4 a100-sxm4-80g intra:300 inter:48", 8,
           gpu);
@@ -272,7 +266,7 @@ static enum status emitted (const struct launch_input *in, size_t map, size_t *n
     return st;
 }
 
-static void holds_a_mebibyte (void **state)
+TEST (holds_a_mebibyte)
 {
     struct topology_cluster *c = cluster_of ("1x2 h100-sxm5-80g intra:400");
     struct workload_plan plan = {.n_ranks = 2};
@@ -285,7 +279,6 @@ static void holds_a_mebibyte (void **state)
                               .most_ranks = 2,
                               .linkwise = "linkwise"};
     size_t rest, needs = 0, all = 1 << 20;
-    (void) state;
 
     assert_int_equal (emitted (&in, 0, &rest), ST_OK);
     assert_true (rest > 0 && rest < all);
@@ -338,7 +331,7 @@ static enum status emit (const char *dir, const char *to, const int *gpu,
     return st;
 }
 
-static void keeps_what_is_of_the_plan (void **state)
+TEST (keeps_what_is_of_the_plan)
 {
     static const int gpu[] = {0, 1, 2, 3}, other[] = {0, 2, 1, 3};
     static const char earlier[] = "For mpich, from an earlier run: mpich/README.";
@@ -346,7 +339,6 @@ static void keeps_what_is_of_the_plan (void **state)
     char *text = NULL;
     size_t len;
     struct error err = {""};
-    (void) state;
 
     snprintf (dir, sizeof dir, "%s", in_folder ("launch"));
     ok (emit (dir, "mpich", gpu, &err), &err);
@@ -380,17 +372,4 @@ static void keeps_what_is_of_the_plan (void **state)
                                        "deepspeed, kubernetes, megatron, nemo, "
                                        "torchtitan, deepspeed-config, all)"));
     assert_int_equal (emit (dir, "", gpu, &err), ST_USAGE);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (takes_names),
-                                       cmocka_unit_test (takes_no_twins),
-                                       cmocka_unit_test (takes_blocks),
-                                       cmocka_unit_test (leaves_out_idle_nodes),
-                                       cmocka_unit_test (tells_types_and_gpus),
-                                       cmocka_unit_test (holds_a_mebibyte),
-                                       cmocka_unit_test (keeps_what_is_of_the_plan)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

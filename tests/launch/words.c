@@ -82,10 +82,9 @@ static const struct arguments {
      "--num-layers-per-virtual-pipeline-stage 4\n"},
 };
 
-static void takes_megatron_s_words (void **state)
+TEST (takes_megatron_s_words)
 {
     struct made m;
-    (void) state;
 
     make (&m, "1x1 h100-sxm5-80g", 1, (const int[]){0});
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
@@ -171,10 +170,8 @@ static const struct fact {
      "\"overlap_comm\": true,\n    \"reduce_bucket_size\": 500000000,\n"},
 };
 
-static void tells_facts (void **state)
+TEST (tells_facts)
 {
-    (void) state;
-
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         const struct fact *x = &facts[i];
         int tp = x->experts ? 2 : 1;
@@ -293,10 +290,9 @@ static const struct configured {
      "no recipe for fp32; plan with --precision bf16"},
 };
 
-static void takes_other_frameworks_words (void **state)
+TEST (takes_other_frameworks_words)
 {
     struct made m;
-    (void) state;
 
     make (&m, "1x1 h100-sxm5-80g", 1, (const int[]){0});
     for (size_t i = 0; i < sizeof configured / sizeof *configured; i++) {
@@ -309,13 +305,4 @@ static void takes_other_frameworks_words (void **state)
         expect_says (c->l, &m, c->path, c->expected, what);
     }
     topology_cluster_destroy (m.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (takes_megatron_s_words),
-                                       cmocka_unit_test (tells_facts),
-                                       cmocka_unit_test (takes_other_frameworks_words)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

@@ -2,12 +2,6 @@
 #ifndef TESTS_LIB_FIXTURE_H
 #define TESTS_LIB_FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +11,7 @@
 #include "mapper/mapper.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
-#include "tests/lib/skip.h"
+#include "tests/lib/test.h"
 
 #define CLOSE(A, B, REL) \
     assert_true (fabs ((A) - (B)) <= (REL) *fabs ((double) (B)) + 1e-300)

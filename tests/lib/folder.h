@@ -1,4 +1,4 @@
-/* A folder of a test's own: there while its functions run, and gone with all in it. */
+/* A folder of the program's own: there before its tests run, and gone at the end with all in it. */
 #ifndef TESTS_LIB_FOLDER_H
 #define TESTS_LIB_FOLDER_H
 
@@ -10,23 +10,22 @@ enum { FOLDER_PATH = 256 };
 
 static char folder[FOLDER_PATH / 2];
 
-/* Before and after a group of tests. */
-static inline int make_folder (void **state)
+__attribute__ ((constructor)) static void make_folder (void)
 {
     const char *top = getenv ("TMPDIR");
 
-    (void) state;
     snprintf (folder, sizeof folder, "%s/linkwise-test.XXXXXX", top ? top : "/tmp");
-    return mkdtemp (folder) ? 0 : 1;
+    if (!mkdtemp (folder))
+        abort ();
 }
 
-static inline int remove_folder (void **state)
+__attribute__ ((destructor)) static void remove_folder (void)
 {
     char command[FOLDER_PATH];
 
-    (void) state;
     snprintf (command, sizeof command, "rm -rf '%s'", folder);
-    return system (command);
+    if (system (command) != 0)
+        abort ();
 }
 
 /* A path in it; the next call writes over it. */
@@ -40,9 +39,11 @@ static inline const char *in_folder (const char *name)
 
 static inline void write_in_folder (const char *name, const char *text, size_t len)
 {
-    struct error err = {""};
+    FILE *f = fopen (in_folder (name), "w");
 
-    ok (file_write (in_folder (name), text, len, &err), &err);
+    assert_non_null (f);
+    assert_int_equal (fwrite (text, 1, len, f), len);
+    assert_int_equal (fclose (f), 0);
 }
 
 #endif

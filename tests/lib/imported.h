@@ -9,12 +9,6 @@
 
 static struct notes notes; /* of the last import */
 
-static inline int forget_imports (void **state)
-{
-    notes_free (&notes);
-    return remove_folder (state);
-}
-
 static inline enum status import_as (const char *format, const char *text, size_t len,
                                      json_t **doc, struct error *err)
 {

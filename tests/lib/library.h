@@ -3,15 +3,12 @@
 #ifndef TESTS_LIB_LIBRARY_H
 #define TESTS_LIB_LIBRARY_H
 
+#include "tests/lib/test.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "linkwise.h"
 
@@ -34,40 +31,40 @@ static inline void refused (enum linkwise_status st, enum linkwise_status expect
 }
 
 /* What most tests need. */
-struct world {
+static struct {
     struct linkwise_cluster *cluster;
     struct linkwise_model *model;
     struct linkwise_plan *plan;
     struct linkwise_job job;
-    struct linkwise_error err;
-};
+} w;
+static struct linkwise_error world_err, *const err = &world_err;
 
-static inline int set_up (void **state)
+static int set_up (void **state)
 {
-    static struct world w;
     struct linkwise_config c = linkwise_config ();
 
+    (void) state;
     w.job = linkwise_job (4096, 128);
-    good (linkwise_cluster_read (CLUSTER, &w.cluster, NULL, &w.err), &w.err);
-    good (linkwise_model_read ("llama-2-13b", &w.model, NULL, &w.err), &w.err);
+    good (linkwise_cluster_read (CLUSTER, &w.cluster, NULL, err), err);
+    good (linkwise_model_read ("llama-2-13b", &w.model, NULL, err), err);
     c.tp = 4;
     c.pp = 2;
-    good (linkwise_search (w.cluster, w.model, NULL, &w.job, &c, NULL, &w.plan, NULL,
-                           &w.err),
-          &w.err);
-    *state = &w;
+    good (
+        linkwise_search (w.cluster, w.model, NULL, &w.job, &c, NULL, &w.plan, NULL, err),
+        err);
     return 0;
 }
 
-static inline int tear_down (void **state)
+static int tear_down (void **state)
 {
-    struct world *w = *state;
-
+    (void) state;
     /* In the order that is not that of their creation. */
-    linkwise_cluster_destroy (w->cluster);
-    linkwise_model_destroy (w->model);
-    linkwise_plan_destroy (w->plan);
+    linkwise_cluster_destroy (w.cluster);
+    linkwise_model_destroy (w.model);
+    linkwise_plan_destroy (w.plan);
     return 0;
 }
+
+ALL_BETWEEN (set_up, tear_down)
 
 #endif

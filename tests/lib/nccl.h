@@ -271,6 +271,6 @@ static inline void link_is (const struct check_nccl_link *l, int src, int dst,
         CLOSE (l->bytes_per_s, gb_per_s * 1e9, 1e-12);
 }
 
-#define WITH_PLAN(F) cmocka_unit_test_setup_teardown (F, begin, end)
+#define PLAN_TEST(NAME) TEST_BETWEEN (NAME, begin, end)
 
 #endif

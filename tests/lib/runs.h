@@ -2,10 +2,8 @@
 #ifndef TESTS_LIB_RUNS_H
 #define TESTS_LIB_RUNS_H
 
-#include <unistd.h>
-
 #include "calibrate/calibrate.h"
-#include "tests/lib/fixture.h"
+#include "tests/lib/folder.h"
 
 #define RUNS_HEADER                                                                    \
     "source,model,params_b,layers,hidden,heads,kv_heads,ffn,vocab,seq,gpu,gpu_mem_gb," \
@@ -56,16 +54,8 @@ static inline void runs_row (struct text *t, const char *const *cell)
 static inline enum status runs_read (const char *text, struct calibrate_runs *r,
                                      struct error *err)
 {
-    char path[] = "/tmp/linkwise-runs.XXXXXX";
-    int fd = mkstemp (path);
-    enum status st;
-
-    assert_true (fd >= 0);
-    assert_true (write (fd, text, strlen (text)) == (ssize_t) strlen (text));
-    close (fd);
-    st = calibrate_runs_read (path, r, err);
-    unlink (path);
-    return st;
+    write_in_folder ("runs", text, strlen (text));
+    return calibrate_runs_read (in_folder ("runs"), r, err);
 }
 
 /* The same of a text that can be read. */

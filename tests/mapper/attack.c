@@ -189,14 +189,13 @@ static double attack (struct rng *r, struct setting *s, int lab, int moves, bool
     return 1 - bound[BOUND_RUNS] / step;
 }
 
-static void below_every_plan (void **state)
+TEST (below_every_plan)
 {
     bool long_run = getenv ("LINKWISE_LONG");
     int moves = 3000, tried = 0, planned = 0, left = 0;
     const char *from = getenv ("LINKWISE_LAB");
     int labs = long_run || from ? LABS_LONG : LABS;
     double closest = INFINITY;
-    (void) state;
 
     for (int lab = from ? atoi (from) : 0; lab < labs; lab++) {
         struct rng r = seeded (71 + (uint64_t) lab);
@@ -226,11 +225,4 @@ static void below_every_plan (void **state)
     }
     assert_true (from || planned > 0);
     assert_true (from || tried > 2 * labs);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_every_plan)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

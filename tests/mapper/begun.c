@@ -42,11 +42,10 @@ static void again_is_alike (struct rng *r, const struct pool *pool,
     begun_destroy (begun);
 }
 
-static void kept_starts (void **state)
+TEST (kept_starts)
 {
     static const int degrees[][3] = {{1, 4, 6}, {2, 3, 4}, {2, 2, 5}, {4, 3, 2}};
     struct rng r = seeded (31);
-    (void) state;
 
     for (int i = 0; i < 16; i++) {
         const int *d = degrees[i % 4];
@@ -72,11 +71,4 @@ static void kept_starts (void **state)
         pool_release (&pool);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (kept_starts)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -39,23 +39,22 @@ static void check_above (const struct mapper_problem *p, const struct setting *s
     pool_release (&pool);
 }
 
-static void below_everything (void **state)
+TEST (below_everything)
 {
     static const char *const profiles[] = {
         "megatron-core", "megatron-deepspeed", "nemo", "torchtitan", "fsdp", "deepspeed"};
     struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 1500 : 16, tried = 0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
-        struct setting s = {.cluster = mixed_cluster (&r),
-                            .model = small_model (6 + rng_below (&r, 20)),
-                            .job = {.seq = 512 << rng_below (&r, 4),
-                                    .global_batch = 8 << rng_below (&r, 4),
-                                    .lora = rng_below (&r, 8) == 0,
-                                    .precision =
-                                        rng_below (&r, 4) ? PREC_BF16 : PREC_FP32},
-                            .profile = profile_of (profiles[rng_below (&r, 6)])};
+        struct setting s = {
+            .cluster = mixed_cluster (&r),
+            .model = small_model (6 + rng_below (&r, 20)),
+            .job = {.seq = 512 << rng_below (&r, 4),
+                    .global_batch = 8 << rng_below (&r, 4),
+                    .lora = rng_below (&r, 8) == 0,
+                    .precision = rng_below (&r, 4) ? PREC_BF16 : PREC_FP32},
+            .profile = profile_of (profiles[rng_below (&r, 6)])};
         struct mapper_problem p = search_problem (&s);
 
         s.model.mtp_layers = round % 4 == 3;
@@ -153,11 +152,10 @@ static double best_split (const struct bound_case *x, int stage, int left, int s
     return best;
 }
 
-static void equal_to_exhaustive (void **state)
+TEST (equal_to_exhaustive)
 {
     struct rng r = seeded (5);
     int rounds = getenv ("LINKWISE_LONG") ? 1000 : 60, found = 0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = small_job (mixed_cluster (&r), 6 + rng_below (&r, 7), 1024,
@@ -203,7 +201,7 @@ static void equal_to_exhaustive (void **state)
 
 /* What follows stage 0 is shortest where all is hidden, where just the part is left that nothing
  * hides, or with most or fewest layers. */
-static void shortest_tail (void **state)
+TEST (shortest_tail)
 {
     struct rng r = seeded (11);
     struct setting s = small_job (mixed_cluster (&r), 12, 1024, 64);
@@ -214,7 +212,6 @@ static void shortest_tail (void **state)
     struct config_times times;
     struct bound_case x = {.times = &times};
     int between = 0;
-    (void) state;
 
     ok (pool_init (&pool, &p, &err), &err);
     s.config = config_of (1, 3, 2, 1);
@@ -301,43 +298,35 @@ static void check_gap (struct topology_cluster *cluster, struct workload_config 
     topology_cluster_destroy (cluster);
 }
 
-static void knows_all_types (void **state)
+TEST (knows_all_types)
 {
     const int layers[] = {3, 8, 1, 3, 8, 1};
-    (void) state;
 
     check_gap (nodes_of_four (6, 3, 20, 1), config_of (1, 6, 4, 1), layers, 1024, .2);
 }
 
 /* With TP the faster GPUs are those with the better links, whose products take longer. */
-static void knows_types_with_slow_links (void **state)
+TEST (knows_types_with_slow_links)
 {
-    (void) state;
-
     check_gap (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10 inter-us:10 + "
                            "2x4 l40s intra:10 inter:10 inter-us:10"),
                config_of (2, 1, 8, 1), NULL, 64, .2);
 }
 
-static void knows_needed_nodes (void **state)
+TEST (knows_needed_nodes)
 {
-    (void) state;
-
     check_gap (nodes_of_four (4, 1, 20, .4), config_of (1, 1, 16, 1), NULL, 32, .02);
 }
 
-static void knows_what_must_cross (void **state)
+TEST (knows_what_must_cross)
 {
-    (void) state;
-
     check_gap (nodes_of_four (4, 1, 1, 1), config_of (1, 4, 4, 1), NULL, 64, .15);
 }
 
 /* Rings with two lanes would take too long: each node is of one stage, and all sends cross. */
-static void knows_nodes_of_one_stage (void **state)
+TEST (knows_nodes_of_one_stage)
 {
     struct workload_config config = config_of (1, 2, 12, 1);
-    (void) state;
 
     config.schedule = SCHEDULE_INTERLEAVED;
     config.deg.vpp = 6;
@@ -345,10 +334,9 @@ static void knows_nodes_of_one_stage (void **state)
 }
 
 /* Two stages share a node, so that every other send crosses wherever layers and stages are. */
-static void knows_crossings_of_chunks (void **state)
+TEST (knows_crossings_of_chunks)
 {
     struct workload_config config = config_of (1, 4, 4, 1);
-    (void) state;
 
     config.schedule = SCHEDULE_INTERLEAVED;
     config.deg.vpp = 2;
@@ -357,14 +345,13 @@ static void knows_crossings_of_chunks (void **state)
 }
 
 /* Half of every stage on each node: no send crosses. */
-static void knows_what_need_not_cross (void **state)
+TEST (knows_what_need_not_cross)
 {
     const int gpu[] = {0, 1, 4, 5, 2, 3, 6, 7};
     struct setting s =
         small_job_as (nodes_of_four (2, 2, .04, 1), 2, 2048, 256, config_of (1, 2, 4, 1));
     struct mapper_problem p = unlimited (&s);
     double bound[BOUND_RUNS + 1];
-    (void) state;
 
     bounds_in (&p, &s.config, true, bound);
     above (&s, "halves", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
@@ -387,10 +374,8 @@ static void check_twins (struct topology_cluster *c, struct workload_config conf
 }
 
 /* No link reaches the lone GPU, where no TP group can be. */
-static void knows_where_no_group_can_be (void **state)
+TEST (knows_where_no_group_can_be)
 {
-    (void) state;
-
     check_twins (
         cluster_from (
             "{\"version\":1,\"name\":\"lone\",\"nodes\":[{\"name\":\"a\",\"gpus\":4,"
@@ -403,10 +388,8 @@ static void knows_where_no_group_can_be (void **state)
 }
 
 /* Faster GPUs are as many as ranks, but each on a node of its own. */
-static void knows_where_twins_can_be (void **state)
+TEST (knows_where_twins_can_be)
 {
-    (void) state;
-
     check_twins (
         cluster_of ("1x1 h100-sxm5-80g inter:.02 + 1x1 a100-sxm4-80g inter:.02 + "
                     "1x2 v100-sxm2-32g intra:100 inter:.02"),
@@ -415,7 +398,7 @@ static void knows_where_twins_can_be (void **state)
 
 /* Gathers after the step are bare, what groups with the same shards reduce is not: of both together
  * no more is bare than of either. */
-static void knows_what_copies_hide (void **state)
+TEST (knows_what_copies_hide)
 {
     static const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct setting s = small_job_as (cluster_of ("2x4 h100-sxm5-80g intra:300 inter:40"),
@@ -423,7 +406,6 @@ static void knows_what_copies_hide (void **state)
     struct mapper_problem p;
     struct error err = {""};
     double bound = 0.0, step;
-    (void) state;
 
     s.config.zero = 1;
     s.config.shard = 2;
@@ -437,23 +419,4 @@ static void knows_what_copies_hide (void **state)
     step = step_of (&s, gpu, NULL);
     assert_true (bound <= step * (1 + 1e-9) && bound > .95 * step);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_everything),
-                                       cmocka_unit_test (knows_what_copies_hide),
-                                       cmocka_unit_test (equal_to_exhaustive),
-                                       cmocka_unit_test (shortest_tail),
-                                       cmocka_unit_test (knows_all_types),
-                                       cmocka_unit_test (knows_types_with_slow_links),
-                                       cmocka_unit_test (knows_needed_nodes),
-                                       cmocka_unit_test (knows_what_must_cross),
-                                       cmocka_unit_test (knows_nodes_of_one_stage),
-                                       cmocka_unit_test (knows_crossings_of_chunks),
-                                       cmocka_unit_test (knows_what_need_not_cross),
-                                       cmocka_unit_test (knows_where_no_group_can_be),
-                                       cmocka_unit_test (knows_where_twins_can_be)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

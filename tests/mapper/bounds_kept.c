@@ -97,13 +97,12 @@ static bool kept (const char *what, const double *sum, const double *were, int n
     return same;
 }
 
-static void as_they_were (void **state)
+TEST (as_they_were)
 {
     struct rng r = {31}; /* so that these are the same each time */
     double sum[SCHEDULES][LEVELS] = {{0}}, published[2] = {0};
     int n[SCHEDULES] = {0}, all = 0;
     bool same = true;
-    (void) state;
 
     for (int round = 0; round < 40; round++) {
         struct setting s = drawn_setting (&r);
@@ -144,11 +143,4 @@ static void as_they_were (void **state)
     }
     same = kept ("published", published, known_published, 2, all) && same;
     assert_true (same);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (as_they_were)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -12,6 +12,18 @@
 
 static char *page;
 
+static int read_page (void **state)
+{
+    struct error err = {""};
+    size_t size;
+
+    (void) state;
+    ok (file_read (PAGE, &page, &size, &err), &err);
+    return 0;
+}
+
+ALL_BETWEEN (read_page, NULL)
+
 /* ---- what the page says ---- */
 
 /* The text after `key`, which the page must have. */
@@ -188,11 +200,10 @@ static struct row_sums rows_of (const struct example *x, const int *layers, int 
 
 /* ---- tests ---- */
 
-static void split_by_hand (void **state)
+TEST (split_by_hand)
 {
     const int layers[STAGES] = {3, 3, 2};
     struct example x;
-    (void) state;
 
     read_example (&x);
     for (int k = 0; k < STAGES; k++) {
@@ -218,13 +229,12 @@ static void split_by_hand (void **state)
     }
 }
 
-static void splits_of_the_table (void **state)
+TEST (splits_of_the_table)
 {
     static const int splits[][STAGES] = {{3, 3, 2}, {4, 2, 2}, {4, 3, 1},
                                          {2, 4, 2}, {2, 3, 3}, {3, 2, 3}};
     struct example x;
     double least = INFINITY, fastest = INFINITY, end_s[STAGES];
-    (void) state;
 
     read_example (&x);
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
@@ -250,7 +260,7 @@ static void splits_of_the_table (void **state)
     CLOSE (fastest, MS * row_of ("best split played out"), 1e-9);
 }
 
-static void levels (void **state)
+TEST (levels)
 {
     struct example x;
     struct bound_case one = {.times = &x.times, .span = SPAN_NONE};
@@ -259,7 +269,6 @@ static void levels (void **state)
     bool slow[STAGES];
     char words[120];
     double step_s, weights = 0, first = 0, wf, wb;
-    (void) state;
 
     read_example (&x);
     CLOSE (bound_least_way_s (&one), MS * row_of ("S of every split"), 1e-9);
@@ -289,7 +298,7 @@ static void levels (void **state)
 }
 
 /* The sentences about the split 3, 3, 2 and its neighbour. */
-static void sentences (void **state)
+TEST (sentences)
 {
     const int best[STAGES] = {3, 3, 2}, next[STAGES] = {4, 3, 1};
     struct example x;
@@ -298,7 +307,6 @@ static void sentences (void **state)
     double layer, tail, all, sends, end_s[STAGES], step, wf, wb;
     int units;
     char words[400];
-    (void) state;
 
     read_example (&x);
     r = rows_of (&x, best, 0); /* row (2) of stage 0 is the largest */
@@ -358,7 +366,7 @@ static void sentences (void **state)
 }
 
 /* More micro-batches, a slow slot, and the rows of the other schedules: what the text says. */
-static void text_says (void **state)
+TEST (text_says)
 {
     const int even[STAGES] = {3, 3, 2}, slow[2][STAGES] = {{4, 2, 2}, {4, 3, 1}};
     struct example x;
@@ -367,7 +375,6 @@ static void text_says (void **state)
     double end_s[STAGES], step;
     char words[240];
     int work[2 * STAGES];
-    (void) state;
 
     read_example (&x);
     rows_init (&pc, &x.pipeline, (struct stage_placing){SPAN_NONE, NULL}, work);
@@ -421,7 +428,7 @@ static void text_says (void **state)
 }
 
 /* Two stages of two chunks. */
-static void interleaved (void **state)
+TEST (interleaved)
 {
     struct example x;
     double fwd[4], back[4], send[2], end_s[2], work[COSTMODEL_SCHEDULE_WORK (2, 2)];
@@ -433,7 +440,6 @@ static void interleaved (void **state)
                                    .return_s = send};
     double tail, bound;
     char words[240];
-    (void) state;
 
     read_example (&x);
     x.pipeline.schedule = SCHEDULE_INTERLEAVED;
@@ -493,7 +499,7 @@ static void draw (void *context, const struct costmodel_event *e)
     drawn[e->stage][from] = (char) ('1' + e->micro);
 }
 
-static void drawing (void **state)
+TEST (drawing)
 {
     const int layers[STAGES] = {3, 3, 2};
     struct example x;
@@ -506,7 +512,6 @@ static void drawing (void **state)
                                    .return_s = send};
     struct costmodel_watch watch = {draw, NULL};
     char words[96];
-    (void) state;
 
     read_example (&x);
     p.microbatches = x.times.m;
@@ -530,24 +535,4 @@ static void drawing (void **state)
         snprintf (line, sizeof line, "\nstage %d    %.63s\n", k, drawn[k]);
         after (line);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (split_by_hand), cmocka_unit_test (splits_of_the_table),
-        cmocka_unit_test (levels),        cmocka_unit_test (sentences),
-        cmocka_unit_test (text_says),     cmocka_unit_test (interleaved),
-        cmocka_unit_test (drawing)};
-    struct error err = {""};
-    size_t size;
-    int failed;
-
-    if (file_read (PAGE, &page, &size, &err) != ST_OK) {
-        fprintf (stderr, "%s\n", err.text);
-        return 1;
-    }
-    failed = cmocka_run_group_tests (tests, NULL, NULL);
-    free (page);
-    return failed;
 }

@@ -381,10 +381,9 @@ static void find_figures (const struct tight *t, double bound[FIGURES],
     topology_cluster_destroy (s.cluster);
 }
 
-static void as_close (void **state)
+TEST (as_close)
 {
     int wrong = 0;
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         double bound[FIGURES], best[FIGURES];
@@ -405,11 +404,4 @@ static void as_close (void **state)
         wrong += !same;
     }
     assert_int_equal (wrong, 0);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (as_close)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -31,8 +31,7 @@ static bool draw_uneven (struct rng *r, struct setting *s)
     s->config.zero = rng_below (r, 2);
     s->config.recompute = (enum workload_recompute) rng_below (r, 3);
     s->config.sequence_parallel = d->tp > 1 && rng_below (r, 2);
-    return possible (s) &&
-           workload_layers_unit (&s->config, &s->profile) < d->vpp;
+    return possible (s) && workload_layers_unit (&s->config, &s->profile) < d->vpp;
 }
 
 struct attack {
@@ -82,20 +81,20 @@ static void finds_the_best (const struct attack *x, double *gap)
     found_release (&o);
 }
 
-static void all_splits (void **state)
+TEST (all_splits)
 {
     struct rng r = seeded (91);
     int rounds = getenv ("LINKWISE_LONG") ? 500 : 60, empty = 0, tried = 0;
     double gap = 0.0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
-        struct setting s = {.cluster = round % 2 ? random_cluster (&r, 2, 4, 5, 0,
-                                                                   rng_below (&r, 2), false)
-                                                 : cluster_of ("2x4 a100-sxm4-80g "
-                                                               "intra:200 inter:10"),
-                            .job = {.seq = 512},
-                            .profile = profile_of ("megatron-core")};
+        struct setting s = {
+            .cluster = round % 2
+                           ? random_cluster (&r, 2, 4, 5, 0, rng_below (&r, 2), false)
+                           : cluster_of ("2x4 a100-sxm4-80g "
+                                         "intra:200 inter:10"),
+            .job = {.seq = 512},
+            .profile = profile_of ("megatron-core")};
         struct mapper_problem p = unlimited (&s);
         struct attack x = {.s = &s, .r = &r, .best_s = INFINITY};
         struct pool pool;
@@ -125,7 +124,7 @@ static void all_splits (void **state)
 
 /* Llama 3.1 405B as published: 126 layers in 16 x 8 chunks, those of the last stages one
  * short. */
-static void published_layout (void **state)
+TEST (published_layout)
 {
     struct setting s = {.cluster = cluster_of ("16x8 h100-sxm5-96g intra:370 inter:48"),
                         .model = model_of ("llama-3-405b"),
@@ -135,7 +134,6 @@ static void published_layout (void **state)
     struct mapper_problem p;
     struct found o;
     double even_s;
-    (void) state;
 
     s.config.schedule = SCHEDULE_INTERLEAVED;
     s.config.sequence_parallel = true;
@@ -157,12 +155,4 @@ static void published_layout (void **state)
     s.profile.uneven_chunks = false;
     assert_int_equal (try_search (&p, NULL, &o, &(struct error){""}), ST_INVALID);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (all_splits),
-                                       cmocka_unit_test (published_layout)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -279,12 +279,11 @@ static double attack (struct setting *s, long most)
     return 1 - bound[BOUND_RUNS] / x.best;
 }
 
-static void below_the_best (void **state)
+TEST (below_the_best)
 {
     struct rng r = seeded (83);
     bool long_run = getenv ("LINKWISE_LONG");
     int rounds = long_run ? ROUNDS_LONG : ROUNDS, tried = 0, schedules = 0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = {
@@ -381,11 +380,10 @@ static void check_rings (struct setting *s, const struct pool *pool, int each, i
     }
 }
 
-static void no_ring_is_faster (void **state)
+TEST (no_ring_is_faster)
 {
     struct rng r = seeded (89);
     int rounds = getenv ("LINKWISE_LONG") ? 2000 : 50, met[2] = {0};
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = {.cluster = tiny_cluster (&r, 4 + rng_below (&r, 3)),
@@ -406,12 +404,4 @@ static void no_ring_is_faster (void **state)
     }
     print_message ("%d of %d rates met\n", met[0], met[1]);
     assert_true (met[0] > met[1] / 4);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_the_best),
-                                       cmocka_unit_test (no_ring_is_faster)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

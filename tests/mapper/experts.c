@@ -169,22 +169,20 @@ static void check_models (bool patterns, int seed, int rounds)
     assert_true (tried > 2 * rounds);
 }
 
-static void below_everything (void **state)
+TEST (below_everything)
 {
-    (void) state;
     check_models (false, 31, getenv ("LINKWISE_LONG") ? 3000 : 60);
 }
 
-static void below_patterns (void **state)
+TEST (below_patterns)
 {
-    (void) state;
     check_models (true, 32, getenv ("LINKWISE_LONG") ? 3000 : 60);
 }
 
 /* On nodes of eight GPUs, whose links inside are faster, one to eight of a group on a node are
  * ways of their own as far as so many groups' same experts fit beside them: 8, 3 or 4, 2, 1.  A
  * TP group inside a node holds several of a group, so that fewer ways are left. */
-static void ways_of_whole_groups (void **state)
+TEST (ways_of_whole_groups)
 {
     static const struct {
         int tp, etp, ep, ways;
@@ -205,7 +203,6 @@ static void ways_of_whole_groups (void **state)
     struct mapper_problem p;
     struct pool pool;
     struct error err = {""};
-    (void) state;
 
     s.model.experts = 24;
     s.model.top_k = 2;
@@ -233,7 +230,7 @@ static void ways_of_whole_groups (void **state)
 
 /* The last stage has the fewest forwards before its first backward: in an interleaved pipeline all
  * chunks but its last one's.  Of its exchanges the rest hides. */
-static void hides_as_on_the_last_stage (void **state)
+TEST (hides_as_on_the_last_stage)
 {
     struct setting s = {.cluster = cluster_of ("4x8 h100-sxm5-80g intra:400 inter:20"),
                         .model = small_model (8),
@@ -244,7 +241,6 @@ static void hides_as_on_the_last_stage (void **state)
     struct bounded b;
     struct error err = {""};
     double plain, hidden, chunks = 32 * 2, first = 1 + 1 * 4;
-    (void) state;
 
     s.model.experts = 8;
     s.model.top_k = 2;
@@ -341,11 +337,10 @@ static double settle (struct rng *r, struct setting *s, int *gpu)
     return step;
 }
 
-static void below_on_bad_nodes (void **state)
+TEST (below_on_bad_nodes)
 {
     struct rng r = seeded (33);
     int tried = 0;
-    (void) state;
 
     for (int round = getenv ("LINKWISE_LONG") ? 4000 : 80; round > 0; round--) {
         struct setting s = {.cluster = cluster_with_bad_nodes (&r, 1 + rng_below (&r, 4)),
@@ -475,14 +470,13 @@ static bool check_a_bad_node (const struct bad_node *b, int on, bool by_expert)
 /* Whole groups of experts' ranks lie on the bad node, so that they pass tokens on inside; of all
  * other groups the ranks of one expert share nodes, so that rings are short.  Neither the way of
  * these groups nor that of the others bounds the stage alone. */
-static void below_whole_groups (void **state)
+TEST (below_whole_groups)
 {
     static const struct bad_node known[] = {{13, 8, 6, 1, 1, 8, 1, 6, 2, 4},
                                             {64, 8, 8, 1, .98, 10000, 2, 8, 8, 2}};
     static const double latency_us[] = {8, 8, 300, 10000};
     struct rng r = seeded (34);
     int tried = 0, rounds = getenv ("LINKWISE_LONG") ? 4000 : 100;
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true (check_a_bad_node (&known[i], 0, true));
@@ -502,16 +496,4 @@ static void below_whole_groups (void **state)
         tried += check_a_bad_node (&b, rng_below (&r, pp), rng_below (&r, 3) > 0);
     }
     assert_true (tried > rounds / 3);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (ways_of_whole_groups),
-                                       cmocka_unit_test (hides_as_on_the_last_stage),
-                                       cmocka_unit_test (below_everything),
-                                       cmocka_unit_test (below_patterns),
-                                       cmocka_unit_test (below_on_bad_nodes),
-                                       cmocka_unit_test (below_whole_groups)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

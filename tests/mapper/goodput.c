@@ -30,10 +30,9 @@ static double kept_share (const struct mapper_reliability *r, double mtbf_s, dou
 
 /* What is saved is what a played job keeps, from a day between failures to twenty minutes; no other
  * interval saves more by over a thousandth. */
-static void saved (void **state)
+TEST (saved)
 {
     static const double gpus[] = {2000, 16384, 150000};
-    (void) state;
 
     for (int i = 0; i < 3; i++) {
         struct mapper_goodput g = mapper_goodput (&usual, gpus[i], 0);
@@ -72,10 +71,9 @@ static double waiting_share (double mtbf_s, double repair_s, int spares)
     return waited / now;
 }
 
-static void spares (void **state)
+TEST (spares)
 {
     double before = 1;
-    (void) state;
 
     for (int s = 0; s < 4; s++) {
         struct mapper_goodput g = mapper_goodput (&usual, 2000, s);
@@ -89,10 +87,9 @@ static void spares (void **state)
 }
 
 /* Nothing that can be asked gives less than nothing, more than all, or no number. */
-static void limits (void **state)
+TEST (limits)
 {
     static const double some[] = {1e-3, 1, 1e4, 1e9};
-    (void) state;
 
     for (int i = 0; i < 4 * 4 * 4 * 4; i++) {
         struct mapper_reliability r = {some[i % 4] * 10, some[i / 4 % 4],
@@ -110,12 +107,11 @@ static void limits (void **state)
 
 /* A plan of fewer GPUs with spares wins where repairs take long; where they take nothing all GPUs
  * are used. */
-static void objective (void **state)
+TEST (objective)
 {
     struct topology_cluster *c = cluster_of ("9x8 h100-sxm5-80g intra:400 inter:50");
     struct workload_config all = config_of (1, 1, 72, 1), most = config_of (1, 1, 64, 1);
     struct mapper_problem p = {.cluster = c, .objective = MAPPER_GOODPUT};
-    (void) state;
 
     p.reliability = (struct mapper_reliability){1000 * HOUR, 60, 600, 48 * HOUR};
     assert_int_equal (mapper_goodput_of (&p, 72).spares, 0);
@@ -125,13 +121,4 @@ static void objective (void **state)
     p.reliability.repair_s = 1;
     assert_true (mapper_weight (&p, &all) * 64 < mapper_weight (&p, &most) * 72);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (saved), cmocka_unit_test (spares), cmocka_unit_test (limits),
-        cmocka_unit_test (objective)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -197,11 +197,10 @@ static void check_below (struct rng *r, struct setting *s, int orders)
         check_planned (r, s, bound);
 }
 
-static void below_everything (void **state)
+TEST (below_everything)
 {
     struct rng r = seeded (53);
     int rounds = getenv ("LINKWISE_LONG") ? 3000 : 3, tried = 0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = {.cluster = harsh_cluster (&r),
@@ -256,7 +255,7 @@ static struct topology_cluster *cluster_by_hand (int nodes, const struct by_hand
 }
 
 /* Nothing crosses from slower to faster GPUs where no stage is on these. */
-static void all_on_slower (void **state)
+TEST (all_on_slower)
 {
     const struct by_hand node[] = {{6, "a100-sxm4-80g", {0}, 300, 267},
                                    {3, "h100-sxm5-80g", {0}, 10, 284}};
@@ -268,14 +267,13 @@ static void all_on_slower (void **state)
                         .config = config_of (1, 5, 1, 2),
                         .layers = {1, 2, 3, 3, 1}};
     const int gpu[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-    (void) state;
 
     check_order (&s, gpu);
 }
 
 /* A group that has to span nodes lies between those of two nodes, and half of it crosses
  * on either side. */
-static void spanning_saves_crossings (void **state)
+TEST (spanning_saves_crossings)
 {
     const struct by_hand node[] = {{6, "h100-sxm5-80g", {0}, 10, 245},
                                    {6, "h100-sxm5-80g", {0}, 3, 200},
@@ -291,7 +289,6 @@ static void spanning_saves_crossings (void **state)
                         .config = config_of (4, 4, 1, 2),
                         .layers = {3, 6, 1, 1}};
     const int gpu[] = {17, 15, 16, 14, 9, 6, 7, 11, 10, 8, 3, 0, 2, 4, 5, 1, 12, 13};
-    (void) state;
 
     s.model.hidden = 512;
     s.model.head_dim = 32;
@@ -304,7 +301,7 @@ static void spanning_saves_crossings (void **state)
 }
 
 /* Rings of one lane whose members are on two nodes, though TP groups would need three. */
-static void uneven_rings (void **state)
+TEST (uneven_rings)
 {
     const struct by_hand node[] = {{3, "h100-sxm5-80g", {0.6, 1, 1}, 0, 380},
                                    {3, "h100-sxm5-80g", {1, 1, 0.6}, 3, 338},
@@ -321,7 +318,6 @@ static void uneven_rings (void **state)
                         .config = config_of (4, 1, 3, 1),
                         .layers = {11}};
     const int gpu[] = {0, 1, 6, 8, 3, 12, 7, 14, 4, 2, 10, 13, 5, 9, 11};
-    (void) state;
 
     s.model.hidden = 512;
     s.model.head_dim = 32;
@@ -333,7 +329,7 @@ static void uneven_rings (void **state)
 }
 
 /* Where NVLS is all that a profile allows, GPUs without it go by rings: of two, sooner. */
-static void rings_without_nvls (void **state)
+TEST (rings_without_nvls)
 {
     const struct by_hand node[] = {{2, "h100-sxm5-80g", {0}, 3, 1},
                                    {2, "a100-sxm4-80g", {0}, 3, 1}};
@@ -345,7 +341,6 @@ static void rings_without_nvls (void **state)
                         .config = config_of (1, 1, 2, 1),
                         .layers = {4}};
     const int gpu[] = {2, 3, 0, 1};
-    (void) state;
 
     s.profile.time.all_reduce = ALL_REDUCE_NVLS;
     s.config.zero = 0;
@@ -354,14 +349,4 @@ static void rings_without_nvls (void **state)
     s.config = config_of (2, 1, 1, 1);
     s.config.sequence_parallel = false;
     check_order (&s, gpu);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (below_everything), cmocka_unit_test (all_on_slower),
-        cmocka_unit_test (spanning_saves_crossings), cmocka_unit_test (uneven_rings),
-        cmocka_unit_test (rings_without_nvls)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

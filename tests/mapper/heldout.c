@@ -82,7 +82,7 @@ static struct mapper_heldout plan_on (const struct setting *s,
 }
 
 /* Of clusters without a lasting difference at most 5 % claim a gain. */
-static void noise (void **state)
+TEST (noise)
 {
     static const struct {
         int passes;
@@ -93,7 +93,6 @@ static void noise (void **state)
     int rounds = long_run ? 100 : 1, n = long_run ? 4 : 3, claims = 0, found = 0;
     double flat[16 * 16];
     struct rng r = {5};
-    (void) state;
 
     for (int k = 0; k < 16 * 16; k++)
         flat[k] = 20e9;
@@ -119,12 +118,11 @@ static void noise (void **state)
 }
 
 /* The same with drawn clusters, whose nodes differ too: a seed each, so that nothing lasts. */
-static void noise_of_nodes (void **state)
+TEST (noise_of_nodes)
 {
     struct setting s = job_on ("16x8 a100-sxm4-80g intra:230 inter:24");
     struct topology_synth draw = topology_synth_default ();
     int rounds = getenv ("LINKWISE_LONG") ? 200 : 1, claims = 0;
-    (void) state;
 
     draw.preset = "calm";
     draw.gpu_type = "a100-sxm4-80g";
@@ -161,12 +159,11 @@ static void noise_of_nodes (void **state)
 }
 
 /* Links that are slow every time are left, and the gain is claimed. */
-static void planted (void **state)
+TEST (planted)
 {
     struct setting s = job_on ("17x8 a100-sxm4-80g intra:230 inter:20");
     double persist[17 * 17];
     struct rng r = {9};
-    (void) state;
 
     for (int k = 0; k < 17 * 17; k++)
         persist[k] = 20e9;
@@ -203,12 +200,11 @@ static void planted (void **state)
 }
 
 /* The step's spread over measurements: none where they are the same, wider with their noise. */
-static void spread (void **state)
+TEST (spread)
 {
     struct setting s = job_on ("9x8 a100-sxm4-80g intra:230 inter:20");
     double rate[9 * 9], wide = 0, in_sample;
     struct rng r = {13};
-    (void) state;
 
     s.config = config_of (8, 4, 2, 1);
     for (int k = 0; k < 9 * 9; k++)
@@ -234,14 +230,13 @@ static void spread (void **state)
 
 /* A link that is bad in one measurement of three: the median does not see it, a low
  * quantile does. */
-static void robust (void **state)
+TEST (robust)
 {
     struct setting s = job_on ("17x8 a100-sxm4-80g intra:230 inter:20");
     struct topology_passes p = no_passes (&s);
     double good[17 * 17], bad[17 * 17], in_sample;
     struct mapper_result plan;
     struct rng r = {11};
-    (void) state;
 
     for (int k = 0; k < 17 * 17; k++)
         good[k] = bad[k] = 20e9;
@@ -261,11 +256,10 @@ static void robust (void **state)
 
 /* Two real measurements of 16 nodes: planned on one and priced on the other is what a hand
  * would price. */
-static void two_real_ones (void **state)
+TEST (two_real_ones)
 {
     static const char *const file[] = {"examples/clusters/a100-16-before.json",
                                        "examples/clusters/a100-16-after.json"};
-    (void) state;
 
     for (int k = 0; k < (getenv ("LINKWISE_LONG") ? 2 : 1); k++) {
         struct setting s = job_on (file[k]), other = s;
@@ -300,7 +294,7 @@ static void two_real_ones (void **state)
 }
 
 /* The samples of a cluster's own measurement. */
-static void own_passes (void **state)
+TEST (own_passes)
 {
     const char *text =
         "{\"version\":1,\"name\":\"t\",\"nodes\":["
@@ -315,7 +309,6 @@ static void own_passes (void **state)
     struct topology_passes p;
     struct error err = {""};
     double rate[4];
-    (void) state;
 
     ok (topology_passes_own (c, &p, &err), &err);
     assert_int_equal (p.passes, 2);
@@ -333,15 +326,4 @@ static void own_passes (void **state)
     topology_cluster_destroy (median);
     topology_passes_release (&p);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (noise),     cmocka_unit_test (noise_of_nodes),
-        cmocka_unit_test (planted),   cmocka_unit_test (spread),
-        cmocka_unit_test (robust),    cmocka_unit_test (two_real_ones),
-        cmocka_unit_test (own_passes)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

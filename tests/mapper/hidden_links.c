@@ -53,11 +53,10 @@ static struct found plan_on (struct topology_cluster *c)
     return search (&p, &settings);
 }
 
-static void measured_links_come_first (void **state)
+TEST (measured_links_come_first)
 {
     struct rng r = seeded (5);
     int rounds = getenv ("LINKWISE_LONG") ? 3 : 1;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct topology_cluster *c = cluster_of_nodes (&r, 0, 40);
@@ -71,26 +70,16 @@ static void measured_links_come_first (void **state)
     }
 }
 
-static void poor_nodes_hold_the_last_stages (void **state)
+TEST (poor_nodes_hold_the_last_stages)
 {
     struct rng r = seeded (6);
     struct topology_cluster *c = cluster_of_nodes (&r, 3, 0);
     struct found o = plan_on (c);
     int per_stage = NODES * 8 / 4, early = 0;
-    (void) state;
 
     for (int rank = 0; rank < 2 * per_stage; rank++)
         early += c->node_of_gpu[o.r.gpu[rank]] < 3;
     assert_int_equal (early, 0);
     found_release (&o);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (measured_links_come_first),
-        cmocka_unit_test (poor_nodes_hold_the_last_stages)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -76,12 +76,11 @@ static double next_step (struct topology_cluster *seen,
     return e.step_s;
 }
 
-static void next_day (void **state)
+TEST (next_day)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 2, 0, 6};
     double gain[SEEDS_MOST];
     int seeds = getenv ("LINKWISE_LONG") ? SEEDS_MOST : 1, wins = 0;
-    (void) state;
 
     for (int k = 0; k < seeds; k++) {
         struct days d = days_begin (weather, DAYS, seeded ((uint64_t) k + 1).state);
@@ -102,12 +101,11 @@ static void next_day (void **state)
 
 /* A fault of the last day has been measured once.  Since it slows most links of its node, it
  * is no collision, also where there are no counters. */
-static void late_faults (void **state)
+TEST (late_faults)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 0, 2, 0};
     double step_s[2][2];
     int seeds = getenv ("LINKWISE_LONG") ? 2 : 1;
-    (void) state;
 
     for (int k = 0; k < seeds; k++) {
         struct days d = days_begin (weather, DAYS, seeded ((uint64_t) k + 1).state);
@@ -122,12 +120,4 @@ static void late_faults (void **state)
             fail_msg ("%g s from the history, %g s from the newest", step_s[0][k],
                       step_s[1][k]);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (next_day),
-                                       cmocka_unit_test (late_faults)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

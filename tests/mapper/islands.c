@@ -31,7 +31,7 @@ static struct setting a_job (struct topology_cluster *c)
 }
 
 /* Random placements of every way to split the job, islands of nodes and of single GPUs. */
-static void no_placement_uses_fewer (void **state)
+TEST (no_placement_uses_fewer)
 {
     static const int degrees[][4] = {{1, 1, 8, 1}, {1, 8, 1, 1}, {2, 2, 2, 1},
                                      {4, 1, 2, 1}, {2, 4, 1, 1}, {1, 1, 4, 2},
@@ -39,7 +39,6 @@ static void no_placement_uses_fewer (void **state)
                                      {2, 1, 3, 1}, {1, 4, 1, 1}, {1, 1, 7, 1}};
     struct rng r = seeded (29);
     long needing = 0, met = 0;
-    (void) state;
 
     for (int round = 0; round < 40; round++) {
         int islands = 2 + rng_below (&r, 3);
@@ -81,14 +80,13 @@ static void no_placement_uses_fewer (void **state)
 
 /* Four islands of 16 GPUs: the plan is what one island alone has; degrees that need two of
  * them are planned over as few unmeasured links as can be. */
-static void a_plan_stays_on_one (void **state)
+TEST (a_plan_stays_on_one)
 {
     struct rng r = seeded (7);
     struct setting s = a_job (with_islands (&r, 16, 4, 4, false));
     struct mapper_problem p = search_problem (&s);
     struct found o, alone;
     bool allowed[16];
-    (void) state;
 
     for (int i = 0; i < 16; i++)
         allowed[i] = i % 4 == 0;
@@ -115,10 +113,9 @@ static void a_plan_stays_on_one (void **state)
 }
 
 /* Eight GPUs, where every placement is tried: in a moment too. */
-static void small_islands (void **state)
+TEST (small_islands)
 {
     struct rng r = seeded (11);
-    (void) state;
 
     for (int round = 0; round < 2; round++) {
         struct setting s = a_job (with_islands (&r, 4, 2, 2, round));
@@ -135,7 +132,7 @@ static void small_islands (void **state)
 
 /* While more moves follow, a sketch that is far shorter goes before one with fewer links that
  * nobody measured, since moves may lead it round them; at the end fewer come first. */
-static void fewer_links_come_first_at_last (void **state)
+TEST (fewer_links_come_first_at_last)
 {
     struct setting s = a_job (NULL);
     const struct mapper_problem p = search_problem (&s);
@@ -146,7 +143,6 @@ static void fewer_links_come_first_at_last (void **state)
                           {.sketch.price = {.unmeasured = 1, .step_s = 2.0}}};
     struct looks l = {.look = look, .n = 3};
     struct error err = {""};
-    (void) state;
 
     ok (looks_sort (&x, &l, true, &err), &err);
     CLOSE (look[0].sketch.price.step_s, 1.5, 0);
@@ -154,14 +150,4 @@ static void fewer_links_come_first_at_last (void **state)
     ok (looks_sort (&x, &l, false, &err), &err);
     CLOSE (look[0].sketch.price.step_s, 2.1, 0);
     CLOSE (look[1].sketch.price.step_s, 1.5, 0);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (no_placement_uses_fewer),
-                                       cmocka_unit_test (a_plan_stays_on_one),
-                                       cmocka_unit_test (small_islands),
-                                       cmocka_unit_test (fewer_links_come_first_at_last)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

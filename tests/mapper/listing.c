@@ -124,10 +124,8 @@ static struct setting setting_of (const char *model, const char *cluster)
                             .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
 }
 
-static void listed (void **state)
+TEST (listed)
 {
-    (void) state;
-
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct setting s =
             setting_of (models[i], "2x8 a100-sxm4-40g intra:250 inter:20 + 1x4 "
@@ -145,12 +143,11 @@ static void listed (void **state)
 }
 
 /* ZeRO stages that the profile's framework has not are not listed, unless they are fixed. */
-static void zero_stages (void **state)
+TEST (zero_stages)
 {
     struct setting s = setting_of ("llama-3-8b", "1x8 h100-sxm5-80g intra:370");
     struct mapper_problem p = search_problem (&s);
     unsigned seen = 0;
-    (void) state;
 
     s.profile = profile_of ("torchtitan");
     for (int fixed = 0; fixed < 2; fixed++) {
@@ -175,7 +172,7 @@ static void zero_stages (void **state)
 
 /* Shards over nodes are listed where the framework has them, of the fewest that have room, and for
  * the stages that gain; a size that is given is the only one. */
-static void shards (void **state)
+TEST (shards)
 {
     static const struct {
         const char *profile, *model;
@@ -188,7 +185,6 @@ static void shards (void **state)
              {"litgpt", "llama-3-8b", 3, MAPPER_FREE, 0},
              {"megatron-core", "llama-3-8b", 1, MAPPER_FREE, 0},
              {"megatron-core", "llama-3-8b", 1, 8, 8}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct setting s =
@@ -233,12 +229,11 @@ static void of_few (struct mapper_problem *p)
         p->axes.micro_batch = 1;
 }
 
-static void late (void **state)
+TEST (late)
 {
     static const char *const least[] = {"1x4 a100-sxm4-80g intra:250",
                                         "2x8 a100-sxm4-80g intra:250 inter:20",
                                         "1x8 a100-sxm4-80g intra:250"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct setting s = setting_of (models[i], least[i]);
@@ -263,7 +258,7 @@ static void late (void **state)
 
 /* An odd pool's first plan comes from sketches of a few: it is a plan, late or not, and not far
  * from the one that there is time for. */
-static void late_in_odd_pool (void **state)
+TEST (late_in_odd_pool)
 {
     struct setting s =
         small_job (cluster_of ("1x4 a100-sxm4-80g intra:230 inter:2 + 1x3 l40s intra:20 "
@@ -273,7 +268,6 @@ static void late_in_odd_pool (void **state)
     struct mapper_settings how = mapper_settings_default ();
     struct found whole, some;
     struct error err;
-    (void) state;
 
     s.model.hidden = 4096;
     s.model.head_dim = 256;
@@ -292,7 +286,7 @@ static void late_in_odd_pool (void **state)
 
 /* So is that of alike nodes with failing links, where the configuration of the lowest bound takes
  * nearly half as long again. */
-static void late_among_failing_links (void **state)
+TEST (late_among_failing_links)
 {
     struct topology_synth y = topology_synth_default ();
     struct topology_document d = {0};
@@ -303,7 +297,6 @@ static void late_among_failing_links (void **state)
     struct mapper_settings how = mapper_settings_default ();
     struct found whole, some;
     struct error err;
-    (void) state;
 
     y.preset = "failing";
     y.nodes = 36;
@@ -321,7 +314,7 @@ static void late_among_failing_links (void **state)
 }
 
 /* With time enough a limit changes nothing that an odd pool's search finds and proves. */
-static void time_enough (void **state)
+TEST (time_enough)
 {
     struct setting s = small_job (cluster_of ("4x8 a100-sxm4-80g intra:230 inter:20 + "
                                               "12x8 h100-sxm5-80g intra:370 inter:40"),
@@ -330,7 +323,6 @@ static void time_enough (void **state)
     struct mapper_settings how = mapper_settings_default ();
     struct found whole, limited;
     struct error err;
-    (void) state;
 
     s.model.hidden = 4096;
     s.model.head_dim = 256;
@@ -349,12 +341,11 @@ static void time_enough (void **state)
 }
 
 /* A large pool, of which few GPUs are best: a plan of nearly all tells that they may be. */
-static void few_gpus_are_best (void **state)
+TEST (few_gpus_are_best)
 {
     struct setting s = setting_of ("gpt2", "32x8 a100-sxm4-80g intra:250 inter:20");
     struct mapper_problem p = search_problem (&s);
     struct found free;
-    (void) state;
 
     s.job.seq = 1024;
     s.job.global_batch = 8;
@@ -372,13 +363,12 @@ static void few_gpus_are_best (void **state)
 }
 
 /* Half of the GPUs in one axis are within the tie of all of them in two. */
-static void few_gpus_are_simplest (void **state)
+TEST (few_gpus_are_simplest)
 {
     struct setting s = setting_of ("llama-2-7b", "32x8 h100");
     struct mapper_problem p = search_problem (&s);
     struct mapper_settings how = mapper_settings_default ();
     struct found o;
-    (void) state;
 
     s.job.seq = 4096;
     s.job.global_batch = 128;
@@ -388,19 +378,4 @@ static void few_gpus_are_simplest (void **state)
     assert_int_equal (o.r.config.deg.dp, 128);
     found_release (&o);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (listed),
-                                       cmocka_unit_test (zero_stages),
-                                       cmocka_unit_test (shards),
-                                       cmocka_unit_test (late),
-                                       cmocka_unit_test (late_in_odd_pool),
-                                       cmocka_unit_test (late_among_failing_links),
-                                       cmocka_unit_test (time_enough),
-                                       cmocka_unit_test (few_gpus_are_best),
-                                       cmocka_unit_test (few_gpus_are_simplest)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

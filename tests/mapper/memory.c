@@ -31,7 +31,7 @@ static void compare (const struct setting *s, struct counts *n)
     pool_release (&pool);
 }
 
-static void as_all_estimates (void **state)
+TEST (as_all_estimates)
 {
     static const char *const models[] = {"llama-2-13b", "gpt3-175b", "mixtral-8x7b",
                                          "deepseek-v3"};
@@ -40,7 +40,6 @@ static void as_all_estimates (void **state)
                                            "2x8 a100-sxm4-40g intra:250 inter:20"};
     struct counts n = {0};
     int pairs = getenv ("LINKWISE_LONG") ? 8 : 2;
-    (void) state;
 
     for (int i = 0; i < pairs; i++) {
         struct setting s = {.cluster = cluster_of (clusters[(i + i / 4) % 2]),
@@ -52,11 +51,4 @@ static void as_all_estimates (void **state)
         topology_cluster_destroy (s.cluster);
     }
     assert_true (n.fit > 100 && n.over > 100);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (as_all_estimates)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

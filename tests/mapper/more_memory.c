@@ -63,23 +63,13 @@ static void is_no_slower (const char *model, int seq, int batch,
     topology_cluster_destroy (c);
 }
 
-static void near_the_bound (void **state)
+TEST (near_the_bound)
 {
-    (void) state;
     is_no_slower ("mistral-7b", 1024, 80, lab (3, 4, "a100-pcie-80g", 1, 20, few_links));
 }
 
-static void beside_a_slow_gpu (void **state)
+TEST (beside_a_slow_gpu)
 {
-    (void) state;
     if (getenv ("LINKWISE_LONG"))
         is_no_slower ("gpt2-xl", 2048, 32, lab (4, 8, "a10g", .8553, 11, more_links));
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (near_the_bound),
-                                       cmocka_unit_test (beside_a_slow_gpu)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

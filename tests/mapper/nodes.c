@@ -37,10 +37,9 @@ static int nodes_of (const struct mapper_problem *p, const struct found *o)
 
 /* A pinned node that the best plan leaves out is used, and nothing better was there: the best
  * over every choice of the other nodes. */
-static void pinned_small (void **state)
+TEST (pinned_small)
 {
     struct rng rng = seeded (13);
-    (void) state;
 
     for (int round = 0; round < 3; round++) {
         struct setting s = a_job (random_cluster (&rng, 6, 1, 6, 0, false, false));
@@ -81,11 +80,10 @@ static void pinned_small (void **state)
 }
 
 /* Beyond enumeration: with limits on nodes and without, by nodes and by single GPUs. */
-static void pinned_large (void **state)
+TEST (pinned_large)
 {
     struct rng rng = seeded (29);
     int rounds = getenv ("LINKWISE_LONG") ? 8 : 1;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = a_job (random_cluster (&rng, 12, 2, 3, 0, false, round % 2));
@@ -107,14 +105,13 @@ static void pinned_large (void **state)
 }
 
 /* More pinned nodes than ranks cannot be. */
-static void too_many_pinned (void **state)
+TEST (too_many_pinned)
 {
     struct setting s = a_job (cluster_of ("6x1 a100-sxm4-80g inter:20"));
     struct mapper_problem p = problem_for (&s, 1, 2, 2);
     const bool pinned[6] = {true, true, true, true, true, false};
     struct found o;
     struct error err = {""};
-    (void) state;
 
     p.node_pinned = pinned;
     assert_int_equal (try_search (&p, NULL, &o, &err), ST_INVALID);
@@ -150,12 +147,11 @@ static struct topology_cluster *ordered (const int *order, const double *rate)
 
 /* The search goes through the nodes in the same order, whatever their order in the file; what asks
  * for that of the file gets it. */
-static void any_order (void **state)
+TEST (any_order)
 {
     struct rng rng = seeded (47);
     int order[5] = {0, 1, 2, 3, 4}, first[5], seq[5];
     double rate[25];
-    (void) state;
 
     for (int i = 0; i < 25; i++)
         rate[i] = drawn (&rng, 1, 25);
@@ -182,13 +178,4 @@ static void any_order (void **state)
             order[k] = had;
         }
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (pinned_small), cmocka_unit_test (pinned_large),
-        cmocka_unit_test (any_order), cmocka_unit_test (too_many_pinned)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

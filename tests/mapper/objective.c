@@ -40,11 +40,10 @@ static struct setting a_job (struct topology_cluster *c)
 }
 
 /* Every tp, pp and dp by itself: none is below the bound, and the least is what was found. */
-static void least_of_all (void **state)
+TEST (least_of_all)
 {
     struct rng rng = seeded (23);
     int rounds = getenv ("LINKWISE_LONG") ? 20 : 1;
-    (void) state;
 
     for (int round = 0; round < rounds; round++)
         for (int objective = 0; objective < 3; objective++) {
@@ -77,13 +76,12 @@ static void least_of_all (void **state)
 }
 
 /* Fewer GPUs cost fewer GPU hours where links are slow, more make the step shorter. */
-static void few_or_many (void **state)
+TEST (few_or_many)
 {
     struct setting s = a_job (cluster_of ("4x2 a100-sxm4-80g intra:200 inter:1"));
     struct mapper_problem step = problem_for (&s, MAPPER_STEP),
                           hours = problem_for (&s, MAPPER_GPU_HOURS);
     struct found a, b;
-    (void) state;
 
     assert_true (finds (&step, 0, &a));
     assert_true (finds (&hours, 0, &b));
@@ -96,12 +94,11 @@ static void few_or_many (void **state)
 }
 
 /* 7 GPUs and a batch of 24: 6 serve, or 7 as a pipeline of 7 of the 14 layers. */
-static void gpus_that_do_not_factor (void **state)
+TEST (gpus_that_do_not_factor)
 {
     struct setting s = a_job (cluster_of ("7x1 a100-sxm4-80g inter:20"));
     struct mapper_problem p = problem_for (&s, MAPPER_STEP);
     struct found all, fewer;
-    (void) state;
 
     assert_true (finds (&p, 0, &all));
     assert_true (workload_world (&all.r.config.deg) >= 6);
@@ -124,11 +121,10 @@ static int axes_in_use (const struct workload_degrees *d)
 
 /* The simplest within the tie is never worse than the best by more than it, says what it
  * gives up, and no other that is as good has fewer axes. */
-static void ties (void **state)
+TEST (ties)
 {
     struct rng rng = seeded (41);
     int simpler = 0, ordered = 0;
-    (void) state;
 
     for (int round = 0; round < 4; round++) {
         struct setting s = a_job (random_cluster (&rng, 3, 2, 1.2, 0, false, false));
@@ -170,13 +166,4 @@ static void ties (void **state)
         topology_cluster_destroy (s.cluster);
     }
     assert_true (simpler > 0 && ordered > 0);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (least_of_all), cmocka_unit_test (few_or_many),
-        cmocka_unit_test (gpus_that_do_not_factor), cmocka_unit_test (ties)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -48,10 +48,8 @@ static bool promises (const struct mapper_problem *p, const struct mapper_info *
 }
 
 /* With room nothing changes; with none the host helps, unless it may not. */
-static void last_resort (void **state)
+TEST (last_resort)
 {
-    (void) state;
-
     for (int small = 0; small <= 1; small++) {
         struct setting s = job_on ("", small ? 22 : 60);
         struct mapper_problem p = search_problem (&s);
@@ -84,14 +82,13 @@ static void last_resort (void **state)
 
 /* Every tp, pp and dp by itself is not below the bound, nor is the least of them below what was
  * found; the plan's step is that of its placement. */
-static void bound_holds (void **state)
+TEST (bound_holds)
 {
     struct setting s = job_on ("", 22);
     struct mapper_problem p = search_problem (&s);
     struct error err = {""};
     struct found best, one;
     int found = 0;
-    (void) state;
 
     p.axes.offload = OFFLOAD_OPTIMIZER;
     p.axes.micro_batch = 1;
@@ -119,7 +116,7 @@ static void bound_holds (void **state)
 }
 
 /* The least share of a GPU among nodes that tell theirs is the limit. */
-static void hosts_are_limits (void **state)
+TEST (hosts_are_limits)
 {
     struct setting s = job_on (", \"host_memory_gib\": 1000", 22);
     struct mapper_problem p = search_problem (&s);
@@ -127,7 +124,6 @@ static void hosts_are_limits (void **state)
     struct text words = {0};
     struct found o;
     double bytes;
-    (void) state;
 
     ok (find (&p, &o, &err), &err);
     assert_true (mapper_fullest_host (&p, &o.r, &bytes) >= 0);
@@ -148,13 +144,12 @@ static void hosts_are_limits (void **state)
 }
 
 /* A profile without it is not asked for it. */
-static void not_offered (void **state)
+TEST (not_offered)
 {
     struct setting s = job_on ("", 22);
     struct mapper_problem p = search_problem (&s);
     struct error err = {""};
     struct found o;
-    (void) state;
 
     s.profile.offloads = 0;
     assert_int_equal (find (&p, &o, &err), ST_NOFIT);
@@ -164,13 +159,4 @@ static void not_offered (void **state)
     assert_non_null (strstr (err.text, "does not have it"));
     found_release (&o);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (last_resort), cmocka_unit_test (bound_holds),
-        cmocka_unit_test (hosts_are_limits), cmocka_unit_test (not_offered)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -39,10 +39,8 @@ static void find_planted (const char *preset, int nodes, int stages)
     topology_document_release (&d);
 }
 
-static void found (void **state)
+TEST (found)
 {
-    (void) state;
-
     for (int k = 0; topology_preset_at (k); k++) {
         find_planted (topology_preset_at (k)->name, 12, 4);
         if (getenv ("LINKWISE_LONG")) {
@@ -51,11 +49,4 @@ static void found (void **state)
             find_planted (topology_preset_at (k)->name, 128, 8);
         }
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (found)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -69,12 +69,11 @@ static int node_of (const struct topology_cluster *c, const struct workload_plan
 
 /* ---- tests ---- */
 
-static void nothing_changed (void **state)
+TEST (nothing_changed)
 {
     struct rng r = seeded (3);
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     int rounds = getenv ("LINKWISE_LONG") ? 2 : 1;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = a_job (random_cluster (&r, 9, 2, 3, 0, false, false), 2, 4, 2);
@@ -96,7 +95,7 @@ static void nothing_changed (void **state)
 }
 
 /* One link of a pipeline goes bad: one exchange with the idle node, and what it is worth. */
-static void a_bad_link (void **state)
+TEST (a_bad_link)
 {
     struct setting s = a_job (with_links (9, 2, 20, NULL, 0, 0), 2, 4, 2);
     struct workload_plan old = plan_of (&s);
@@ -104,7 +103,6 @@ static void a_bad_link (void **state)
     struct topology_cluster *now = with_links (9, 2, 20, bad, 1, 0.5);
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     struct setting later = s;
-    (void) state;
 
     later.cluster = now;
 
@@ -148,7 +146,7 @@ static void a_bad_link (void **state)
 }
 
 /* A node is lost: its ranks go to the idle one, nobody else moves where links are alike. */
-static void a_lost_node (void **state)
+TEST (a_lost_node)
 {
     struct setting s = a_job (with_links (9, 2, 20, NULL, 0, 0), 2, 4, 2);
     struct workload_plan old = plan_of (&s);
@@ -156,7 +154,6 @@ static void a_lost_node (void **state)
     struct mapper_replan_settings how = mapper_replan_settings_default ();
     bool allowed[9];
     int lost = node_of (s.cluster, &old, 6);
-    (void) state;
 
     for (int i = 0; i < 9; i++)
         allowed[i] = i != lost;
@@ -233,7 +230,7 @@ static void check_moves (const struct setting *s, const struct workload_plan *ol
 
 /* Random clusters, some links far worse than they were: never slower than to stay, nor by
  * more than 0.2 % slower than a search that moves everything. */
-static void random_changes (void **state)
+TEST (random_changes)
 {
     static const struct {
         int nodes, gpus, tp, pp, dp;
@@ -246,7 +243,6 @@ static void random_changes (void **state)
     bool long_run = getenv ("LINKWISE_LONG");
     int rounds = long_run ? 30 : 1, moves = 0;
     size_t n = sizeof cases / sizeof *cases - !long_run;
-    (void) state;
 
     for (int round = 0; round < rounds; round++)
         for (size_t i = 0; i < n; i++) {
@@ -285,13 +281,12 @@ static void random_changes (void **state)
 
 /* Ranks move by the cost model that was asked for: what the moves gain is what the step
  * loses under it. */
-static void moves_by_the_model_asked_for (void **state)
+TEST (moves_by_the_model_asked_for)
 {
     static const enum costmodel_kind kinds[] = {COSTMODEL_CRITICAL_PATH,
                                                 COSTMODEL_PIPETTE, COSTMODEL_AMP};
     struct rng r = seeded (29);
     int moves[3] = {0};
-    (void) state;
 
     for (int round = 0; round < 2; round++) {
         struct setting s = a_job (random_cluster (&r, 9, 2, 2, 0, false, false), 2, 4, 2);
@@ -324,7 +319,7 @@ static void moves_by_the_model_asked_for (void **state)
 }
 
 /* A plan that recomputes some of a stage's layers is the old degrees, not others. */
-static void some_layers_recomputed (void **state)
+TEST (some_layers_recomputed)
 {
     struct rng r = seeded (5);
     struct setting s = a_job (random_cluster (&r, 4, 2, 2, 0, false, false), 2, 2, 2);
@@ -332,7 +327,6 @@ static void some_layers_recomputed (void **state)
     struct workload_plan old;
     struct mapper_problem p;
     struct outcome o;
-    (void) state;
 
     s.config.recompute = RECOMPUTE_FULL;
     s.config.recompute_layers = 2;
@@ -345,16 +339,4 @@ static void some_layers_recomputed (void **state)
     release (&o);
     workload_plan_release (&old);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (nothing_changed),
-                                       cmocka_unit_test (a_bad_link),
-                                       cmocka_unit_test (a_lost_node),
-                                       cmocka_unit_test (random_changes),
-                                       cmocka_unit_test (moves_by_the_model_asked_for),
-                                       cmocka_unit_test (some_layers_recomputed)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

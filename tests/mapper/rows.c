@@ -282,11 +282,10 @@ static void assert_told_up_to (struct drawn *d, enum bound_level level, double b
     d->x.most_s = INFINITY;
 }
 
-static void below_and_close (void **state)
+TEST (below_and_close)
 {
     const int rounds = getenv ("LINKWISE_LONG") ? 100 * ROUNDS : ROUNDS;
     int wrong = 0;
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const char *name = workload_schedule_name (known[i].schedule);
@@ -349,14 +348,13 @@ static void draw_ways (struct rng *r, struct drawn *d)
 
 /* The same where every stage's experts may be placed in several ways, of which the bound knows that
  * a stage takes one and pays for it: below all ways of all stages and splits, and close. */
-static void below_all_ways (void **state)
+TEST (below_all_ways)
 {
     static const enum workload_schedule schedules[] = {SCHEDULE_INTERLEAVED,
                                                        SCHEDULE_ZB1P};
     struct rng r = seeded (43);
     double share = 0.0;
     int rounds = getenv ("LINKWISE_LONG") ? 100 * ROUNDS : ROUNDS, n = 0;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         enum workload_schedule schedule = schedules[round % 4 == 0];
@@ -395,13 +393,12 @@ static bool ends_by (const struct pipeline_case *pc, int k, int layers, int belo
 /* The most layers that end by some time, where a longer micro-batch hides more of what follows, so
  * that fewer layers may end later: as many as by trying every number, wherever the search begins.
  */
-static void most_of_all_numbers (void **state)
+TEST (most_of_all_numbers)
 {
     static const enum workload_schedule schedules[] = {SCHEDULE_ZB1P, SCHEDULE_ZBV,
                                                        SCHEDULE_INTERLEAVED};
     struct rng r = seeded (43);
     int later = 0;
-    (void) state;
 
     for (int round = 0; round < 3 * ROUNDS; round++) {
         struct drawn d;
@@ -439,13 +436,4 @@ static void most_of_all_numbers (void **state)
             fail_msg ("round %d: %d layers end by then, %d do", round, found, most);
     }
     assert_true (later > 20); /* where fewer layers end later */
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (below_and_close),
-                                       cmocka_unit_test (below_all_ways),
-                                       cmocka_unit_test (most_of_all_numbers)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

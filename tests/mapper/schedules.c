@@ -64,13 +64,12 @@ static bool draw_config (struct rng *r, struct setting *s)
 
 /* Sends that wait, tokens that go to a node once, all-reduces and all-to-alls that are
  * hidden. */
-static void bound_holds (void **state)
+TEST (bound_holds)
 {
     static const char *const profiles[] = {"megatron-core", "megatron-v100",
                                            "megatron-bridge", "nemo-h100"};
     struct rng r = seeded (71);
     int rounds = getenv ("LINKWISE_LONG") ? 4000 : 60, tried[SCHEDULES] = {0};
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         struct setting s = {.cluster = any_cluster (&r),
@@ -124,11 +123,10 @@ static bool lists (const struct mapper_info *info, const char *axis, json_t *val
 
 /* With every axis free: a legal plan, no configuration, split or placement below its bound,
  * and no axis that is better fixed. */
-static void whole_space (void **state)
+TEST (whole_space)
 {
     struct rng r = seeded (72);
     int rounds = getenv ("LINKWISE_LONG") ? 300 : 8, chunked = 0, experts = 0;
-    (void) state;
 
     for (int round = 0; round < rounds || (round < 8 * rounds && chunked * experts == 0);
          round++) {
@@ -202,14 +200,13 @@ static void whole_space (void **state)
 }
 
 /* What only forks of the framework run is priced when asked for, never chosen. */
-static void on_request (void **state)
+TEST (on_request)
 {
     struct setting s =
         small_job (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:10"), 12, 2048, 16);
     struct mapper_problem p = search_problem (&s);
     struct mapper_settings settings = mapper_settings_default ();
     struct found o;
-    (void) state;
 
     settings.granularity = MAPPER_GPU;
     p.axes.pp = 4;
@@ -229,13 +226,4 @@ static void on_request (void **state)
     assert_true (lists (&o.info, "schedule", json_string ("zb2p")));
     found_release (&o);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (bound_holds),
-                                       cmocka_unit_test (whole_space),
-                                       cmocka_unit_test (on_request)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

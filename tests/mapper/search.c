@@ -85,7 +85,7 @@ static void enumerate_splits (struct exhaustive *x, struct setting *s, int stage
     }
 }
 
-static void small_clusters (void **state)
+TEST (small_clusters)
 {
     static const struct {
         int nodes, gpus, tp, pp, dp;
@@ -95,7 +95,6 @@ static void small_clusters (void **state)
                  {2, 3, 1, 5, 1}, {3, 2, 1, 1, 6}, {1, 5, 2, 2, 1}, {7, 1, 1, 2, 2}};
     struct rng r = seeded (31);
     int long_run = getenv ("LINKWISE_LONG") ? 20 : 1;
-    (void) state;
 
     for (int round = 0; round < 2 * long_run; round++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -147,7 +146,7 @@ static void small_clusters (void **state)
 
 /* Placements of experts, whose groups only some renumberings of replicas, and of TP groups, leave
  * as they are. */
-static void small_experts (void **state)
+TEST (small_experts)
 {
     static const struct {
         int nodes, gpus, tp, cp, pp, dp, ep, etp;
@@ -160,7 +159,6 @@ static void small_experts (void **state)
         {6, 1, 1, 2, 1, 3, 1, 1}, {6, 1, 2, 1, 1, 3, 3, 2}, {6, 1, 4, 1, 1, 1, 2, 2}};
     struct rng r = seeded (23);
     int rounds = getenv ("LINKWISE_LONG") ? 40 : 2;
-    (void) state;
 
     for (int i = 0; i < rounds * (int) (sizeof cases / sizeof *cases); i++) {
         int k = i % (int) (sizeof cases / sizeof *cases);
@@ -196,11 +194,10 @@ static void small_experts (void **state)
 
 /* Which modules are recomputed is searched: the best of all ways that fit, tried one by one,
  * whatever the memory is.  Modules win where there is too little for all activations. */
-static void ways_to_recompute (void **state)
+TEST (ways_to_recompute)
 {
     static const char *const ways[] = {"none", "mlp", "moe_act", "full"};
     int won[4] = {0};
-    (void) state;
 
     for (int experts = 0; experts <= 1; experts++)
         for (double pct = 5; pct < 30; pct += .75) {
@@ -258,11 +255,10 @@ static void retype (struct setting *s, const char *type)
 }
 
 /* Random configurations, layer splits and placements never beat the bound. */
-static void bound_holds (void **state)
+TEST (bound_holds)
 {
     struct rng r = seeded (43);
     int rounds = getenv ("LINKWISE_LONG") ? 40 : 5;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         int nodes = 1 + rng_below (&r, 5), gpus = 1 << rng_below (&r, 3),
@@ -309,7 +305,7 @@ static void bound_holds (void **state)
 
 /* A step of the free space is never above a step with any axis fixed, nor above the
  * default order; seeds hardly matter. */
-static void free_beats_fixed (void **state)
+TEST (free_beats_fixed)
 {
     bool long_run = getenv ("LINKWISE_LONG");
     struct setting s = {.cluster =
@@ -321,7 +317,6 @@ static void free_beats_fixed (void **state)
     struct mapper_problem p = search_problem (&s), fixed;
     struct found one = searched (&p, MAPPER_AUTO, 1), other;
     int times = long_run ? 2 : 8;
-    (void) state;
 
     other = searched (&p, MAPPER_AUTO, 99);
     CLOSE (other.r.estimate.step_s, one.r.estimate.step_s, 0.01);
@@ -344,7 +339,7 @@ static void free_beats_fixed (void **state)
 
 /* 17 measured nodes, 16 of them needed: the worst one stays out, and no link that nobody
  * measured is used. */
-static void leaves_out_the_worst (void **state)
+TEST (leaves_out_the_worst)
 {
     struct setting s = {.cluster = cluster_of ("examples/clusters/h100-17.json"),
                         .model = model_of ("llama-2-70b"),
@@ -354,7 +349,6 @@ static void leaves_out_the_worst (void **state)
     struct found o;
     bool used[17] = {false};
     int out = -1, order[128], n = 0;
-    (void) state;
 
     o = searched (&p, MAPPER_AUTO, 1);
     assert_int_equal (o.r.estimate.n_unmeasured, 0);
@@ -379,12 +373,11 @@ static void leaves_out_the_worst (void **state)
 
 /* Nodes of different sizes and generations; a link nobody measured is used only when
  * nothing else is possible. */
-static void odd_clusters (void **state)
+TEST (odd_clusters)
 {
     struct setting s = small_job (NULL, 12, 1024, 48);
     struct mapper_problem p;
     struct found o;
-    (void) state;
 
     s.cluster = cluster_of ("1x8 a100-sxm4-80g intra:200 inter:20 + 1x4 a100-sxm4-80g "
                             "intra:200 inter:20 + 1x3 a100-sxm4-80g intra:200 inter:20");
@@ -437,11 +430,10 @@ static void odd_clusters (void **state)
 
 /* Slots of three or six GPUs on nodes of eight: more blocks than nodes, which are filled one
  * after the other. */
-static void blocks_across_nodes (void **state)
+TEST (blocks_across_nodes)
 {
     static const int degrees[][4] = {{2, 2, 1, 3}, {1, 1, 4, 3}, {1, 2, 1, 6}};
     struct rng r = seeded (37);
-    (void) state;
 
     for (int i = getenv ("LINKWISE_LONG") ? 2 : 0; i >= 0; i--) {
         struct setting s =
@@ -459,10 +451,8 @@ static void blocks_across_nodes (void **state)
 }
 
 /* Links as slow as a file may have them: all of them, or a few. */
-static void dead_links (void **state)
+TEST (dead_links)
 {
-    (void) state;
-
     for (int dead = 1; dead <= 2; dead++) {
         struct setting s = small_job (NULL, 12, 1024, 48);
         struct mapper_problem p;
@@ -493,13 +483,12 @@ static bool space_has (const struct found *o, const char *axis, int value)
 
 /* Axes that are not given are searched: cp for long sequences, the ZeRO stages that the
  * profile offers, tp beyond nodes that are small. */
-static void axes_searched (void **state)
+TEST (axes_searched)
 {
     struct setting s =
         small_job (cluster_of ("2x4 a100-sxm4-80g intra:200 inter:20"), 8, 16384, 8);
     struct mapper_problem p = search_problem (&s);
     struct found o = searched (&p, MAPPER_AUTO, 1);
-    (void) state;
 
     assert_true (space_has (&o, "cp", 1) && space_has (&o, "cp", 4) &&
                  !space_has (&o, "cp", 8));
@@ -534,7 +523,7 @@ static void axes_searched (void **state)
     topology_cluster_destroy (s.cluster);
 }
 
-static void outcomes (void **state)
+TEST (outcomes)
 {
     struct setting s = {.cluster = cluster_of ("1x2 t4 intra:10"),
                         .model = model_of ("llama-2-70b"),
@@ -547,7 +536,6 @@ static void outcomes (void **state)
     struct error err = {""};
     struct text words = {0};
     const bool none[1] = {false};
-    (void) state;
 
     assert_int_equal (mapper_search (&p, &settings, &r, &info, &err), ST_NOFIT);
     assert_true (info.missed && info.refused_memory == info.configurations);
@@ -574,11 +562,10 @@ static void outcomes (void **state)
 }
 
 /* Every split and placement of a small pool is tried: the gap is 0. */
-static void small_and_proven (void **state)
+TEST (small_and_proven)
 {
     struct rng r = seeded (43);
     int rounds = getenv ("LINKWISE_LONG") ? 500 : 6;
-    (void) state;
 
     for (int round = 0; round < rounds; round++) {
         int gpus = 1 + rng_below (&r, 4), nodes = 1 + rng_below (&r, 8 / gpus);
@@ -596,17 +583,4 @@ static void small_and_proven (void **state)
         found_release (&o);
         topology_cluster_destroy (s.cluster);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (small_clusters),    cmocka_unit_test (small_experts),
-        cmocka_unit_test (ways_to_recompute), cmocka_unit_test (bound_holds),
-        cmocka_unit_test (free_beats_fixed),  cmocka_unit_test (leaves_out_the_worst),
-        cmocka_unit_test (odd_clusters),      cmocka_unit_test (blocks_across_nodes),
-        cmocka_unit_test (dead_links),        cmocka_unit_test (axes_searched),
-        cmocka_unit_test (outcomes),          cmocka_unit_test (small_and_proven)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

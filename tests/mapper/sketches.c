@@ -82,13 +82,12 @@ static double best_of_all (const struct setting *s)
     return x.step_s;
 }
 
-static void near_the_best_of_all (void **state)
+TEST (near_the_best_of_all)
 {
     static const int degrees[][2] = {{3, 1}, {2, 2}, {4, 1}};
     struct rng r = seeded (231);
     bool long_run = getenv ("LINKWISE_LONG");
     int rounds = long_run ? 60 : 3, nodes = long_run ? 9 : 7, best = 0;
-    (void) state;
 
     for (int i = 0; i < rounds; i++) {
         const int *d = degrees[i % 3];
@@ -112,11 +111,10 @@ static void near_the_best_of_all (void **state)
     assert_true (best >= rounds * 8 / 10);
 }
 
-static void limits_hold (void **state)
+TEST (limits_hold)
 {
     struct rng r = seeded (232);
     int step = getenv ("LINKWISE_LONG") ? 1 : 6;
-    (void) state;
 
     for (int i = 5; i >= 0; i -= step) {
         struct setting s = small_job_as (odd_cluster (&r, 6, 2), LAYERS, 512, 16,
@@ -146,13 +144,12 @@ static void limits_hold (void **state)
 }
 
 /* Alike nodes with uneven links: which random numbers are drawn does not decide the plan. */
-static void luck_does_not_matter (void **state)
+TEST (luck_does_not_matter)
 {
     struct rng r = seeded (4329);
     bool long_run = getenv ("LINKWISE_LONG");
     uint64_t seeds = long_run ? 3 : 2;
     int rounds = long_run ? 30 : 1;
-    (void) state;
 
     for (int i = 0; i < rounds; i++) {
         struct setting s =
@@ -176,12 +173,11 @@ static void luck_does_not_matter (void **state)
 }
 
 /* A slower node more that stays idle is no longer step: the plan of the others is sought too. */
-static void idle_nodes_do_not_matter (void **state)
+TEST (idle_nodes_do_not_matter)
 {
     struct rng r = seeded (231);
     bool long_run = getenv ("LINKWISE_LONG");
     int rounds = long_run ? 30 : 1, gpus = long_run ? 3 : 2, dp = long_run ? 2 : 1;
-    (void) state;
 
     for (int i = 0; i < rounds; i++) {
         struct setting s = small_job_as (odd_cluster (&r, 5, gpus), LAYERS, 512, 16,
@@ -237,13 +233,12 @@ static int node_of_stage (const struct topology_cluster *c, const struct sketch 
 }
 
 /* A node that holds a stage and a part keeps the part idle, rather than that gradients cross. */
-static void stages_keep_to_nodes (void **state)
+TEST (stages_keep_to_nodes)
 {
     struct setting s = small_job_as (cluster_of ("3x7 l40s intra:100 inter:0.5"), LAYERS,
                                      512, 16, config_of (1, 3, 4, 1));
     struct mapper_problem p = search_config (&s);
     struct sketch k;
-    (void) state;
 
     sketch (&p, &s.config, SKETCH_WALKS, &k);
     for (int i = 0; i < 3; i++)
@@ -254,7 +249,7 @@ static void stages_keep_to_nodes (void **state)
 
 /* A stage moves to idle GPUs of another node as a whole, though single ones of it would have their
  * gradients cross. */
-static void stages_move_whole (void **state)
+TEST (stages_move_whole)
 {
     struct setting s =
         small_job_as (cluster_of ("1x6 l40s intra:100 inter:0.5 + 1x3 l40s intra:100"),
@@ -267,7 +262,6 @@ static void stages_move_whole (void **state)
     struct pool pool;
     struct walks walks;
     struct error err = {""};
-    (void) state;
 
     ok (pool_init (&pool, &p, &err), &err);
     ok (walks_init (&walks, &pool, &err), &err);
@@ -285,7 +279,7 @@ static void stages_move_whole (void **state)
 
 /* Nodes that each hold two stages, on a chain of fast links: where two of them stand in the wrong
  * place, the others move up in one move.  One by one they would leave more fast links first. */
-static void runs_of_stages_move (void **state)
+TEST (runs_of_stages_move)
 {
     enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
     const int order[NODES] = {0, 4, 5, 1, 2, 3};
@@ -297,7 +291,6 @@ static void runs_of_stages_move (void **state)
     struct pool pool;
     struct walks walks;
     struct error err = {""};
-    (void) state;
 
     for (int i = 0; i < N * N; i++) {
         int from = i / N / GPUS, to = i % N / GPUS;
@@ -342,7 +335,7 @@ static struct mapper_problem interleaved (struct setting *s, int vpp)
 }
 
 /* What nodes have left over beside a stage each is a stage together. */
-static void what_is_over_is_a_stage (void **state)
+TEST (what_is_over_is_a_stage)
 {
     enum { STAGES = 8, REPLICAS = 3 };
     struct setting s = small_job_as (
@@ -352,7 +345,6 @@ static void what_is_over_is_a_stage (void **state)
     struct error err = {""};
     struct sketch k;
     int whole = 0;
-    (void) state;
 
     ok (workload_model_read ("gpt2-xl", &s.model, NULL, &err), &err);
     p = interleaved (&s, 2);
@@ -368,13 +360,12 @@ static void what_is_over_is_a_stage (void **state)
 }
 
 /* The gradients of tied embeddings stay within a node. */
-static void tied_stages_share_a_node (void **state)
+TEST (tied_stages_share_a_node)
 {
     struct setting s = small_job_as (cluster_of ("3x8 l40s intra:100 inter:0.5"), LAYERS,
                                      512, 16, config_of (1, 6, 4, 1));
     struct mapper_problem p = search_config (&s);
     struct sketch k;
-    (void) state;
 
     for (int tied = 0; tied < 2; tied++) {
         s.model.tied = tied;
@@ -388,7 +379,7 @@ static void tied_stages_share_a_node (void **state)
 
 /* Chunks may be uneven: a slow stage holds a few layers less than the others, not a round of all
  * its chunks. */
-static void layers_are_poured_singly (void **state)
+TEST (layers_are_poured_singly)
 {
     enum { CHUNKED = 32, STAGES = 4 };
     struct setting s = small_job_as (
@@ -397,7 +388,6 @@ static void layers_are_poured_singly (void **state)
     struct mapper_problem p;
     struct sketch k;
     int most = 0, least = CHUNKED;
-    (void) state;
 
     p = interleaved (&s, 4);
     sketch (&p, &s.config, SKETCH_WALKS, &k);
@@ -412,12 +402,11 @@ static void layers_are_poured_singly (void **state)
 
 /* Single bad links are not seen where the usual ones of their nodes are priced; a node whose links
  * all are bad is.  One that nobody measured is what it is priced at, as good here. */
-static void usual_links (void **state)
+TEST (usual_links)
 {
     enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
     enum { GOOD, PAIR, NODE, UNKNOWN, KINDS };
     double rate[N * N], usual_s[KINDS], walked_s[KINDS];
-    (void) state;
 
     for (int kind = 0; kind < KINDS; kind++) {
         struct setting s = small_job (NULL, LAYERS, 2048, 48);
@@ -485,29 +474,9 @@ static void lie_across (int nodes, int most)
     topology_cluster_destroy (s.cluster);
 }
 
-static void groups_lie_across (void **state)
+TEST (groups_lie_across)
 {
-    (void) state;
-
     lie_across (8, 8);
     lie_across (8, 6);
     lie_across (9, 8);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (near_the_best_of_all),
-                                       cmocka_unit_test (luck_does_not_matter),
-                                       cmocka_unit_test (limits_hold),
-                                       cmocka_unit_test (idle_nodes_do_not_matter),
-                                       cmocka_unit_test (stages_keep_to_nodes),
-                                       cmocka_unit_test (stages_move_whole),
-                                       cmocka_unit_test (runs_of_stages_move),
-                                       cmocka_unit_test (what_is_over_is_a_stage),
-                                       cmocka_unit_test (tied_stages_share_a_node),
-                                       cmocka_unit_test (layers_are_poured_singly),
-                                       cmocka_unit_test (usual_links),
-                                       cmocka_unit_test (groups_lie_across)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

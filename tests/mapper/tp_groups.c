@@ -154,13 +154,12 @@ static const int once[8][2] = {{0, 1}, {0, 2}, {1, 3}, {2, 6},
 
 /* On the cube mesh pairs take double links, which index order does not; moving a double
  * link moves the groups. */
-static void hybrid_cube_mesh (void **state)
+TEST (hybrid_cube_mesh)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double bw[8][8];
     struct topology_cluster *c;
     int gpu[8], other[8];
-    (void) state;
 
     cube_mesh (bw, twice, once);
     c = node_of (bw, 8, NULL);
@@ -186,11 +185,10 @@ static void hybrid_cube_mesh (void **state)
 }
 
 /* Random asymmetric links and speeds, also where tp does not divide the node. */
-static void random_nodes (void **state)
+TEST (random_nodes)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct rng r = seeded (9);
-    (void) state;
 
     for (int i = 0; i < 60; i++) {
         int n = 3 + rng_below (&r, 6), tp = 2 + rng_below (&r, 3), gpu[8];
@@ -210,25 +208,15 @@ static void random_nodes (void **state)
 }
 
 /* Where nothing tells GPUs apart, index order. */
-static void uniform (void **state)
+TEST (uniform)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct topology_cluster *c = cluster_of ("1x8 h100-sxm5-80g intra:370");
     struct error err;
     int gpu[8];
-    (void) state;
 
     ok (place_tp_groups (c, &p, 0, 4, BYTES, LAYER_S, gpu, &err), &err);
     for (int i = 0; i < 8; i++)
         assert_int_equal (gpu[i], i);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (hybrid_cube_mesh),
-                                       cmocka_unit_test (random_nodes),
-                                       cmocka_unit_test (uniform)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static struct placed place (struct rng *r, int layers, long tries)
     return placed;
 }
 
-static void no_more_than_may_be (void **state)
+TEST (no_more_than_may_be)
 {
     static const struct {
         int layers;
@@ -53,7 +53,6 @@ static void no_more_than_may_be (void **state)
         {48, 5000, 5000, false},
     };
     struct rng r = seeded (77);
-    (void) state;
 
     for (int i = 0; i < 5; i++) {
         struct placed placed = place (&r, cases[i].layers, cases[i].tries);
@@ -62,11 +61,4 @@ static void no_more_than_may_be (void **state)
         assert_int_equal (placed.exact, cases[i].exact);
         placed_release (&placed);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (no_more_than_may_be)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -189,12 +189,11 @@ static void check_fixed (struct rng *r, struct trial *t, long *placed)
     }
 }
 
-static void equal_to_exhaustive (void **state)
+TEST (equal_to_exhaustive)
 {
     struct rng r = seeded (77);
     int rounds = getenv ("LINKWISE_LONG") ? 20000 : 40;
     long placed = 0;
-    (void) state;
 
     for (int i = 0; i < rounds; i++) {
         struct trial t;
@@ -209,7 +208,7 @@ static void equal_to_exhaustive (void **state)
 
 /* Node by node, a small pool may have no placement of the splits that are shortest with
  * GPUs anywhere. */
-static void long_split_by_node (void **state)
+TEST (long_split_by_node)
 {
     static const char five[] =
         "{\"version\":1,\"nodes\":["
@@ -225,7 +224,6 @@ static void long_split_by_node (void **state)
         .granularity = MAPPER_NODE};
     struct rng r = seeded (79);
     long placed = 0;
-    (void) state;
 
     t.s.config.zero = 0;
     t.s.config.recompute = RECOMPUTE_FULL;
@@ -238,12 +236,11 @@ static void long_split_by_node (void **state)
 
 /* Larger than what is enumerated: a plan where there is one, within its limits, no worse
  * than the default order, and above the bound whatever is tried. */
-static void larger_pools (void **state)
+TEST (larger_pools)
 {
     struct rng r = seeded (78);
     int rounds = getenv ("LINKWISE_LONG") ? 2000 : 3;
     long placed = 0;
-    (void) state;
 
     for (int i = 0; i < rounds; i++) {
         struct mapper_settings settings = mapper_settings_default ();
@@ -281,13 +278,4 @@ static void larger_pools (void **state)
         topology_cluster_destroy (t.s.cluster);
     }
     assert_true (placed > rounds / 2);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (equal_to_exhaustive),
-                                       cmocka_unit_test (long_split_by_node),
-                                       cmocka_unit_test (larger_pools)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -56,10 +56,8 @@ static double least_by_hand (const struct setting *s, int tp, int cp)
     return least;
 }
 
-static void the_least_of_all (void **state)
+TEST (the_least_of_all)
 {
-    (void) state;
-
     for (int experts = 0; experts <= 4; experts += 4) {
         struct setting s = small_job (
             cluster_of ("2x4 a100-sxm4-80g intra:200 inter:20 + 2x4 h100-sxm5-80g "
@@ -97,7 +95,7 @@ static void the_least_of_all (void **state)
 
 /* Frameworks that sum gradients in fp32 where ZeRO does not shard them take longer there, and those
  * that capture what has no pipeline less: what is kept of one is not the other's. */
-static void kept_apart (void **state)
+TEST (kept_apart)
 {
     struct setting s =
         small_job (cluster_of ("1x8 a100-sxm4-80g intra:230"), LAYERS, SEQ, BATCH);
@@ -106,7 +104,6 @@ static void kept_apart (void **state)
     struct error err = {""};
     struct pool pool;
     double afresh[2][3];
-    (void) state;
 
     s.profile = profile_of ("deepspeed");
     s.profile.graphs = GRAPHS_DENSE;
@@ -129,7 +126,7 @@ static void kept_apart (void **state)
 
 /* What is kept is of configurations that compute alike: what crosses a slow link to the host
  * depends on the shards. */
-static void kept (void **state)
+TEST (kept)
 {
     struct setting s =
         small_job (cluster_of ("1x8 rtx-4090 intra:12"), LAYERS, SEQ, BATCH);
@@ -141,7 +138,6 @@ static void kept (void **state)
     struct error err = {""};
     struct pool pool;
     double before = INFINITY;
-    (void) state;
 
     slow.host_bytes_per_s = 1e7;
     s.cluster->node[0].type = &slow;
@@ -161,13 +157,4 @@ static void kept (void **state)
     bound_works_destroy (w);
     pool_release (&pool);
     topology_cluster_destroy (s.cluster);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (the_least_of_all),
-                                       cmocka_unit_test (kept),
-                                       cmocka_unit_test (kept_apart)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

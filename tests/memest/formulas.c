@@ -5,7 +5,7 @@
  * (eq. 1), over t with tensor and sequence parallelism (eq. 4), 34 s b h / t with
  * selective recomputation, and s b h (10 + 24/t + 5 a s / (h t)) with tensor parallelism
  * alone (eq. 2).  Their softmax is fused.  Read off as what one more layer makes. */
-static void korthikanti_layer (void **state)
+TEST (korthikanti_layer)
 {
     struct workload_model m = model_of ("gpt3-175b");
     struct workload_job j = {
@@ -20,7 +20,6 @@ static void korthikanti_layer (void **state)
               {8, false, RECOMPUTE_NONE, sbh * (10 + 24 / t + 5 * a * s / (h * t))},
               {8, true, RECOMPUTE_NONE, sbh / t * (34 + 5 * a * s / h)},
               {8, true, RECOMPUTE_SELECTIVE, 34 * sbh / t}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof eq / sizeof *eq; i++) {
         struct workload_config c = config_of (eq[i].tp, 1, 1, 2);
@@ -53,7 +52,7 @@ static double freed_of_layer (const struct workload_model *m,
 }
 
 /* What modules free of a layer (A19), in bytes a token. */
-static void modules_free (void **state)
+TEST (modules_free)
 {
     struct workload_model v3 = model_of ("deepseek-v3"), m70 = model_of ("llama-3-70b");
     struct workload_job j = {.seq = 4096, .global_batch = 256};
@@ -77,7 +76,6 @@ static void modules_free (void **state)
         {&m70, "mlp", 8, (2.0 * m70.hidden + 6.0 * m70.ffn) / 8},
         {&m70, "layernorm", 8, 0}, /* one kernel with the product */
     };
-    (void) state;
 
     CLOSE (cases[0].bytes, 131072.0, 1e-12);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -95,13 +93,12 @@ static void modules_free (void **state)
 }
 
 /* One layer is rebuilt at a time, where the logits do not need as much before. */
-static void modules_rebuilt (void **state)
+TEST (modules_rebuilt)
 {
     struct workload_model m = model_of ("llama-3-70b");
     struct workload_job j = {.seq = 4096, .global_batch = 4};
     struct workload_config c = config_of (8, 4, 1, 1);
     double freed = 4096 * (2.0 * m.hidden + 6.0 * m.ffn) / 8, whole;
-    (void) state;
 
     whole = stage_of (&m, &j, &c, 0, 20).activations_bytes;
     assert_true (workload_recompute_parse ("mlp", &c));
@@ -110,13 +107,12 @@ static void modules_rebuilt (void **state)
 }
 
 /* Optimizer states of fewer bytes, sharded as the usual ones. */
-static void optimizer_states (void **state)
+TEST (optimizer_states)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 4096, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 8, 1);
     double usual = stage_of (&m, &j, &c, 0, 32).optimizer_bytes;
-    (void) state;
 
     c.optimizer_bytes = 6;
     CLOSE (stage_of (&m, &j, &c, 0, 32).optimizer_bytes, usual / 2, 1e-12);
@@ -124,12 +120,11 @@ static void optimizer_states (void **state)
 
 /* Bytes per parameter: 18 in bf16, 6 + 12/dp under ZeRO-1, 2 + 16/dp under 2, 18/dp
  * under 3 (Rajbhandari et al., arXiv 1910.02054, with fp32 gradients). */
-static void model_states (void **state)
+TEST (model_states)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_job j = {.seq = 128, .global_batch = 64};
     const double per_param[] = {18, 6 + 12 / 8.0, 2 + 16 / 8.0, 18 / 8.0};
-    (void) state;
 
     for (int zero = 0; zero <= 3; zero++) {
         struct workload_config c = config_of (1, 1, 8, 1);
@@ -145,7 +140,7 @@ static void model_states (void **state)
 /* fp16: 2 + 2 + 12, and 4 in the step; fp32 and tf32: 4 + 4 + 8; fp8 keeps bf16 weights and fp8
  * copies, 2 + 2, with fp32 gradients and a 12-byte optimizer (Megatron-Core, distributed
  * optimizer); fp4 copies of .56 bytes where mxfp8 has 1.03. */
-static void precisions (void **state)
+TEST (precisions)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_config c = config_of (1, 1, 1, 1);
@@ -158,7 +153,6 @@ static void precisions (void **state)
                {PREC_FP8, 4, 4, 12},
                {PREC_FP4, 4 - 2 * (1.03 - .56), 4, 12}};
     double n = workload_model_params (&m);
-    (void) state;
 
     c.zero = 0;
     for (size_t i = 0; i < sizeof per / sizeof *per; i++) {
@@ -175,27 +169,25 @@ static void precisions (void **state)
 
 /* Megatron-LM's functional tests, 7B GPT, tp 4 pp 1 dp 2 with the distributed optimizer:
  * 12 bytes per parameter (alloc_bytes of gpt3_7b_tp4_pp1 less 0.07 to 0.1 GiB). */
-static void distributed_optimizer (void **state)
+TEST (distributed_optimizer)
 {
     struct workload_model m = model_of ("gpt3-6.7b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (4, 1, 2, 1);
     struct workload_stage held = workload_stage_guess (&m, &c, 0, m.layers);
     struct memest_stage s = stage_of (&m, &j, &c, 0, m.layers);
-    (void) state;
 
     CLOSE (s.weights_bytes + s.gradients_bytes + s.optimizer_bytes,
            12 * workload_stage_params (&m, &c, &held).dense, 1e-12);
 }
 
 /* Vocabulary-parallel logits fall with tp; gathered ones do not. */
-static void logits (void **state)
+TEST (logits)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 8192, .global_batch = 8};
     struct workload_config one = config_of (1, 1, 1, 1), eight = config_of (8, 1, 1, 1);
     double split, whole;
-    (void) state;
 
     split = stage_of (&m, &j, &one, 0, 32).logits_bytes /
             stage_of (&m, &j, &eight, 0, 32).logits_bytes;
@@ -207,13 +199,12 @@ static void logits (void **state)
 }
 
 /* What a fused kernel does not keep, and what recomputing the scores drops. */
-static void kernels (void **state)
+TEST (kernels)
 {
     struct workload_model llama = model_of ("llama-2-7b"), gpt = model_of ("gpt3-6.7b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     double base, sbh = 2048.0 * 4096;
-    (void) state;
 
     base = layer_of (&llama, &j, &c, 0);
     j.fused_mlp = CHOICE_YES;
@@ -234,14 +225,13 @@ static void kernels (void **state)
 
 /* A framework without fused norms means its RMS norms, 16 s b h more here; PyTorch's
  * LayerNorm is one kernel unless the job says otherwise. */
-static void norm_kernels (void **state)
+TEST (norm_kernels)
 {
     static const struct {
         const char *model;
         double more[3]; /* of s b h: by the profile, fused, not fused */
     } known[] = {{"llama-2-7b", {16, 0, 16}}, {"gpt3-6.7b", {0, 0, 16}}};
     struct workload_profile p = profile_of ("aleph-alpha");
-    (void) state;
 
     for (size_t i = 0; i < 2; i++)
         for (int choice = 0; choice < 3; choice++) {
@@ -266,7 +256,7 @@ static void norm_kernels (void **state)
 /* Under sequence parallelism a column-parallel layer's input is gathered: Megatron gathers
  * it again in backward (eq. 4 divides all of a layer by t), plain autograd keeps it whole,
  * 2 s b h for attention and for the MLP, of which 1/t is counted with the norms. */
-static void kept_gathers (void **state)
+TEST (kept_gathers)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
@@ -275,7 +265,6 @@ static void kept_gathers (void **state)
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage again, kept;
-    (void) state;
 
     for (int sp = 0; sp < 2; sp++) {
         c.sequence_parallel = sp;
@@ -289,7 +278,7 @@ static void kept_gathers (void **state)
 }
 
 /* Grouped keys and values copied to all 32 heads are kept as such: 4 bytes for each of 24 more. */
-static void repeated_heads (void **state)
+TEST (repeated_heads)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
@@ -298,7 +287,6 @@ static void repeated_heads (void **state)
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1};
     struct memest_stage grouped, copied;
-    (void) state;
 
     memest_stage (&q, 0, &one, &grouped);
     p.repeats_kv = true;
@@ -308,7 +296,7 @@ static void repeated_heads (void **state)
 }
 
 /* A chunked loss keeps 2 bytes a logit and an eighth of the rest. */
-static void chunked_loss (void **state)
+TEST (chunked_loss)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
@@ -317,7 +305,6 @@ static void chunked_loss (void **state)
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct workload_stage one = {.dense = 1, .head = 1};
     struct memest_stage whole, chunked;
-    (void) state;
 
     memest_stage (&q, 0, &one, &whole);
     p.chunked_loss = true;
@@ -327,14 +314,13 @@ static void chunked_loss (void **state)
 
 /* ZeRO 3 gathers two layers at a time, keeps embedding and head gathered (PyTorch FSDP's
  * root), and holds the gradients of the largest of them until they are reduced. */
-static void gathered_weights (void **state)
+TEST (gathered_weights)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 64};
     struct workload_config c = config_of (1, 1, 8, 1), sharded = c;
     double layer = workload_layer_params (&m, 1);
     double root = workload_embedding_params (&m, 1) + workload_head_params (&m, 1, true);
-    (void) state;
 
     c.zero = 0;
     sharded.zero = 3;
@@ -353,14 +339,13 @@ static void gathered_weights (void **state)
 }
 
 /* DeepSpeed has no more live, and no more gradients unreduced, than its limits and a matrix. */
-static void live_parameters (void **state)
+TEST (live_parameters)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 64};
     struct workload_config c = config_of (1, 1, 8, 1), sharded = c;
     struct workload_profile limited = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double matrix = 4096 * 14336.0, table = 4096 * 128256.0;
-    (void) state;
 
     c.zero = 0;
     sharded.zero = 3;
@@ -384,13 +369,12 @@ static void live_parameters (void **state)
 }
 
 /* PEFT's adapters of queries, keys, values and output keep a byte for each input dropped out. */
-static void dropped_adapters (void **state)
+TEST (dropped_adapters)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 64, .lora = true}, dropped = j;
     struct workload_config c = config_of (1, 1, 8, 1);
     struct workload_profile fp32 = profile_of ("fsdp"), half = profile_of ("nemo");
-    (void) state;
 
     dropped.lora_dropout = true;
     for (int i = 0; i < 2; i++) {
@@ -410,12 +394,11 @@ static void dropped_adapters (void **state)
 
 /* Ulysses keeps attention's output twice and copies of keys and values, and has what it sends and
  * receives of one tensor instead of a ring's buffers. */
-static void exchanged_heads (void **state)
+TEST (exchanged_heads)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 8192, .global_batch = 64};
     struct workload_profile ring = profile_of (WORKLOAD_PROFILE_DEFAULT), all = ring;
-    (void) state;
 
     all.cp_all_to_all = true;
     for (int cp = 8; cp <= 16; cp *= 2) {
@@ -437,13 +420,12 @@ static void exchanged_heads (void **state)
 }
 
 /* DeepSeek-V3's latent attention keeps a fraction of what 128 whole heads would. */
-static void latent_attention (void **state)
+TEST (latent_attention)
 {
     struct workload_model m = model_of ("deepseek-v3"), whole = m;
     struct workload_job j = {.seq = 4096, .global_batch = 8};
     struct workload_config c = config_of (1, 1, 1, 1);
     double tokens = 4096;
-    (void) state;
 
     whole.kv_rank = 0;
     whole.head_dim = 192;
@@ -457,14 +439,13 @@ static void latent_attention (void **state)
 }
 
 /* Experts: parameters and their optimizer are split over ep; tokens are not. */
-static void experts (void **state)
+TEST (experts)
 {
     struct workload_model m = model_of ("mixtral-8x7b");
     struct workload_job j = {.seq = 4096, .global_batch = 64};
     struct workload_config c = config_of (1, 1, 8, 1), split = c;
     struct memest_stage whole, part;
     double all = 32.0 * 8 * workload_expert_params (&m);
-    (void) state;
 
     split.deg.ep = 8;
     whole = stage_of (&m, &j, &c, 0, 32);
@@ -473,31 +454,4 @@ static void experts (void **state)
     /* Over ep 8 an expert is on one of eight ranks: nothing is left to shard it over. */
     CLOSE (whole.optimizer_bytes, part.optimizer_bytes, 1e-12);
     CLOSE (whole.activations_bytes, part.activations_bytes, 1e-12);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (korthikanti_layer),
-        cmocka_unit_test (model_states),
-        cmocka_unit_test (modules_free),
-        cmocka_unit_test (modules_rebuilt),
-        cmocka_unit_test (optimizer_states),
-        cmocka_unit_test (precisions),
-        cmocka_unit_test (distributed_optimizer),
-        cmocka_unit_test (logits),
-        cmocka_unit_test (kernels),
-        cmocka_unit_test (norm_kernels),
-        cmocka_unit_test (repeated_heads),
-        cmocka_unit_test (chunked_loss),
-        cmocka_unit_test (kept_gathers),
-        cmocka_unit_test (gathered_weights),
-        cmocka_unit_test (live_parameters),
-        cmocka_unit_test (exchanged_heads),
-        cmocka_unit_test (dropped_adapters),
-        cmocka_unit_test (latent_attention),
-        cmocka_unit_test (experts),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * interleaved 2 (p - 1 - i) + (v - 1) p + 1 chunks of 1/v (Narayanan et al., arXiv
  * 2104.04473), ZB1P p, ZB2P 2p (arXiv 2401.10241), ZBV p, V-Half (p + 2) / 2, V-Min
  * (p + 4) / 3 rounded down (arXiv 2405.15362). */
-static void in_flight (void **state)
+TEST (in_flight)
 {
     const struct {
         enum workload_schedule schedule;
@@ -20,7 +20,6 @@ static void in_flight (void **state)
                     {SCHEDULE_V_HALF, {3, 3, 3, 3}},
                     {SCHEDULE_V_MIN, {2, 2, 2, 2}},
                     {SCHEDULE_DUALPIPEV, {4.5, 4.5, 4.5, 4.5}}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct workload_config c = config_of (1, 4, 1, 1);
@@ -36,10 +35,9 @@ static void in_flight (void **state)
 }
 
 /* As many micro-batches as a batch may have. */
-static void many_microbatches (void **state)
+TEST (many_microbatches)
 {
     struct workload_config c = config_of (1, 4, 1, 1);
-    (void) state;
 
     for (int s = SCHEDULE_1F1B; s < SCHEDULES; s++) {
         c.schedule = (enum workload_schedule) s;
@@ -53,13 +51,12 @@ static void many_microbatches (void **state)
 }
 
 /* The estimate multiplies a layer by them. */
-static void flight_scales (void **state)
+TEST (flight_scales)
 {
     struct workload_model m = small_model (16);
     struct workload_job j = {.seq = 512, .global_batch = 16};
     struct workload_config c = config_of (1, 4, 1, 1);
     double one = layer_of (&m, &j, &c, 3);
-    (void) state;
 
     for (int i = 0; i < 4; i++)
         CLOSE (layer_of (&m, &j, &c, i), (4 - i) * one, 1e-12);
@@ -70,12 +67,11 @@ static void flight_scales (void **state)
 /* Where all-to-alls run beside another micro-batch's compute, a stage holds a layer more than its
  * 2 (p - 1 - i) + (v - 1) p + 1 chunks, or its micro-batch without a pipeline: a forward's layer
  * comes while a backward's goes. */
-static void exchanges_beside_compute (void **state)
+TEST (exchanges_beside_compute)
 {
     struct workload_model m = small_model (16);
     struct workload_job j = {.seq = 512, .global_batch = 32};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
-    (void) state;
 
     m.experts = 8;
     m.top_k = 2;
@@ -118,7 +114,7 @@ static void exchanges_beside_compute (void **state)
  * 7 of its first chunk and 4 of its second (p = 4 a chunk in turn), before its first
  * backward: 7 x 2 + 4 x 3 layers, not 5.5 x 5.  Of the embedding's inputs, 8 bytes a
  * token, two groups of 4 are held. */
-static void uneven_chunks (void **state)
+TEST (uneven_chunks)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_job j = {.seq = 2048, .global_batch = 32};
@@ -129,7 +125,6 @@ static void uneven_chunks (void **state)
     struct workload_stage held;
     struct memest_stage s;
     double layer;
-    (void) state;
 
     m.layers = 17;
     layer = layer_of (&m, &j, &c, 3);
@@ -153,7 +148,7 @@ static void uneven_chunks (void **state)
 
 /* In a V the first chunk is held for 4p - 1 - 2k of 4p slots on stage k, but no more than there are
  * micro-batches. */
-static void uneven_v (void **state)
+TEST (uneven_v)
 {
     struct workload_model m = model_of ("gpt2-xl");
     struct workload_job j = {.seq = 1024, .global_batch = 32};
@@ -161,7 +156,6 @@ static void uneven_v (void **state)
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     double layer = layer_of (&m, &j, &c, 3);
-    (void) state;
 
     m.layers = 17;
     c.schedule = SCHEDULE_ZBV;
@@ -203,7 +197,7 @@ static double most_held (int pp, int v, int microbatches, int ahead, const doubl
 }
 
 /* First, last and other chunks with any layers, with and without experts; some in the first. */
-static void unlike_chunks (void **state)
+TEST (unlike_chunks)
 {
     struct workload_model m = small_model (16);
     struct workload_job j = {.seq = 512};
@@ -211,7 +205,6 @@ static void unlike_chunks (void **state)
     struct workload_config c = config_of (1, 4, 1, 1);
     struct memest_problem q = {&m, &j, &c, &p, MEMEST_LINKWISE, 0, 0};
     struct rng r = seeded (3);
-    (void) state;
 
     m.experts = 8;
     m.top_k = 2;
@@ -248,16 +241,4 @@ static void unlike_chunks (void **state)
         CLOSE (s.activations_bytes, most_held (4, v, j.global_batch, (int) ahead, bytes),
                1e-9);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (in_flight),     cmocka_unit_test (many_microbatches),
-        cmocka_unit_test (flight_scales), cmocka_unit_test (exchanges_beside_compute),
-        cmocka_unit_test (uneven_chunks), cmocka_unit_test (uneven_v),
-        cmocka_unit_test (unlike_chunks),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

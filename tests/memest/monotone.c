@@ -261,14 +261,13 @@ static void check_pipeline (const struct trial *t)
                  (8 + (m->dropout ? 2.0 * m->hidden : 0)));
 }
 
-static void random_configurations (void **state)
+TEST (random_configurations)
 {
     static const char *const names[] = {
         "megatron-core", "megatron-deepspeed", "aleph-alpha", "llm-foundry",
         "nemo",          "nanotron",           "fsdp",        "deepspeed"};
     struct rng r = seeded (2024);
     int trials = getenv ("LINKWISE_LONG") ? TRIALS_LONG : TRIALS;
-    (void) state;
 
     for (int i = 0; i < PROFILES; i++) {
         profiles[i] = profile_of (names[i]);
@@ -287,7 +286,7 @@ static void random_configurations (void **state)
 }
 
 /* What breaks: each a case where memory does rise. */
-static void exceptions (void **state)
+TEST (exceptions)
 {
     struct workload_profile core = profile_of ("megatron-core");
     struct trial t = {
@@ -296,7 +295,6 @@ static void exceptions (void **state)
         .config = config_of (2, 1, 1, 1),
         .profile = &core};
     double before, copied;
-    (void) state;
 
     /* Gathered logits: 128256 is a multiple of 128 x 2, not of 128 x 4 = 512. */
     before = stage_of (&t, 0, 1).logits_bytes;
@@ -342,11 +340,10 @@ static struct memest_stage least_of (const struct trial *t, int stage, int layer
 /* Whole chunks of any split, of models whose layers differ in any way: no stage needs less
  * than memest_stage_least says, and the fullest no less than memest_states_least, also where
  * gradients do not outlive a step. */
-static void least_of_all (void **state)
+TEST (least_of_all)
 {
     struct rng r = {8};
     int tried = 0;
-    (void) state;
 
     while (tried < 5000) {
         struct trial t = random_trial (&r);
@@ -392,7 +389,7 @@ static void least_of_all (void **state)
 
 /* A model that is one stage is known: where layers are of several kinds, the least is what it
  * takes.  With less of them counted as states, a limit by risk would allow it less. */
-static void least_of_one_stage (void **state)
+TEST (least_of_one_stage)
 {
     struct workload_profile torchtune = profile_of ("torchtune");
     struct trial t = {.model = model_of ("nemotron-nano-9b-v2"),
@@ -402,7 +399,6 @@ static void least_of_one_stage (void **state)
     struct memest_problem p = {&t.model,        &t.job, &t.config, &torchtune,
                                MEMEST_LINKWISE, 0,      0};
     struct memest_stage s, least;
-    (void) state;
 
     t.config.zero = 0;
     t.config.offload = OFFLOAD_ALL;
@@ -417,10 +413,9 @@ static void least_of_one_stage (void **state)
 
 /* memest_max_layers is what trying every number of whole chunks finds, of models whose
  * layers differ too. */
-static void most_layers (void **state)
+TEST (most_layers)
 {
     struct rng r = {7};
-    (void) state;
 
     for (int i = 0; i < 5000; i++) {
         struct trial t = random_trial (&r);
@@ -451,7 +446,7 @@ static void most_layers (void **state)
 }
 
 /* The largest sizes that a config.json may state stay finite. */
-static void absurd_sizes (void **state)
+TEST (absurd_sizes)
 {
     struct workload_profile core = profile_of ("megatron-core");
     struct trial t = {
@@ -474,21 +469,10 @@ static void absurd_sizes (void **state)
         .config = config_of (1, 1, 1, 1 << 30),
         .profile = &core};
     struct memest_load load = {0};
-    (void) state;
 
     assert_true (valid (&t));
     load.peak_bytes = stage_of (&t, 0, 10000).peak_bytes;
     assert_true (isfinite (load.peak_bytes));
     assert_true (isfinite (workload_model_params (&t.model)));
     assert_true (memest_oom_probability (&core, load, 8e10) == 1);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (random_configurations), cmocka_unit_test (exceptions),
-        cmocka_unit_test (least_of_all),          cmocka_unit_test (least_of_one_stage),
-        cmocka_unit_test (most_layers),           cmocka_unit_test (absurd_sizes)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

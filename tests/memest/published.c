@@ -9,7 +9,7 @@
  * stage; GiB as the memory columns of their figures 1 and 7: states, then activations
  * with tensor parallelism alone, and with sequence parallelism and selective
  * recomputation. */
-static void korthikanti (void **state)
+TEST (korthikanti)
 {
     static const struct {
         const char *name;
@@ -20,7 +20,6 @@ static void korthikanti (void **state)
         {"175B", 96, 12288, 96, 8, 3, 1, 45.5625, 66.84375, 12.3515625},
         {"530B", 105, 20480, 128, 35, 3, 1, 31.640625, 114.0234375, 23.076171875},
         {"1T", 128, 25600, 160, 64, 1, 1, 32.958984375, 131.25, 26.5625}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct workload_model m = model_of ("gpt3-175b");
@@ -72,13 +71,12 @@ static struct memest_stage fujii_stage (const struct workload_model *m,
 /* Fujii, Watanabe, Yokota, arXiv 2411.06465, by hand for Llama-2-7B: eq. 4 gives 18 bytes
  * a parameter, 6 + 12/dp with the distributed optimizer; eq. 12 gives a layer
  * s b h (12 + 4 k/a + 8 f/h) / (t c) bytes, here 4096 x 4096 x (12 + 4 + 21.5). */
-static void fujii (void **state)
+TEST (fujii)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_job j = {.seq = 4096, .global_batch = 1024};
     struct workload_config c = config_of (1, 1, 1, 1);
     struct memest_stage e;
-    (void) state;
 
     c.zero = 0;
     e = fujii_stage (&m, &j, &c, 0);
@@ -121,7 +119,7 @@ static void fujii (void **state)
 
 /* Korthikanti's weights by hand, of grouped heads and a gated MLP: each layer has h (2 q + 2 kv)
  * and 3 h f, over tp; its states are 2, 4 and 12 bytes; full recomputation keeps 2 s b h of it. */
-static void korthikanti_by_hand (void **state)
+TEST (korthikanti_by_hand)
 {
     struct workload_model m = model_of ("llama-3-8b");
     struct workload_job j = {.seq = 2048, .global_batch = 8};
@@ -131,7 +129,6 @@ static void korthikanti_by_hand (void **state)
     struct workload_stage held = {.dense = 3, .expert = 2};
     double n = 5 * (4096.0 * (2 * 4096 + 2 * 1024) + 3.0 * 4096 * 14336) / 4;
     struct memest_stage e;
-    (void) state;
 
     c.recompute = RECOMPUTE_FULL;
     for (int sp = 0; sp < 2; sp++) {
@@ -148,7 +145,7 @@ static void korthikanti_by_hand (void **state)
 /* Liu et al., arXiv 2305.15265, table 2: GPU memory of T5 fine-tuning in GiB at batch 100
  * and 128 tokens; automatic mixed precision, hence fp32 weights and states.  The constants
  * of the profile were set on these twelve rows. */
-static void wta_crs (void **state)
+TEST (wta_crs)
 {
     static const struct {
         bool large, lora;
@@ -160,7 +157,6 @@ static void wta_crs (void **state)
         {true, false, .1, 18.46}, {true, true, .3, 17.44}, {true, true, .1, 14.64}};
     struct workload_profile p = profile_of ("huggingface-amp");
     double full[2] = {0};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         bool large = known[i].large;
@@ -202,13 +198,4 @@ static void wta_crs (void **state)
             assert_true (full[large] / e.peak_bytes > 2.4 &&
                          full[large] / e.peak_bytes < 3);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (korthikanti), cmocka_unit_test (korthikanti_by_hand),
-        cmocka_unit_test (fujii), cmocka_unit_test (wta_crs)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -8,11 +8,10 @@ static double chance (const struct workload_profile *p, double peak, double gpu)
     return memest_oom_probability (p, (struct memest_load){peak, 0}, gpu);
 }
 
-static void probability (void **state)
+TEST (probability)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     double before = 0;
-    (void) state;
 
     /* An estimate of just the GPU's memory is a coin's toss. */
     CLOSE (chance (&p, 8e10, 8e10), 0.5, 1e-12);
@@ -31,11 +30,10 @@ static void probability (void **state)
 }
 
 /* Weights, gradients and optimizer state are surer than the rest, and err with it. */
-static void surer_states (void **state)
+TEST (surer_states)
 {
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT), alike = p;
     double before = 1, wide = INFINITY;
-    (void) state;
 
     p.memory.residual = 0.2;
     p.memory.states_residual = 0.03;
@@ -65,11 +63,10 @@ static void surer_states (void **state)
 }
 
 /* A limit by risk leaves that risk; wider residuals leave less. */
-static void limits (void **state)
+TEST (limits)
 {
     static const double risks[] = {1e-9, 1e-4, 0.01, 0.1, 0.5, 0.9, 0.999999};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT), wide = p;
-    (void) state;
 
     wide.memory.residual *= 2;
     CLOSE (memest_limit (&p, 8e10, 80, 0), 6.4e10, 1e-12);
@@ -89,12 +86,11 @@ static void limits (void **state)
 }
 
 /* A stage fits a limit by risk up to where its chance is the risk, whatever part are states. */
-static void limits_of_stages (void **state)
+TEST (limits_of_stages)
 {
     static const double risks[] = {1e-9, 0.01, 0.2, 0.5, 0.9};
     struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct memest_problem q = {.profile = &p};
-    (void) state;
 
     p.memory.residual = 0.15;
     assert_true (memest_states_less (&p, 0) == 0);
@@ -197,7 +193,7 @@ static bool change (const struct memest_problem *p, int number, struct workload_
 }
 
 /* It really fits, and nothing cheaper does. */
-static void smallest_change (void **state)
+TEST (smallest_change)
 {
     static const char *const models[] = {"llama-2-13b", "llama-3-70b", "mixtral-8x7b",
                                          "gpt3-6.7b", "deepseek-v2"};
@@ -205,7 +201,6 @@ static void smallest_change (void **state)
                                              "llm-foundry"};
     struct rng r = {11};
     int found = 0, none = 0, kinds[8] = {0};
-    (void) state;
 
     for (int trial = 0; trial < 2000; trial++) {
         struct workload_model m = model_of (models[rng_below (&r, 5)]);
@@ -265,12 +260,11 @@ static void smallest_change (void **state)
 }
 
 /* What a stage has most of, whichever of the seven it is. */
-static void largest_kind (void **state)
+TEST (largest_kind)
 {
     static const char *const name[] = {"weights",     "gradients", "optimizer state",
                                        "activations", "logits",    "buffers",
                                        "overhead"};
-    (void) state;
 
     for (int i = 0; i < 7; i++) {
         struct memest_stage s = {.weights_bytes = 1 + (i == 0),
@@ -288,10 +282,9 @@ static void largest_kind (void **state)
 }
 
 /* A document has all kinds, and what is on the host where anything is. */
-static void document (void **state)
+TEST (document)
 {
     struct memest_stage s = {1, 2, 3, 4, 5, 6, 7, 28, 0, 0};
-    (void) state;
 
     for (int host = 0; host < 2; host++) {
         json_t *doc, *value;
@@ -306,15 +299,4 @@ static void document (void **state)
         CLOSE (sum, host, 0);
         json_decref (doc);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (probability),     cmocka_unit_test (surer_states),
-        cmocka_unit_test (limits),          cmocka_unit_test (limits_of_stages),
-        cmocka_unit_test (smallest_change), cmocka_unit_test (largest_kind),
-        cmocka_unit_test (document)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -29,10 +29,8 @@ static double activations_of (struct stage *s)
 }
 
 /* Their inputs, in 2 bytes, and half of what two norms keep besides. */
-static void norms_of_queries_and_keys (void **state)
+TEST (norms_of_queries_and_keys)
 {
-    (void) state;
-
     for (int i = 0; i < 4; i++) {
         bool fused = i & 1, wide = i & 2;
         struct stage s = stage_with (fused);
@@ -47,10 +45,8 @@ static void norms_of_queries_and_keys (void **state)
 
 /* GELU by separate operations keeps three tensors more, under autocast twice as many bytes; none
  * where the MLP is one kernel, or gated. */
-static void separate_gelu (void **state)
+TEST (separate_gelu)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool gated = i & 1, fused = i & 2, mixed = i & 4;
         struct stage s = stage_with (true);
@@ -68,11 +64,10 @@ static void separate_gelu (void **state)
 
 /* Adapters have a copy of 4 bytes of each input, of queries', keys' and values' too; a norm with
  * frozen weights keeps 2 bytes less, which they would be multiplied with. */
-static void adapters (void **state)
+TEST (adapters)
 {
     struct stage s = stage_with (false), fused = stage_with (true);
     double h = s.m.hidden, q = s.m.heads * (double) s.m.head_dim, copies;
-    (void) state;
 
     s.j.lora = fused.j.lora = true;
     CLOSE (activations_of (&s) - activations_of (&fused), 3 * TOKENS * (10 - 4) * h,
@@ -87,10 +82,8 @@ static void adapters (void **state)
 }
 
 /* One layer is recomputed at a time, where the logits were: the larger of the two counts. */
-static void recomputed_layer_or_logits (void **state)
+TEST (recomputed_layer_or_logits)
 {
-    (void) state;
-
     for (int few = 0; few < 2; few++) {
         struct stage s = stage_with (true);
         struct memest_stage beside, instead;
@@ -115,10 +108,8 @@ static void recomputed_layer_or_logits (void **state)
 /* Gradients begin with the only backward pass: at its end all are there but the first layer's,
  * which is in its backward pass, three tenths over what it keeps; of the smaller kind, where kinds
  * differ; and the embedding's, which a tied one has since the head's backward pass. */
-static void first_layer_last (void **state)
+TEST (first_layer_last)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool mixed = i & 1, ends = i & 2, tied = i & 4;
         struct stage s = stage_with (true);
@@ -160,10 +151,8 @@ static void first_layer_last (void **state)
 /* With fp32 states on one rank: norms' results in fp32, copies for three products, or one of
  * GPT-2's, and two, or one of a plain MLP, and copies of all weights beside the states, but not in
  * the optimizer's step. */
-static void autocast (void **state)
+TEST (autocast)
 {
-    (void) state;
-
     for (int i = 0; i < 64; i++) {
         bool joined = i & 32, plain = i & 1, sharded = i & 2, pure = i & 4, tied = i & 8,
              lora = i & 16;
@@ -201,16 +190,4 @@ static void autocast (void **state)
         s.p.autocast_copies = false;
         CLOSE (with.peak_bytes, memory_of (&s).peak_bytes, 1e-9);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (norms_of_queries_and_keys),
-                                       cmocka_unit_test (separate_gelu),
-                                       cmocka_unit_test (adapters),
-                                       cmocka_unit_test (recomputed_layer_or_logits),
-                                       cmocka_unit_test (first_layer_last),
-                                       cmocka_unit_test (autocast)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -4,10 +4,8 @@
 
 /* Beside a pipeline ZeRO 3 keeps a stage's weights once they are gathered, and ZeRO 2 and 3 sum its
  * gradients whole, also of the only micro-batch and on the GPU where its shards are on the host. */
-static void stays_beside_pipeline (void **state)
+TEST (stays_beside_pipeline)
 {
-    (void) state;
-
     for (int i = 0; i < 16; i++) {
         bool many = i & 1, by_layer = i & 8;
         int zero = i & 2 ? 3 : 2, pp = i & 4 ? 2 : 1;
@@ -39,10 +37,9 @@ static void stays_beside_pipeline (void **state)
 }
 
 /* One rank gathers nothing. */
-static void alone (void **state)
+TEST (alone)
 {
     struct stage s = distinct_stage ("llama-3-8b", 1, false);
-    (void) state;
 
     s.p.gathers_by_layer = true;
     s.p.memory.bucket_bytes = 0;
@@ -53,10 +50,8 @@ static void alone (void **state)
 
 /* FSDP that does not reduce before the last micro-batch holds whole gradients; frozen weights have
  * gradients where they share a flat parameter with adapters, and the gathered unit's as well. */
-static void whole_gradients (void **state)
+TEST (whole_gradients)
 {
-    (void) state;
-
     for (int i = 0; i < 48; i++) {
         bool many = i & 1, lora = i & 2, frozen = i & 4, whole = i & 8;
         struct stage s = distinct_stage ("llama-3-8b", 1, false);
@@ -100,10 +95,8 @@ static void whole_gradients (void **state)
 }
 
 /* Replicas' buckets hold DDP's gradients once more; one rank has none. */
-static void buckets (void **state)
+TEST (buckets)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         struct stage s = distinct_stage ("llama-3-8b", 1, false);
         double n = 3 * workload_layer_params (&s.m, 1);
@@ -117,11 +110,10 @@ static void buckets (void **state)
 }
 
 /* One rank has gathered nothing that could make room for ZeRO 2's gradients. */
-static void alone_under_zero_2 (void **state)
+TEST (alone_under_zero_2)
 {
     struct stage s = distinct_stage ("llama-3-8b", 1, false);
     double before;
-    (void) state;
 
     s.p.gathers_by_layer = s.p.gradients_freed = true;
     s.p.memory.bucket_bytes = 0;
@@ -134,10 +126,8 @@ static void alone_under_zero_2 (void **state)
 
 /* FSDP's largest unit has gradients when the logits are gone, in whose place they are; ZeRO 2's
  * gradients come when gathered weights go. */
-static void after_logits (void **state)
+TEST (after_logits)
 {
-    (void) state;
-
     for (int zero = 2; zero <= 3; zero++) {
         struct stage s = distinct_stage ("llama-3-8b", 1, false);
         struct memest_stage before, out;
@@ -164,15 +154,4 @@ static void after_logits (void **state)
                          : fmin (before.gradients_bytes, before.activations_bytes),
                1e-9);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (stays_beside_pipeline), cmocka_unit_test (alone),
-        cmocka_unit_test (whole_gradients),       cmocka_unit_test (buckets),
-        cmocka_unit_test (alone_under_zero_2),    cmocka_unit_test (after_logits),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

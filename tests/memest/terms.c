@@ -21,13 +21,12 @@ static double outside_mlp (const struct stage *s, bool fused)
            4.0 * fmax (1, m->kv_heads / t) * m->head_dim;
 }
 
-static void dense_layers (void **state)
+TEST (dense_layers)
 {
     static const struct {
         const char *model;
         int tp;
     } t[] = {{"llama-3-8b", 1}, {"llama-3-8b", 16}, {"gpt2-xl", 5}};
-    (void) state;
 
     for (int i = 0; i < 24; i++) {
         bool sp = i & 1, fused = i & 2, wide = i & 4;
@@ -48,12 +47,11 @@ static void dense_layers (void **state)
 
 /* Scores of separate kernels are kept, or recomputed, one layer's with their gradients at a time.
  */
-static void scores (void **state)
+TEST (scores)
 {
     struct stage s = distinct_stage ("gpt2-xl", 5, false);
     double heads = s.m.heads / 5.0, tokens = 2048,
            flash = memory_of (&s).activations_bytes;
-    (void) state;
 
     for (int wide = 0; wide < 2; wide++) {
         s.j.precision = wide ? PREC_FP32 : PREC_BF16;
@@ -77,10 +75,8 @@ static void scores (void **state)
 
 /* Tokens go to top_k experts, split where the ranks of a TP group hold parts of the sequence;
  * the fullest rank has 1.3 times the mean. */
-static void expert_layers (void **state)
+TEST (expert_layers)
 {
-    (void) state;
-
     for (int i = 0; i < 4; i++) {
         bool sp = i & 1, shared = i & 2;
         int tp = 4, etp = sp ? 2 : 4;
@@ -100,10 +96,8 @@ static void expert_layers (void **state)
 }
 
 /* Layers that are recomputed keep their input, and one of them is whole with its gradients. */
-static void recomputed_layers (void **state)
+TEST (recomputed_layers)
 {
-    (void) state;
-
     for (int again = 0; again <= 3; again++) {
         struct stage s = distinct_stage ("llama-3-8b", 4, again & 1);
         double all = memory_of (&s).activations_bytes, tokens = 2048;
@@ -119,10 +113,8 @@ static void recomputed_layers (void **state)
 
 /* PyTorch's selective recomputation keeps a sublayer's input, queries, attention's output, keys or
  * values, the MLP's inside once and the scores' sums. */
-static void every_second (void **state)
+TEST (every_second)
 {
-    (void) state;
-
     for (int i = 0; i < 4; i++) {
         bool sp = i & 1, wide = i & 2;
         struct stage s = distinct_stage ("llama-3-8b", 4, sp);
@@ -139,11 +131,10 @@ static void every_second (void **state)
 
 /* What a GPU type's framework keeps: a product's input once, in one byte where it is fp8; with
  * adapters their own inputs instead of the frozen ones'. */
-static void kept_inputs (void **state)
+TEST (kept_inputs)
 {
     struct stage s = distinct_stage ("llama-3-8b", 4, false);
     double tokens = 2048, h = s.m.hidden, q = h / 4, f = s.m.ffn / 4.0, before;
-    (void) state;
 
     before = memory_of (&s).activations_bytes;
     s.p.compute_of_type = true;
@@ -172,12 +163,11 @@ static void kept_inputs (void **state)
 
 /* Layers of frozen weights in fewer bits, embedding and head in 16, and one matrix of a layer that
  * a product has in 16; without adapters nothing is frozen. */
-static void packed_weights (void **state)
+TEST (packed_weights)
 {
     struct stage s = distinct_stage ("llama-3-8b", 2, false);
     double n = 3 * workload_layer_params (&s.m, 2), before, root;
     struct memest_stage out;
-    (void) state;
 
     s.j.frozen_bytes = .5625;
     CLOSE (memory_of (&s).weights_bytes, 2 * n, 1e-9);
@@ -202,10 +192,8 @@ static void packed_weights (void **state)
 }
 
 /* WTA-CRS keeps a part of linear layers' inputs with 8-byte row numbers, of four layers. */
-static void sampled_inputs (void **state)
+TEST (sampled_inputs)
 {
-    (void) state;
-
     for (int sp = 0; sp < 2; sp++) {
         struct stage s = distinct_stage ("llama-3-8b", 4, sp);
         double whole = memory_of (&s).activations_bytes, h = s.m.hidden, r = sp ? 4 : 1;
@@ -221,10 +209,8 @@ static void sampled_inputs (void **state)
 
 /* The ends: 8 bytes an input token and a dropout mask, the last norm, logits split over the
  * vocabulary or gathered. */
-static void ends (void **state)
+TEST (ends)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool sp = i & 1, gathered = i & 2, alone = i & 4;
         struct stage s = distinct_stage ("gpt2-xl", alone ? 1 : 5, sp && !alone);
@@ -248,10 +234,8 @@ static void ends (void **state)
 }
 
 /* Buffers and communicators, each alone and all together; fragmentation on top of tensors. */
-static void buffers (void **state)
+TEST (buffers)
 {
-    (void) state;
-
     for (int i = 0; i < 32; i++) {
         bool sp = i & 1, pp = i & 2, cp = i & 4, wide = i & 8, dp = i & 16;
         struct stage s = distinct_stage ("llama-3-8b", 4, sp);
@@ -284,10 +268,8 @@ static void buffers (void **state)
 
 /* Weights, gradients, optimizer of dense parameters over dp cp ranks and of experts over as many
  * as hold the same ones; .7 more a parameter that is never sharded. */
-static void states (void **state)
+TEST (states)
 {
-    (void) state;
-
     for (int zero = 0; zero <= 3; zero++) {
         struct stage s = distinct_stage ("mixtral-8x7b", 2, true);
         struct workload_stage_params n;
@@ -318,10 +300,8 @@ static void states (void **state)
 /* The peak is in the backward pass, or in the optimizer's step, which has its own bytes in place of
  * activations, logits and buffers: of a shard, and in fp16 copies of the gradients at least.
  * Gradients that do not outlive a step never meet the logits of the only micro-batch. */
-static void two_peaks (void **state)
+TEST (two_peaks)
 {
-    (void) state;
-
     for (int i = 0; i < 48; i++) {
         bool zero = i & 2, half = i & 4, freed = i & 8;
         int alone = i / 16; /* one micro-batch and stage, two stages, two micro-batches */
@@ -374,10 +354,8 @@ static void two_peaks (void **state)
 
 /* What a stage of so many layers takes at least is no more than with any that it may have, with
  * experts or without, also where the optimizer's step is the peak. */
-static void least_of_stages (void **state)
+TEST (least_of_stages)
 {
-    (void) state;
-
     for (int i = 0; i < 60; i++) {
         struct stage s = distinct_stage ("mixtral-8x7b", 1, false);
         struct memest_problem q = {&s.m, &s.j, &s.c, &s.p, MEMEST_LINKWISE, 0, 0};
@@ -404,10 +382,8 @@ static void least_of_stages (void **state)
 }
 
 /* A step's flat buffer lies beside what the allocator keeps of the backward pass. */
-static void flat_step (void **state)
+TEST (flat_step)
 {
-    (void) state;
-
     for (int i = 0; i < 2; i++) {
         struct stage s = distinct_stage ("llama-3-8b", 4, true);
         struct memest_stage apart;
@@ -430,10 +406,8 @@ static void flat_step (void **state)
 
 /* The host has the optimizer's state and its step; under ZeRO 3 weights, too, and the gradients of
  * a shard with them, or where the framework sends them on under ZeRO 2 and 3. */
-static void offload (void **state)
+TEST (offload)
 {
-    (void) state;
-
     for (int i = 0; i < 32; i++) {
         int zero = i & 3;
         bool all = i & 4, sends = i & 8, lora = i & 16;
@@ -465,10 +439,8 @@ static void offload (void **state)
 }
 
 /* Inputs of recomputed layers go to the host but for the five that are on their way. */
-static void checkpoints_away (void **state)
+TEST (checkpoints_away)
 {
-    (void) state;
-
     for (int layers = 3; layers <= 9; layers += 3) {
         struct stage s = distinct_stage ("llama-3-8b", 1, false);
         double before, away = fmax (0, layers - 5) * 2 * 2048 * s.m.hidden;
@@ -485,10 +457,8 @@ static void checkpoints_away (void **state)
 
 /* Each column-parallel layer has a copy of its input: three of attention and two of a gated MLP,
  * one of a plain one, in place of the norms' outputs.  Without tensor parallelism none has. */
-static void copied_inputs (void **state)
+TEST (copied_inputs)
 {
-    (void) state;
-
     for (int i = 0; i < 8; i++) {
         bool sp = i & 1, gated = i & 2, alone = i & 4;
         int t = alone ? 1 : gated ? 4 : 5;
@@ -505,10 +475,8 @@ static void copied_inputs (void **state)
 
 /* A module of multi-token prediction keeps its layer's activations, or its input where all is
  * recomputed, six inputs and .6 of its logits. */
-static void prediction (void **state)
+TEST (prediction)
 {
-    (void) state;
-
     for (int full = 0; full < 2; full++) {
         struct stage s = distinct_stage ("llama-3-8b", 4, true);
         struct memest_stage none, one, more;
@@ -532,30 +500,4 @@ static void prediction (void **state)
         CLOSE (one.activations_bytes - none.activations_bytes, layer + 6 * tensor, 1e-9);
         assert_true (one.optimizer_bytes > none.optimizer_bytes);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (dense_layers),
-        cmocka_unit_test (scores),
-        cmocka_unit_test (expert_layers),
-        cmocka_unit_test (recomputed_layers),
-        cmocka_unit_test (every_second),
-        cmocka_unit_test (kept_inputs),
-        cmocka_unit_test (packed_weights),
-        cmocka_unit_test (sampled_inputs),
-        cmocka_unit_test (ends),
-        cmocka_unit_test (buffers),
-        cmocka_unit_test (states),
-        cmocka_unit_test (two_peaks),
-        cmocka_unit_test (least_of_stages),
-        cmocka_unit_test (flat_step),
-        cmocka_unit_test (offload),
-        cmocka_unit_test (checkpoints_away),
-        cmocka_unit_test (copied_inputs),
-        cmocka_unit_test (prediction),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

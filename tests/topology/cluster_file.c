@@ -11,11 +11,10 @@
 #define DOC(NODES_, LINKS) \
     "{\"version\":1,\"name\":\"x\"," NODES_ ",\"links\":{" LINKS "}}"
 
-static void directed_links (void **state)
+TEST (directed_links)
 {
     struct topology_cluster *c = cluster_from (DOC (NODES, INTRA "," INTER));
     struct topology_link l;
-    (void) state;
 
     assert_int_equal (c->n_nodes, 2);
     assert_int_equal (c->n_gpus, 4);
@@ -34,7 +33,7 @@ static void directed_links (void **state)
 }
 
 /* A host's name is a node's, or one of the two is short and no other node begins alike. */
-static void names_of_hosts (void **state)
+TEST (names_of_hosts)
 {
     static const struct {
         const char *host;
@@ -47,7 +46,6 @@ static void names_of_hosts (void **state)
     static const char *const names[] = {"n1.east", "n1.west", "n2.lab", "n3-a",
                                         "n3",      "n4",      "n4.east"};
     struct text t = {0};
-    (void) state;
 
     text_add (&t, "{\"version\":1,\"nodes\":[");
     for (int i = 0; i < 7; i++)
@@ -66,7 +64,7 @@ static void names_of_hosts (void **state)
 }
 
 /* A null link is priced at the lowest measured bandwidth of its kind. */
-static void unmeasured_links (void **state)
+TEST (unmeasured_links)
 {
     struct topology_cluster *c = cluster_from (
         DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"t4\"},{\"name\":\"b\","
@@ -77,7 +75,6 @@ static void unmeasured_links (void **state)
     struct topology_link l = topology_link (c, 0, 2);
     struct topology_link_stats s;
     struct error err;
-    (void) state;
 
     assert_false (l.measured);
     CLOSE (l.bytes_per_s, 3e9, 1e-12);
@@ -96,7 +93,7 @@ static void unmeasured_links (void **state)
     topology_cluster_destroy (c);
 }
 
-static void per_node_and_per_gpu (void **state)
+TEST (per_node_and_per_gpu)
 {
     struct topology_cluster *c = cluster_from (
         DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"t4\"},{\"name\":\"b\","
@@ -107,7 +104,6 @@ static void per_node_and_per_gpu (void **state)
              "\"intra\":[{\"bandwidth_gb_per_s\":[[0,11],[12,0]],\"latency_us\":1},null],"
              "\"inter\":{\"bandwidth_gb_per_s\":2,\"latency_us\":1,\"node_gb_per_s\":[4,"
              "null]}"));
-    (void) state;
 
     CLOSE (topology_link (c, 0, 1).bytes_per_s, 11e9, 1e-12);
     CLOSE (topology_link (c, 1, 0).bytes_per_s, 12e9, 1e-12);
@@ -131,14 +127,13 @@ static void per_node_and_per_gpu (void **state)
 }
 
 /* What flows that go at one time can have: of their nodes' totals, and of the pair's. */
-static void shares (void **state)
+TEST (shares)
 {
     struct topology_cluster *c = cluster_from (
         DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":2,\"latency_us\":1,"
                           "\"node_gb_per_s\":[12,null],"
                           "\"node_pair_gb_per_s\":[[null,6],[null,null]]}"));
     json_t *doc;
-    (void) state;
 
     CLOSE (topology_share (c, 0, 1, 1, 1), 6e9, 1e-12);
     CLOSE (topology_share (c, 0, 1, 4, 1), 1.5e9, 1e-12);
@@ -157,7 +152,7 @@ static void shares (void **state)
     topology_cluster_destroy (c);
 }
 
-static void breaches (void **state)
+TEST (breaches)
 {
     static const struct {
         const char *doc, *says;
@@ -242,14 +237,13 @@ static void breaches (void **state)
         {DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":{\"npy\":\"none.npy\"},"
                            "\"latency_us\":1}"),
          "none.npy: No such file"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_not_equal (cluster_refused (bad[i].doc, bad[i].says), ST_OK);
 }
 
 /* A matrix in a .npy file beside the cluster file, and its way back into JSON. */
-static void npy_matrix (void **state)
+TEST (npy_matrix)
 {
     static const char doc_text[] =
         DOC (NODES, INTRA ",\"inter\":{\"bandwidth_gb_per_s\":{\"npy\":\"m.npy\"},"
@@ -258,7 +252,6 @@ static void npy_matrix (void **state)
     struct topology_cluster *c;
     json_t *doc, *rows;
     FILE *f;
-    (void) state;
 
     f = fopen (in_folder ("m.npy"), "wb");
     fprintf (f, "%cNUMPY%c%c%c%c%-117s\n", 0x93, 1, 0, 118, 0,
@@ -277,13 +270,12 @@ static void npy_matrix (void **state)
     topology_cluster_destroy (c);
 }
 
-static void unknown_keys_warn (void **state)
+TEST (unknown_keys_warn)
 {
     json_t *doc = json_loads (DOC (NODES ",\"colour\":1", INTRA "," INTER), 0, NULL);
     struct topology_cluster *c;
     struct notes notes = {0};
     struct error err;
-    (void) state;
 
     ok (topology_cluster_from_json (doc, "c.json", NULL, &c, &notes, &err), &err);
     assert_int_equal (notes.n, 1);
@@ -294,7 +286,7 @@ static void unknown_keys_warn (void **state)
 }
 
 /* A type by another spelling is taken, with a word for all its nodes. */
-static void types_by_short_names (void **state)
+TEST (types_by_short_names)
 {
     json_t *doc =
         json_loads (DOC ("\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":\"h100\"},"
@@ -304,7 +296,6 @@ static void types_by_short_names (void **state)
     struct topology_cluster *c;
     struct notes notes = {0};
     struct error err;
-    (void) state;
 
     ok (topology_cluster_from_json (doc, "c.json", NULL, &c, &notes, &err), &err);
     for (int i = 0; i < 2; i++)
@@ -314,16 +305,4 @@ static void types_by_short_names (void **state)
     notes_free (&notes);
     topology_cluster_destroy (c);
     json_decref (doc);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (directed_links),   cmocka_unit_test (types_by_short_names),
-        cmocka_unit_test (unmeasured_links), cmocka_unit_test (per_node_and_per_gpu),
-        cmocka_unit_test (shares),           cmocka_unit_test (breaches),
-        cmocka_unit_test (npy_matrix),       cmocka_unit_test (unknown_keys_warn),
-        cmocka_unit_test (names_of_hosts)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

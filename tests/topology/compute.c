@@ -59,7 +59,7 @@ static const json_t *source (const json_t *doc, const char *type, const char *ke
 
 /* The constant is .85 of the median GPU's fastest product, and the newest numbers of a GPU
  * hold. */
-static void medians (void **state)
+TEST (medians)
 {
     json_t *old = document (
                NODES, "h100-sxm5-80g",
@@ -78,7 +78,6 @@ static void medians (void **state)
     const char *type = "h100-sxm5-80g";
     struct error err = {""};
 
-    (void) state;
     ok (topology_compute_apply (new, from, 2, NULL, &err), &err);
     CLOSE (number (new, type, "gemm_efficiency"), .85 * 720 / 989, 1e-6);
     CLOSE (number (new, type, "fp8_gemm_efficiency"), .85 * 1350 / 1979, 1e-6);
@@ -96,7 +95,7 @@ static void medians (void **state)
 
 /* Attention gives constants of its own, the median rate at the shape where they hold; in few tokens
  * of few heads so much less is as good. */
-static void attention (void **state)
+TEST (attention)
 {
     json_t *doc = document (
         NODES, "h100-sxm5-80g",
@@ -112,7 +111,6 @@ static void attention (void **state)
     const char *type = "h100-sxm5-80g";
     struct error err = {""};
 
-    (void) state;
     ok (topology_compute_apply (doc, &from, 1, NULL, &err), &err);
     CLOSE (number (doc, type, "flash_efficiency"), 610.0 / 989, 1e-6);
     CLOSE (number (doc, type, "flash2_efficiency"), 380.0 / 989, 1e-6);
@@ -124,7 +122,7 @@ static void attention (void **state)
 }
 
 /* A constant that layer times gave is kept; so is a peak that the file states. */
-static void kept (void **state)
+TEST (kept)
 {
     json_t *doc = document (
         NODES, "t4",
@@ -134,7 +132,6 @@ static void kept (void **state)
     const struct topology_compute_source from = {"doc", doc};
     struct error err = {""};
 
-    (void) state;
     ok (topology_compute_apply (doc, &from, 1, NULL, &err), &err);
     CLOSE (number (doc, "t4", "gemm_efficiency"), .5, 1e-9);
     CLOSE (number (doc, "t4", "fp32_gemm_efficiency"), .85 * 4 / 8.1, 1e-6);
@@ -142,7 +139,7 @@ static void kept (void **state)
     json_decref (doc);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *gpu, *says;
@@ -167,7 +164,6 @@ static void refused (void **state)
     };
     struct error err = {""};
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct text t = {0};
         json_t *doc;
@@ -187,7 +183,7 @@ static void refused (void **state)
 }
 
 /* A cluster file's measured constants are used, and say what measured them. */
-static void used (void **state)
+TEST (used)
 {
     json_t *doc = json_loads (
         "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":"
@@ -204,7 +200,6 @@ static void used (void **state)
     struct costmodel_compute shipped, measured;
     struct error err = {""};
 
-    (void) state;
     assert_non_null (doc);
     ok (topology_cluster_from_json (doc, "test", NULL, &c, NULL, &err), &err);
     assert_non_null (json_object_get (c->node[0].type->measured, "copy_gb_per_s"));
@@ -218,23 +213,12 @@ static void used (void **state)
     json_decref (doc);
 }
 
-static void source_of_nothing (void **state)
+TEST (source_of_nothing)
 {
-    (void) state;
     assert_int_equal (
         cluster_refused ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,"
                          "\"gpu_type\":\"t4\"}],\"gpu_types\":{\"t4\":{\"measured\":{"
                          "\"gemm_efficiency\":{\"by\":\"x\"}}}},\"links\":{}}",
                          "gpu_types.t4.measured.gemm_efficiency"),
         ST_INVALID);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (medians), cmocka_unit_test (attention),
-        cmocka_unit_test (kept),    cmocka_unit_test (refused),
-        cmocka_unit_test (used),    cmocka_unit_test (source_of_nothing)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

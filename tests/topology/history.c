@@ -23,7 +23,7 @@ static struct history_estimate of_days (const double *rate, double half_life_day
     return history_estimate (s, n, half_life_days * DAY, accused_day * DAY, work);
 }
 
-static void estimates (void **state)
+TEST (estimates)
 {
     static const struct {
         const char *what;
@@ -52,7 +52,6 @@ static void estimates (void **state)
         {"under load alone: the highest", {-4, -9, -6}, 7, NAN, 9, HISTORY_BUSY},
         {"... of the last half-life", {-9, -4, -6}, 1.5, NAN, 6, HISTORY_BUSY},
     };
-    (void) state;
 
     for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
         struct history_estimate e =
@@ -66,10 +65,9 @@ static void estimates (void **state)
 }
 
 /* An estimate lies between the extremes, and does not change when the clock's zero does. */
-static void invariance (void **state)
+TEST (invariance)
 {
     struct rng rng = seeded (26);
-    (void) state;
 
     for (int k = 0; k < 2000; k++) {
         struct history_sample s[12], later[12], work[24];
@@ -186,10 +184,8 @@ static void expect (double rate, const char *why, double half_life_days)
     json_decref (doc);
 }
 
-static void collision_or_fault (void **state)
+TEST (collision_or_fault)
 {
-    (void) state;
-
     for (int day = 1; day <= 5; day++)
         write_day (day, 20, "");
     write_day (6, 10, "");
@@ -213,7 +209,7 @@ static void collision_or_fault (void **state)
 }
 
 /* Times may be ahead of UTC and say so; what else follows the seconds makes none of them. */
-static void times (void **state)
+TEST (times)
 {
     static const struct {
         const char *text;
@@ -227,7 +223,6 @@ static void times (void **state)
                  {"2026-03-01T12:00:00+02:", NAN},
                  {"2026-03-01T12:00:00+x", NAN},
                  {"yesterday", NAN}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         json_t *when = json_string (known[i].text);
@@ -239,10 +234,8 @@ static void times (void **state)
     }
 }
 
-static void reset_and_congestion (void **state)
+TEST (reset_and_congestion)
 {
-    (void) state;
-
     write_day (1, 20, "");
     write_day (2, 20, "");
     write_day (3, 10, "");
@@ -266,11 +259,10 @@ static void reset_and_congestion (void **state)
 }
 
 /* A time that cannot be read is told, whatever else the files have. */
-static void unread_times (void **state)
+TEST (unread_times)
 {
     struct error err = {""};
     json_t *doc;
-    (void) state;
 
     write_day (1, 20, "");
     write_next ("{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1}],"
@@ -288,7 +280,7 @@ static void unread_times (void **state)
 }
 
 /* By how much a counter may grow in a day. */
-static void thresholds (void **state)
+TEST (thresholds)
 {
     static const struct {
         const char *name;
@@ -304,7 +296,6 @@ static void thresholds (void **state)
                  {"nvlink_crc", 8640000, 8640001},
                  {"nvlink_crc_flit", 8640000, 8640001},
                  {"nvlink_crc_data", 8640000, 8640001}};
-    (void) state;
 
     for (size_t i = 0; i < 2 * (sizeof known / sizeof *known); i++) {
         bool accused = i % 2;
@@ -329,10 +320,8 @@ static void thresholds (void **state)
     }
 }
 
-static void load_and_failures (void **state)
+TEST (load_and_failures)
 {
-    (void) state;
-
     write_day (1, 20, "");
     write_day (2, 6, ",\"load\":\"busy\"");
     expect (20, NULL, 7);
@@ -373,11 +362,10 @@ static double gpu_rate (const json_t *doc, size_t i, size_t j)
 }
 
 /* An NVLink accuses its GPU's links inside, a card those of its GPU to other nodes. */
-static void single_gpus (void **state)
+TEST (single_gpus)
 {
     struct error err = {""};
     json_t *doc;
-    (void) state;
 
     for (int day = 1; day <= 4; day++)
         write_gpus (day, 100, 30);
@@ -449,10 +437,8 @@ static void expect_inside (int i, int j, double rate, const char *why)
     json_decref (doc);
 }
 
-static void inside_nodes (void **state)
+TEST (inside_nodes)
 {
-    (void) state;
-
     write_inside (1, "240", "");
     expect_inside (0, 1, 240, NULL);
     write_inside (2, "120", "");
@@ -501,10 +487,8 @@ static void refused (const char *words)
     forget ();
 }
 
-static void bad_input (void **state)
+TEST (bad_input)
 {
-    (void) state;
-
     write_day (1, 20, ",\"load\":\"heavy\"");
     refused ("0: measured.load: expected \"idle\" or \"busy\", found \"heavy\"");
     write_day (1, 20, "");
@@ -528,21 +512,4 @@ static void bad_input (void **state)
     expect (9, NULL, 7);
     assert_true (noted ("measured.when: expected a time until now"));
     forget ();
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (estimates),
-                                       cmocka_unit_test (invariance),
-                                       cmocka_unit_test (collision_or_fault),
-                                       cmocka_unit_test (reset_and_congestion),
-                                       cmocka_unit_test (times),
-                                       cmocka_unit_test (unread_times),
-                                       cmocka_unit_test (thresholds),
-                                       cmocka_unit_test (load_and_failures),
-                                       cmocka_unit_test (single_gpus),
-                                       cmocka_unit_test (inside_nodes),
-                                       cmocka_unit_test (bad_input)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

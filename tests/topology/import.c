@@ -347,9 +347,8 @@ static void expect_import (const char *name, const char *file, const char *text,
     notes_free (&notes);
 }
 
-static void good_files (void **state)
+TEST (good_files)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof goods / sizeof *goods; i++) {
         const struct good *g = &goods[i];
         const struct topology_format *f =
@@ -362,13 +361,12 @@ static void good_files (void **state)
 }
 
 /* Switches tell distances: 0 under one leaf, 1 across the spine. */
-static void hops (void **state)
+TEST (hops)
 {
     const struct good *g = &goods[sizeof goods / sizeof *goods - 1];
     struct topology_cluster *c = NULL;
     json_t *doc;
     struct error err = {""};
-    (void) state;
 
     ok (topology_import ("x", g->text, strlen (g->text), "auto", &doc, NULL, &err), &err);
     ok (topology_cluster_from_json_partial (doc, "x", NULL, &c, NULL, &err), &err);
@@ -442,9 +440,8 @@ static const struct {
     {"switchguid=0x1\nSwitch 4 \"S-1\" # \"x\"\n", "no host at a switch"},
 };
 
-static void bad_files (void **state)
+TEST (bad_files)
 {
-    (void) state;
     for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
         json_t *doc = NULL;
         struct error err = {""};
@@ -466,10 +463,9 @@ static void bad_files (void **state)
 
 /* Every prefix of every good file, and every good file with bytes changed, is read or
  * refused with a message. */
-static void damaged_files (void **state)
+TEST (damaged_files)
 {
     struct rng r = {7};
-    (void) state;
 
     for (size_t i = 0; i < sizeof goods / sizeof *goods; i++) {
         size_t len = strlen (goods[i].text);
@@ -599,9 +595,8 @@ static const struct {
      {{"nodes.0.gpu_numa", "[0,0,0,0,1,1,1,1]"}, {"nodes.0.gpu_nic.0", "\"NIC0\""}}},
 };
 
-static void published_files (void **state)
+TEST (published_files)
 {
-    (void) state;
     SKIP_WITHOUT (DATA);
     for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
         char path[256], *text;
@@ -627,7 +622,7 @@ static void published_files (void **state)
 }
 
 /* Masks of CPUs as NCCL and hwloc write them, also ones that hwloc's reader would abort on. */
-static void lists_of_cpus (void **state)
+TEST (lists_of_cpus)
 {
     static const struct {
         const char *mask, *list;
@@ -639,7 +634,6 @@ static void lists_of_cpus (void **state)
                 {"f,", NULL},
                 {"", NULL},
                 {"x", NULL}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
         char *list = machine_cpus (cpus[i].mask);
@@ -650,14 +644,4 @@ static void lists_of_cpus (void **state)
             assert_null (list);
         free (list);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (good_files),      cmocka_unit_test (hops),
-        cmocka_unit_test (bad_files),       cmocka_unit_test (damaged_files),
-        cmocka_unit_test (published_files), cmocka_unit_test (lists_of_cpus)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

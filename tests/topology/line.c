@@ -1,11 +1,10 @@
 /* A cluster on one line, and Slurm host lists. */
 #include "tests/lib/fixture.h"
 
-static void plain (void **state)
+TEST (plain)
 {
     struct topology_cluster *c = cluster_of ("2x8 h100-sxm5-80g intra:370 inter:48");
     struct topology_link l;
-    (void) state;
 
     assert_int_equal (c->n_nodes, 2);
     assert_int_equal (c->n_gpus, 16);
@@ -20,13 +19,12 @@ static void plain (void **state)
     topology_cluster_destroy (c);
 }
 
-static void mixed (void **state)
+TEST (mixed)
 {
     struct topology_cluster *c =
         cluster_of ("2x8 h100-sxm5-80g intra:370 inter:48 node:300 + 1x4 a100-sxm4-40g "
                     "intra:200 inter:20 "
                     "inter-us:30");
-    (void) state;
 
     assert_int_equal (c->n_gpus, 20);
     CLOSE (topology_link (c, 0, 8).bytes_per_s, 48e9, 1e-12);
@@ -41,11 +39,10 @@ static void mixed (void **state)
 }
 
 /* PCIe by its generation, and by whether GPUs reach each other past the host's memory. */
-static void pcie (void **state)
+TEST (pcie)
 {
     double four = topology_usual_links ("rtx-4090").intra_gb_per_s,
            five = topology_usual_links ("rtx-5090").intra_gb_per_s;
-    (void) state;
 
     CLOSE (topology_usual_links ("rtx-pro-6000").intra_gb_per_s, 40, 0.01);
     assert_true (five > 2 * four && five < 40);
@@ -56,7 +53,7 @@ static void pcie (void **state)
 }
 
 /* What a line leaves out is that of the type's usual machines, and marked. */
-static void nominal (void **state)
+TEST (nominal)
 {
     static const struct {
         const char *line, *type;
@@ -73,7 +70,6 @@ static void nominal (void **state)
         {"2x1 gb10", "gb10", 0, 24e9, 24e9, "[\"inter\"]"},
         {"2x64 gb200", "gb200-192g", 700e9, 48e9, 3072e9, "[\"intra\", \"inter\"]"},
         {"2x8 b200 intra:700 inter:48", "b200-192g", 700e9, 48e9, 0, "[]"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct topology_cluster *c = cluster_of (rows[i].line);
@@ -94,7 +90,7 @@ static void nominal (void **state)
 
 /* Short and other spellings of GPU types, and what is none. */
 /* Trays of an NVL72 rack reach each other as GPUs of one node do; racks by the network. */
-static void racks (void **state)
+TEST (racks)
 {
     static const struct {
         const char *line;
@@ -102,7 +98,6 @@ static void racks (void **state)
     } t[] = {{"64x4 gb200", 16},        {"36x4 gb300", 18}, {"18x4 gb200", 18},
              {"2x4 gb200", 2},          {"4x64 gb200", 1},  {"4x4 gb200 inter:48", 1},
              {"4x4 gb200 node:192", 1}, {"4x8 b200", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct topology_cluster *c = cluster_of (t[i].line);
@@ -126,7 +121,7 @@ static void racks (void **state)
     }
 }
 
-static void spellings (void **state)
+TEST (spellings)
 {
     static const struct {
         const char *name, *type;
@@ -213,7 +208,6 @@ static void spellings (void **state)
                 {"h100 2x8 a100", NULL},
                 {"t4 intra", NULL}};
     char hint[TEXT_HINT];
-    (void) state;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct topology_gpu_type *t = topology_gpu_type_meant (rows[i].name);
@@ -228,7 +222,7 @@ static void spellings (void **state)
     assert_string_equal (topology_gpu_type_hint ("abacus", hint), "");
 }
 
-static void bad_lines (void **state)
+TEST (bad_lines)
 {
     static const char *const bad[] = {"2x8 ",
                                       "0x8 t4 intra:1",
@@ -243,7 +237,6 @@ static void bad_lines (void **state)
                                       "99999999999x8 t4 intra:1 inter:1",
                                       "-1x8 t4 intra:1",
                                       "2x8 t4 intra:1 inter:1 inter:2"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct topology_cluster *c = NULL;
@@ -255,7 +248,7 @@ static void bad_lines (void **state)
     }
 }
 
-static void host_lists (void **state)
+TEST (host_lists)
 {
     static const struct {
         const char *list, *names;
@@ -268,7 +261,6 @@ static void host_lists (void **state)
     static const char *const bad[] = {
         "",      ",",   "a,", "n[1-3",         "n[3-1]",  "n[]",  "n[a-b]",      "n[1-]",
         "n[-1]", "n 1", "-n", "n[1-99999999]", "n[1,,2]", "n]1[", "n[1-2000000]"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct text t = {0};
@@ -296,7 +288,7 @@ static void host_lists (void **state)
 }
 
 /* Lists out of files: names of the cluster alone, in their order. */
-static void host_files (void **state)
+TEST (host_files)
 {
     static const struct {
         const char *text, *list, *note;
@@ -314,7 +306,6 @@ static void host_files (void **state)
     };
     static const char *const bad[] = {"n[0", "n0]\n", "-x", "n0;n1", "\x1b[1m"};
     struct topology_cluster *c = cluster_of ("4x2 h100");
-    (void) state;
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct text list = {0};
@@ -344,16 +335,4 @@ static void host_files (void **state)
         free (text);
     }
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (plain),      cmocka_unit_test (mixed),
-        cmocka_unit_test (bad_lines),  cmocka_unit_test (nominal),
-        cmocka_unit_test (racks),      cmocka_unit_test (spellings),
-        cmocka_unit_test (host_lists), cmocka_unit_test (host_files),
-        cmocka_unit_test (pcie)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

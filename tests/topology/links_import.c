@@ -39,7 +39,7 @@ static const char *node_name (json_t *doc, size_t i)
     "#wrong     time   algbw   busbw #wrong\n"                                          \
     "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n"
 
-static void nccl_pairs (void **state)
+TEST (nccl_pairs)
 {
     /* Two runs in one file.  40 us + bytes / 10 GB/s. */
     json_t *doc = imported (
@@ -68,7 +68,6 @@ static void nccl_pairs (void **state)
                                                   "exited'\n",
         "nccl-tests");
 
-    (void) state;
     assert_string_equal (node_name (doc, 2), "gamma");
     NEAR (bandwidth (doc, "inter", 0, 1), 9.9);
     NEAR (bandwidth (doc, "inter", 1, 0), 9.9);
@@ -86,7 +85,7 @@ static void nccl_pairs (void **state)
     json_decref (doc);
 }
 
-static void nccl_rings (void **state)
+TEST (nccl_rings)
 {
     json_t *doc = imported (
         NCCL_HEAD ("all_reduce_perf") "#  Rank  0 Group  0 Pid 1 on n9 device  0 "
@@ -103,7 +102,6 @@ static void nccl_rings (void **state)
                                       "6225.0  172.49  229.98      0\n",
         "nccl-tests");
 
-    (void) state;
     NEAR (bandwidth (doc, "intra", 0, 1), 229.98);
     assert_true (noted ("used for every pair inside nodes"));
     json_decref (doc);
@@ -126,7 +124,7 @@ static void nccl_rings (void **state)
 }
 
 /* A pair of single GPUs: the matrix stands over all GPUs that the node is known to have. */
-static void nccl_devices (void **state)
+TEST (nccl_devices)
 {
     json_t *doc = imported (
         NCCL_HEAD (
@@ -138,13 +136,12 @@ static void nccl_devices (void **state)
                              "108.0    9.26    9.26    N/A\n",
         "nccl-tests");
 
-    (void) state;
     NEAR (bandwidth (doc, "gpu", 3, 0), 9.26);
     assert_true (isnan (bandwidth (doc, "gpu", 1, 2)));
     json_decref (doc);
 }
 
-static void nccl_json (void **state)
+TEST (nccl_json)
 {
     /* One process drives two GPUs, and only its first is listed. */
     json_t *doc = imported (
@@ -166,7 +163,6 @@ static void nccl_json (void **state)
         "\"out_of_bounds\":{\"count\":0,\"okay\":\"true\"}}",
         "nccl-tests");
 
-    (void) state;
     NEAR (bandwidth (doc, "gpu", 0, 1), 9.92);
     NEAR (bandwidth (doc, "gpu", 1, 0), 9.92);
     assert_true (fabs (at (doc, "gpu", "latency_us", 1, 0) - 8) < 1e-3);
@@ -174,7 +170,7 @@ static void nccl_json (void **state)
 }
 
 /* The arrow that is printed is the reverse of the flow. */
-static void nvbandwidth (void **state)
+TEST (nvbandwidth)
 {
     const char *text =
         "nvbandwidth Version: v0.8\nBuilt from Git version: v0.8\n\nDevice 0: NVIDIA "
@@ -198,7 +194,6 @@ static void nvbandwidth (void **state)
         "           0         1\n 0       N/A    800.00\n 1    900.00       N/A\n";
     json_t *doc = imported (text, "nvbandwidth");
 
-    (void) state;
     NEAR (bandwidth (doc, "gpu", 0, 1), 23.25); /* the mean of both tests */
     NEAR (bandwidth (doc, "gpu", 1, 0), 21.25);
     NEAR (at (doc, "gpu", "latency_us", 1, 0), 0.8);
@@ -236,7 +231,7 @@ static void nvbandwidth (void **state)
     json_decref (doc);
 }
 
-static void p2p (void **state)
+TEST (p2p)
 {
     json_t *doc = imported (
         "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
@@ -256,7 +251,6 @@ static void p2p (void **state)
         "   CPU     0      1 \n     0   3.00   1.00 \n     1   1.00   3.00 \n",
         "p2p");
 
-    (void) state;
     NEAR (bandwidth (doc, "gpu", 0, 1), 20);
     NEAR (bandwidth (doc, "gpu", 1, 0), 21);
     NEAR (at (doc, "gpu", "latency_us", 0, 1), 2.7);
@@ -276,7 +270,7 @@ static void p2p (void **state)
     json_decref (doc);
 }
 
-static void mpigraph (void **state)
+TEST (mpigraph)
 {
     const double mib = 1048576.0 / 1e9;
     json_t *doc = imported (
@@ -288,7 +282,6 @@ static void mpigraph (void **state)
         "0.000\t\nEND mpiGraph\n",
         "mpigraph");
 
-    (void) state;
     NEAR (bandwidth (doc, "inter", 0, 1), 301 * mib);
     NEAR (bandwidth (doc, "inter", 1, 0), 201 * mib);
     json_decref (doc);
@@ -301,7 +294,7 @@ static void mpigraph (void **state)
     json_decref (doc);
 }
 
-static void osu (void **state)
+TEST (osu)
 {
     json_t *doc =
         imported ("# OSU MPI-CUDA Bandwidth Test v7.5\n# Datatype: MPI_CHAR.\n"
@@ -311,7 +304,6 @@ static void osu (void **state)
                   "1                       2.37\n2                       2.40\n",
                   "osu");
 
-    (void) state;
     NEAR (bandwidth (doc, "inter", 0, 1), 23.94773);
     assert_true (isnan (bandwidth (doc, "inter", 1, 0)));
     NEAR (at (doc, "inter", "latency_us", 1, 0), 2.37);
@@ -327,12 +319,11 @@ static void osu (void **state)
     json_decref (doc);
 }
 
-static void tables (void **state)
+TEST (tables)
 {
     json_t *doc =
         imported ("# gpus/node=4 MiB/s recv_from\n,a,b\na,,1000\nb,nan,\n", "matrix");
 
-    (void) state;
     NEAR (bandwidth (doc, "inter", 1, 0), 1.048576);
     assert_true (isnan (bandwidth (doc, "inter", 0, 1)));
     assert_true (noted ("4 GPUs per node"));
@@ -363,7 +354,7 @@ static void tables (void **state)
     json_decref (doc);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *format, *text, *why;
@@ -414,7 +405,6 @@ static void refused (void **state)
          "remote_beta: expected a number > 0", ST_INVALID},
     };
 
-    (void) state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct error err = {""};
         json_t *doc = NULL;
@@ -436,7 +426,7 @@ static void refused (void **state)
 }
 
 /* Cutting a file anywhere, or breaking any byte, never crashes. */
-static void broken (void **state)
+TEST (broken)
 {
     static const char *const text[] = {
         NCCL_HEAD (
@@ -457,7 +447,6 @@ static void broken (void **state)
         "# c\n,a,b\na,,1\nb,2,\n",
         "a,b,gbps\nx,y,1\n"};
 
-    (void) state;
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         size_t len = strlen (text[i]);
 
@@ -491,7 +480,7 @@ static json_t *real (const char *name)
     return doc;
 }
 
-static void real_files (void **state)
+TEST (real_files)
 {
     /* One entry of each, read off by hand: bandwidth in the file's unit, direction as the
      * tool means it. */
@@ -532,7 +521,6 @@ static void real_files (void **state)
         {"wan/dtfm_aws_regions.csv", "inter", 1, 0, 10, 0.79 / 8},
     };
 
-    (void) state;
     SKIP_WITHOUT (REAL);
     for (size_t k = 0; k < sizeof entry / sizeof *entry; k++) {
         char path[256];
@@ -552,7 +540,7 @@ static void real_files (void **state)
     }
 }
 
-static void products (void **state)
+TEST (products)
 {
     static const struct {
         const char *product;
@@ -580,25 +568,10 @@ static void products (void **state)
              {"NVIDIA GeForce RTX 3090 Ti", 0, "rtx-3090-ti"},
              {"", 0, NULL}};
 
-    (void) state;
     for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
         const char *got = topology_gpu_type_of_product (p[i].product, p[i].memory);
 
         if (!got != !p[i].type || (got && strcmp (got, p[i].type) != 0))
             fail_msg ("%s: %s", p[i].product, got ? got : "no type");
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (nccl_pairs),  cmocka_unit_test (nccl_rings),
-        cmocka_unit_test (nccl_json),   cmocka_unit_test (nccl_devices),
-        cmocka_unit_test (nvbandwidth), cmocka_unit_test (p2p),
-        cmocka_unit_test (mpigraph),    cmocka_unit_test (osu),
-        cmocka_unit_test (tables),      cmocka_unit_test (refused),
-        cmocka_unit_test (broken),      cmocka_unit_test (real_files),
-        cmocka_unit_test (products)};
-
-    return cmocka_run_group_tests (tests, make_folder, forget_imports);
 }

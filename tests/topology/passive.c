@@ -52,7 +52,7 @@ static double inter (const json_t *doc, size_t i, size_t j)
     return json_number_value (json_array_get (json_array_get (m, i), j));
 }
 
-static void inspector (void **state)
+TEST (inspector)
 {
     json_t *doc = imported (
         RECORD ("0xa", "0", "2", "2", "n1", COLL ("1000000", "20"))
@@ -67,7 +67,6 @@ static void inspector (void **state)
         "nccl-inspector");
     const json_t *measured = json_object_get (doc, "measured"),
                  *links = json_object_get (doc, "links");
-    (void) state;
 
     CLOSE (inter (doc, 0, 1), 20.0, 1e-9); /* the largest message alone */
     CLOSE (inter (doc, 1, 0), 20.0, 1e-9);
@@ -92,13 +91,12 @@ static void inspector (void **state)
 }
 
 /* Two jobs in one text may use one name for their communicators: that is said. */
-static void two_jobs (void **state)
+TEST (two_jobs)
 {
     json_t *doc = imported (RECORD ("0xa", "0", "2", "2", "n1", COLL ("1", "20"))
                                 RECORD ("0xa", "1", "2", "2", "n2", COLL ("1", "20"))
                                     RECORD ("0xa", "1", "2", "2", "n3", COLL ("1", "20")),
                             "nccl-inspector");
-    (void) state;
 
     CLOSE (inter (doc, 0, 2), 20.0, 1e-9);
     assert_true (noted ("1 records name another host for a rank"));
@@ -114,11 +112,10 @@ static void two_jobs (void **state)
     "SymbolErrorCounter:.............." SYMBOLS "\nLinkDownedCounter:..............."   \
     "2\nPortXmitWait:....................22730501\n"
 
-static void perfquery (void **state)
+TEST (perfquery)
 {
     struct error err = {""};
     json_t *doc = imported (PORT ("17", "5") PORT ("18", "0"), "perfquery");
-    (void) state;
 
     assert_int_equal (count_of (doc, 0, "symbol_error"), 5);
     assert_int_equal (count_of (doc, 1, "symbol_error"), 0);
@@ -154,12 +151,11 @@ static void perfquery (void **state)
     "START_PM_INFO\nNodeGUID,PortGUID,PortNumber,LinkDownedCounter,SymbolErrorCounter," \
     "SymbolErrorCounterExt\n"
 
-static void ibdiagnet (void **state)
+TEST (ibdiagnet)
 {
     json_t *doc = imported (FABRIC "0xa,0xa,1,0,65535,70000\n0xb,0xb,1,1,N/A,3\n"
                                    "0xc,0xc,7,4,0,0\n0xc,0xc,9,4,0,0\nEND_PM_INFO\n",
                             "ibdiagnet");
-    (void) state;
 
     assert_int_equal (count_of (doc, 0, "symbol_error"), 70000); /* the wider one */
     assert_string_equal (json_member_text (counter (doc, 0), "node"), "n1");
@@ -186,7 +182,7 @@ static void ibdiagnet (void **state)
              "expected NodeGUID and PortNumber");
 }
 
-static void nvlinks (void **state)
+TEST (nvlinks)
 {
     json_t *doc = imported ("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-aa)\n"
                             "\t Link 0: Replay Errors: 0\n\t Link 0: Recovery Errors: 4\n"
@@ -194,7 +190,6 @@ static void nvlinks (void **state)
                             "GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-bb)\n"
                             "\t Link 0: Replay Errors: 1\n",
                             "nvlink");
-    (void) state;
 
     assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "GPU-aa");
     assert_int_equal (count_of (doc, 0, "nvlink_recovery"), 4);
@@ -220,7 +215,7 @@ static void nvlinks (void **state)
     refused ("nvlink", "GPU 0: x\nLink 0: Replay Errors: many\n", "found \"many\"");
 }
 
-static void dcgm (void **state)
+TEST (dcgm)
 {
     json_t *doc = imported (
         "# TYPE DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL counter\n"
@@ -231,7 +226,6 @@ static void dcgm (void **state)
         "\"n1\"} 9223372036854775794\n"
         "DCGM_FI_DEV_GPU_TEMP{gpu=\"1\",UUID=\"GPU-a\",Hostname=\"n1\"} 40\n",
         "dcgm");
-    (void) state;
 
     assert_string_equal (json_member_text (counter (doc, 0), "node"), "n1");
     assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "GPU-a");
@@ -254,7 +248,7 @@ static void dcgm (void **state)
              "expected a count after the labels");
 }
 
-static void dcgm_csv (void **state)
+TEST (dcgm_csv)
 {
     json_t *doc =
         imported ("timestamp,Hostname,gpu,UUID,DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_"
@@ -263,7 +257,6 @@ static void dcgm_csv (void **state)
                   "10:00,n2:9400,0,\"GPU-b\",0,9,40\n\n"
                   "11:00,n1,0,GPU-a,7,2,41\n",
                   "dcgm");
-    (void) state;
 
     assert_string_equal (json_member_text (counter (doc, 0), "node"), "n1");
     assert_string_equal (json_member_text (counter (doc, 0), "uuid"), "GPU-a");
@@ -288,24 +281,11 @@ static void dcgm_csv (void **state)
              "neither links nor counters");
 }
 
-static void foreign (void **state)
+TEST (foreign)
 {
-    (void) state;
-
     refused ("auto", "", "found none of these");
     refused ("auto", "hello\n", "NCCL Inspector");
     refused ("dcgm", "hello\n", "neither links nor counters in this output of dcgm");
     refused ("nccl-inspector", "hello\n",
              "neither links nor counters in this output of nccl-inspector");
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (inspector), cmocka_unit_test (two_jobs),
-        cmocka_unit_test (perfquery), cmocka_unit_test (ibdiagnet),
-        cmocka_unit_test (nvlinks),   cmocka_unit_test (dcgm),
-        cmocka_unit_test (dcgm_csv),  cmocka_unit_test (foreign)};
-
-    return cmocka_run_group_tests (tests, make_folder, forget_imports);
 }

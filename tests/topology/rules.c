@@ -24,11 +24,10 @@ static double gb (const struct topology_cluster *c, int src, int dst)
     return topology_link (c, src, dst).bytes_per_s / 1e9;
 }
 
-static void by_node (void **state)
+TEST (by_node)
 {
     struct topology_cluster *c =
         cluster_from (DOC (FOUR, INTER ("{\"by_node\":[9,7,null,5]}", "")));
-    (void) state;
 
     CLOSE (gb (c, 0, 2), 7.0, 1e-12); /* the lower of both ends */
     CLOSE (gb (c, 2, 6), 5.0, 1e-12);
@@ -37,11 +36,10 @@ static void by_node (void **state)
     topology_cluster_destroy (c);
 }
 
-static void by_hops (void **state)
+TEST (by_hops)
 {
     struct topology_cluster *c =
         cluster_from (DOC (FOUR, INTER ("{\"by_hops\":[20,10,5]}", "")));
-    (void) state;
 
     assert_int_equal (topology_hops (c, 0, 1), 0);
     assert_int_equal (topology_hops (c, 0, 2), 1);
@@ -52,14 +50,13 @@ static void by_hops (void **state)
     topology_cluster_destroy (c);
 }
 
-static void rails (void **state)
+TEST (rails)
 {
     struct topology_cluster *c = cluster_from (DOC (
         NODE ("a", "") "," NODE ("b", ",\"gpu_rail\":[1,0]"),
         INTER ("4", ",\"rails\":[{\"bandwidth_gb_per_s\":[[null,30],[31,null]],"
                     "\"latency_us\":6},{\"bandwidth_gb_per_s\":[[null,40],[41,null]],"
                     "\"latency_us\":7}]")));
-    (void) state;
 
     assert_true (c->has_gpu_links);
     CLOSE (gb (c, 0, 3), 30.0, 1e-12); /* a:0 and b:1 are on rail 0 */
@@ -71,7 +68,7 @@ static void rails (void **state)
     topology_cluster_destroy (c);
 }
 
-static void exceptions (void **state)
+TEST (exceptions)
 {
     struct topology_cluster *c = cluster_from (DOC (
         FOUR, INTER ("10", "") ",\"exceptions\":["
@@ -81,7 +78,6 @@ static void exceptions (void **state)
                                "{\"from\":\"d:0\",\"to\":\"d:1\","
                                "\"bandwidth_gb_per_s\":50,\"latency_us\":4},"
                                "{\"from\":\"a\",\"to\":\"b\",\"latency_us\":99}]"));
-    (void) state;
 
     CLOSE (gb (c, 0, 2), 3.0, 1e-12);
     CLOSE (gb (c, 1, 3), 3.0, 1e-12);
@@ -98,7 +94,7 @@ static void exceptions (void **state)
 }
 
 /* GPUs are numbered anew; the machine's numbers and what belongs to them stay together. */
-static void drained_gpus (void **state)
+TEST (drained_gpus)
 {
     struct topology_cluster *c = cluster_from (
         "{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":3,\"gpu_type\":\"t4\","
@@ -108,7 +104,6 @@ static void drained_gpus (void **state)
         "{\"name\":\"b\",\"gpus\":1,\"gpu_type\":\"t4\"}],"
         "\"links\":{\"gpu\":{\"latency_us\":1,\"bandwidth_gb_per_s\":"
         "[[0,1,2,3],[4,0,5,6],[7,8,0,9],[10,11,12,0]]}}}");
-    (void) state;
 
     assert_int_equal (c->n_gpus, 3);
     assert_int_equal (c->node[0].gpus, 2);
@@ -132,7 +127,7 @@ static void drained_gpus (void **state)
     topology_cluster_destroy (c);
 }
 
-static void breaches (void **state)
+TEST (breaches)
 {
     static const struct {
         const char *doc, *says;
@@ -164,7 +159,6 @@ static void breaches (void **state)
          "has no GPUs to plan on"},
         {"{\"version\":1,\"nodes\":[{\"name\":\"a\",\"gpus\":1,\"gpu_type\":null}]}",
          "the GPU type of node"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal (cluster_refused (bad[i].doc, bad[i].says), ST_INVALID);
@@ -172,14 +166,13 @@ static void breaches (void **state)
 
 /* ---- statistics ---- */
 
-static void tiers (void **state)
+TEST (tiers)
 {
     struct topology_cluster *c = cluster_from (DOC (
         FOUR, INTER ("[[null,10,8,4],[12,null,8,4],[8,8,null,null],[4,4,1,null]]", "")));
     struct topology_stats s;
     struct error err;
     char text[64];
-    (void) state;
 
     ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
     assert_int_equal (s.n_tiers, 4);
@@ -211,7 +204,7 @@ static void tiers (void **state)
 }
 
 /* More nodes than are looked at together: the same as link by link. */
-static void link_by_link (void **state)
+TEST (link_by_link)
 {
     enum { N = 45 };
     struct topology_cluster *c;
@@ -220,7 +213,6 @@ static void link_by_link (void **state)
     struct error err;
     double rate[N * N], sum = 0, most = 0, lowest = INFINITY;
     int pairs = 0, unmeasured = 0, from = -1, to = -1;
-    (void) state;
 
     for (int k = 0; k < N * N; k++)
         rate[k] = rng_below (&r, 20) ? 10 + 20 * rng_unit (&r) : NAN;
@@ -269,13 +261,12 @@ static void link_by_link (void **state)
 }
 
 /* One number for all pairs counts for all, and is looked at once. */
-static void one_for_all (void **state)
+TEST (one_for_all)
 {
     struct topology_cluster *c = cluster_of ("2000x8 h100-sxm5-80g intra:370 inter:48");
     struct topology_stats s;
     struct topology_heat h;
     struct error err;
-    (void) state;
 
     ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
     assert_int_equal (s.n_tiers, 2);
@@ -288,14 +279,13 @@ static void one_for_all (void **state)
     topology_cluster_destroy (c);
 }
 
-static void heat (void **state)
+TEST (heat)
 {
     struct topology_cluster *c = cluster_from (DOC (
         FOUR, INTER ("[[null,10,8,4],[12,null,8,4],[8,8,null,null],[4,4,1,null]]", "")));
     struct topology_stats s;
     struct topology_heat h;
     struct error err;
-    (void) state;
 
     ok (topology_stats_collect (c, 0, NULL, &s, &err), &err);
     CLOSE (s.between_median_bytes_per_s, 8e9, 1e-12);
@@ -317,7 +307,7 @@ static void heat (void **state)
 }
 
 /* Links of GPUs are looked at one by one, those across rails together. */
-static void rails_visited (void **state)
+TEST (rails_visited)
 {
     struct topology_cluster *c = cluster_from (
         DOC (NODE ("a", "") "," NODE ("b", ""),
@@ -325,7 +315,6 @@ static void rails_visited (void **state)
                          "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]")));
     struct topology_stats s;
     struct error err;
-    (void) state;
 
     ok (topology_stats_collect (c, 3, NULL, &s, &err), &err);
     assert_int_equal (s.n_tiers, 3);
@@ -370,7 +359,7 @@ static void visited (void *context, const struct topology_visited *v)
 
 /* Each link once, however the file gives it: between nodes, or between GPUs where it tells those
  * apart. */
-static void every_link_visited (void **state)
+TEST (every_link_visited)
 {
     static const char *const links[] = {
         INTER ("7", ""),
@@ -382,7 +371,6 @@ static void every_link_visited (void **state)
                     "{\"bandwidth_gb_per_s\":40,\"latency_us\":7}]"),
         INTER ("7", "") ",\"exceptions\":[{\"from\":\"a:0\",\"to\":\"c:1\","
                         "\"bandwidth_gb_per_s\":3}]"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
         struct text t = {0};
@@ -400,7 +388,7 @@ static void every_link_visited (void **state)
 
 /* ---- two snapshots ---- */
 
-static void snapshots (void **state)
+TEST (snapshots)
 {
     struct topology_cluster *a =
         cluster_from (DOC (FOUR, INTER ("{\"by_node\":[10,10,10,10]}", "")));
@@ -414,7 +402,6 @@ static void snapshots (void **state)
     struct topology_cluster *other = cluster_of ("4x2 t4 intra:100 inter:10");
     struct topology_diff d;
     struct error err;
-    (void) state;
 
     assert_true (topology_same_cluster (a, b));
     assert_false (topology_same_cluster (a, other));
@@ -437,7 +424,7 @@ static void snapshots (void **state)
     topology_cluster_destroy (other);
 }
 
-static void inspection (void **state)
+TEST (inspection)
 {
     struct topology_cluster *c = cluster_from (DOC (
         NODE ("a", ",\"gpu_pci\":[\"0000:01:00.0\",\"0000:01:00.0\"]") "," NODE ("b", ""),
@@ -445,7 +432,6 @@ static void inspection (void **state)
     struct topology_inspection x;
     struct error err;
     bool twice = false, lonely = false;
-    (void) state;
 
     ok (topology_inspect (c, NULL, &x, &err), &err);
     for (int k = 0; k < x.n; k++) {
@@ -465,18 +451,4 @@ static void inspection (void **state)
     assert_int_equal (x.failed, 0);
     topology_inspection_release (&x);
     topology_cluster_destroy (c);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (by_node),      cmocka_unit_test (by_hops),
-        cmocka_unit_test (rails),        cmocka_unit_test (exceptions),
-        cmocka_unit_test (drained_gpus), cmocka_unit_test (breaches),
-        cmocka_unit_test (tiers),        cmocka_unit_test (one_for_all),
-        cmocka_unit_test (heat),         cmocka_unit_test (rails_visited),
-        cmocka_unit_test (link_by_link), cmocka_unit_test (every_link_visited),
-        cmocka_unit_test (snapshots),    cmocka_unit_test (inspection)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

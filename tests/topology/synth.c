@@ -44,14 +44,13 @@ static double between (const struct topology_cluster *c, double lo, double hi)
     return n / c->n_nodes / (c->n_nodes - 1);
 }
 
-static void calm (void **state)
+TEST (calm)
 {
     struct topology_cluster *a = draw ("calm", 128, 0, 0, NULL),
                             *b = draw ("calm", 128, 1, 0, NULL);
     struct topology_stats s;
     struct topology_diff d;
     struct error err;
-    (void) state;
 
     ok (topology_stats_collect (a, 1, NULL, &s, &err), &err);
     assert_int_equal (s.n_tiers, 4);
@@ -72,10 +71,9 @@ static void calm (void **state)
     topology_cluster_destroy (b);
 }
 
-static void busy (void **state)
+TEST (busy)
 {
     struct topology_cluster *c = draw ("busy", 128, 0, 0, NULL);
-    (void) state;
 
     /* Four pods of 32 nodes: 96 of 127 peers are in another, at 0.83; of those under
      * another leaf, 120 of 127, a tenth has half: 0.5, or 0.415 across pods. */
@@ -84,13 +82,12 @@ static void busy (void **state)
     topology_cluster_destroy (c);
 }
 
-static void failing (void **state)
+TEST (failing)
 {
     struct topology_cluster *c = draw ("failing", 256, 0, 0, NULL);
     int half = 0, slow = 0;
     struct topology_stats s;
     struct error err;
-    (void) state;
 
     ok (topology_stats_collect (c, 0, NULL, &s, &err), &err);
     for (int i = 0; i < c->n_nodes; i++) {
@@ -106,10 +103,9 @@ static void failing (void **state)
     topology_cluster_destroy (c);
 }
 
-static void mixed (void **state)
+TEST (mixed)
 {
     struct topology_cluster *c = draw ("mixed", 32, 0, 0, NULL);
-    (void) state;
 
     assert_string_equal (c->node[23].type->name, "h100-sxm5-80g");
     assert_string_equal (c->node[24].type->name, "a100-sxm4-80g");
@@ -120,7 +116,7 @@ static void mixed (void **state)
 
 /* The links of the planted pipelines and rings have the best rate, all others less; the
  * search finds a placement as good as it. */
-static void planted (void **state)
+TEST (planted)
 {
     json_t *doc, *stages;
     struct topology_cluster *c = draw ("calm", 16, 0, 4, &doc);
@@ -132,7 +128,6 @@ static void planted (void **state)
     struct mapper_problem p = search_degrees (&s, 8, 4, 4);
     struct found o;
     int node[4][4], gpu[128], best = 0;
-    (void) state;
 
     stages = json_object_get (json_object_get (doc, "planted"), "stages");
     for (int k = 0; k < 4; k++)
@@ -167,12 +162,11 @@ static void planted (void **state)
     topology_cluster_destroy (c);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     struct topology_document d = {0};
     struct topology_synth s = topology_synth_default ();
     struct error err;
-    (void) state;
 
     s.preset = "mixed";
     s.gpu_type = "t4";
@@ -184,13 +178,4 @@ static void refused (void **state)
     s.plant = 17;
     assert_int_equal (topology_synthesize (&s, &d, NULL, &err), ST_USAGE);
     assert_non_null (strstr (err.text, "--plant 17"));
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (calm),  cmocka_unit_test (busy),    cmocka_unit_test (failing),
-        cmocka_unit_test (mixed), cmocka_unit_test (planted), cmocka_unit_test (refused)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

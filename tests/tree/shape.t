@@ -103,6 +103,6 @@ result $? "no unfinished words in the code" "$T/words"
 find tests -name '*.t' ! -perm -u+x >"$T/stuck"
 [ ! -s "$T/stuck" ]
 result $? "every test can be run" "$T/stuck"
-! grep -n 'skip ()' tests/*/*.c >"$T/skips" # "not ok # SKIP" in TAP: tests/lib/skip.h
+! grep -n 'skip ()' tests/*/*.c >"$T/skips" # "not ok # SKIP" in TAP: tests/lib/test.h
 result $? "no cmocka skip" "$T/skips"
 done_testing

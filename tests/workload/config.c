@@ -2,7 +2,7 @@
 #include "mapper/problem.h"
 #include "tests/lib/fields.h"
 
-static void faults (void **state)
+TEST (faults)
 {
     struct workload_model m = model_of ("llama-2-70b");
     struct workload_job j = {.seq = 4096, .global_batch = 96};
@@ -28,7 +28,6 @@ static void faults (void **state)
         {offsetof (struct workload_config, deg.tp), 0, "tp: expected 1 to"},
         {offsetof (struct workload_config, micro_batch), -1, "micro-batch: expected 1"}};
     struct error err = {""};
-    (void) state;
 
     ok (workload_config_check (&m, &j, &good, &err), &err);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -43,7 +42,7 @@ static void faults (void **state)
 }
 
 /* Linear mixers: what splits them and what does not. */
-static void mixers (void **state)
+TEST (mixers)
 {
     static const struct {
         const char *model;
@@ -62,7 +61,6 @@ static void mixers (void **state)
          "tp 32 does not divide 16 key heads of the linear attention"}};
     struct workload_job j = {.seq = 4096, .global_batch = 96}, adapted = {0};
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct workload_model m = model_of (of[i].model);
@@ -77,13 +75,12 @@ static void mixers (void **state)
 }
 
 /* Degrees that are each possible, together more GPUs than can be counted. */
-static void too_many_gpus (void **state)
+TEST (too_many_gpus)
 {
     struct workload_model m = model_of ("llama-2-70b");
     struct workload_job j = {.seq = 1 << 30, .global_batch = 1 << 30};
     struct workload_config c = config_of (1, 1, 1 << 24, 1);
     struct error err = {""};
-    (void) state;
 
     ok (workload_config_check (&m, &j, &c, &err), &err);
     c.deg.cp = 1 << 24;
@@ -92,11 +89,10 @@ static void too_many_gpus (void **state)
 }
 
 /* rank = tp_i + tp (cp_i + cp (dp_i + dp pp_i)), and back. */
-static void coordinates (void **state)
+TEST (coordinates)
 {
     struct workload_degrees d = {
         .tp = 2, .pp = 3, .dp = 4, .cp = 2, .ep = 4, .etp = 2, .vpp = 1};
-    (void) state;
 
     for (int r = 0; r < workload_world (&d); r++) {
         struct workload_coords k = workload_coords_of (&d, r);
@@ -107,9 +103,8 @@ static void coordinates (void **state)
     }
 }
 
-static void even_layers (void **state)
+TEST (even_layers)
 {
-    (void) state;
     for (int n = 1; n < 40; n++)
         for (int pp = 1; pp <= n; pp++) {
             int layers[40], sum = 0, least = n, most = 0;
@@ -132,7 +127,7 @@ static void even_layers (void **state)
 /* The public code of Aleph Alpha's framework cuts 43 modules (embedding, 40 layers, final
  * norm, head) into 22 + 21 and 11 + 11 + 11 + 10; DeepSpeed's "parameters" balances what
  * Llama-13B's layers and its matrices of 128,000 x 5,120 hold. */
-static void partitions (void **state)
+TEST (partitions)
 {
     static const struct {
         enum workload_partition by;
@@ -148,7 +143,6 @@ static void partitions (void **state)
                  {PARTITION_PARAMETERS, 40, 4, {9, 11, 11, 9}},
                  {PARTITION_COST, 40, 4, {11, 11, 11, 7}}};
     struct workload_model m = model_of ("llama-2-13b");
-    (void) state;
 
     m.vocab = 128000;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -188,7 +182,7 @@ static void partitions (void **state)
             }
 }
 
-static void words (void **state)
+TEST (words)
 {
     static const char all[] = "core_attn,layernorm,mlp,moe_act,mla_up_proj,moe,"
                               "shared_experts";
@@ -199,7 +193,6 @@ static void words (void **state)
         "some",  "mlp,some", "mlp,moe_a", ""};
     struct workload_config c = {0}, before;
     char buf[WORKLOAD_RECOMPUTE_TEXT];
-    (void) state;
 
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         assert_true (workload_recompute_parse (whole[i], &c));
@@ -221,7 +214,7 @@ static void words (void **state)
 }
 
 /* What the model has not, or the framework cannot do. */
-static void memory_options (void **state)
+TEST (memory_options)
 {
     static const struct {
         const char *model, *profile, *recompute;
@@ -248,7 +241,6 @@ static void memory_options (void **state)
         {"llama-2-7b", "megatron-core", "none", 12, 0, PREC_BF16, NULL},
         {"llama-2-7b", "megatron-core", "none", 8, 1, PREC_FP16,
          "optimizer bytes 8: they can be chosen in bf16, fp8 and fp4, not in fp16"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct workload_model m = model_of (cases[i].model);
@@ -270,7 +262,7 @@ static void memory_options (void **state)
 }
 
 /* What a framework keeps in the host's memory, of which configurations. */
-static void offloads (void **state)
+TEST (offloads)
 {
     static const struct {
         const char *profile, *word;
@@ -291,7 +283,6 @@ static void offloads (void **state)
               "none without recompute full"}};
     struct workload_model m = model_of ("llama-2-7b");
     enum workload_offload o;
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct workload_profile p = profile_of (t[i].profile);
@@ -309,11 +300,10 @@ static void offloads (void **state)
 }
 
 /* A profile's lists of memory options are read, written and read again. */
-static void profile_options (void **state)
+TEST (profile_options)
 {
     struct workload_profile p = profile_of ("megatron-core");
     json_t *doc = workload_profile_to_json (&p, "again"), *bad;
-    (void) state;
 
     assert_true (p.recompute_modules == (1u << WORKLOAD_MODULES) - 1);
     assert_true (p.n_searched == 1 &&
@@ -345,7 +335,7 @@ static void profile_options (void **state)
 }
 
 /* The stages that a framework has; an estimate's own is the profile's where that is free. */
-static void zero_stages (void **state)
+TEST (zero_stages)
 {
     struct workload_model m = model_of ("llama-2-7b");
     struct workload_profile titan = profile_of ("torchtitan"),
@@ -353,7 +343,6 @@ static void zero_stages (void **state)
     struct mapper_axes free_one = mapper_axes_free (), two = mapper_axes_free ();
     struct workload_config c = config_of (1, 1, 8, 1);
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (titan.zero_stages, 1 << 0 | 1 << 2 | 1 << 3);
     assert_int_equal (megatron.zero_stages, 15);
@@ -380,7 +369,7 @@ static void zero_stages (void **state)
 }
 
 /* Groups that shard are whole replicas with whole expert groups, where the framework has them. */
-static void shards (void **state)
+TEST (shards)
 {
     static const struct {
         const char *profile;
@@ -401,7 +390,6 @@ static void shards (void **state)
         {"deepspeed", 3, 16, 1, 8, "shards over all ranks under zero 3"}};
     const struct workload_model *m = workload_preset_find ("mixtral-8x7b");
     struct workload_job job = {.seq = 1024, .global_batch = 48};
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct workload_config c = config_of (1, 1, t[i].dp, 1);
@@ -420,7 +408,7 @@ static void shards (void **state)
 }
 
 /* What frameworks split, and what a profile that says nothing does. */
-static void parallelism (void **state)
+TEST (parallelism)
 {
     static const struct {
         const char *profile;
@@ -461,7 +449,6 @@ static void parallelism (void **state)
     struct mapper_axes tp4 = mapper_axes_free ();
     struct workload_profile deepspeed = profile_of ("deepspeed");
     struct workload_config usual;
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct workload_config c = {.deg = t[i].deg,
@@ -490,18 +477,4 @@ static void parallelism (void **state)
     mapper_axes_usual (&tp4, &deepspeed, &usual);
     assert_int_equal (usual.zero, 2);
     assert_false (usual.sequence_parallel);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (faults),         cmocka_unit_test (mixers),
-        cmocka_unit_test (too_many_gpus),  cmocka_unit_test (coordinates),
-        cmocka_unit_test (even_layers),    cmocka_unit_test (partitions),
-        cmocka_unit_test (parallelism),    cmocka_unit_test (words),
-        cmocka_unit_test (memory_options), cmocka_unit_test (profile_options),
-        cmocka_unit_test (zero_stages),    cmocka_unit_test (shards),
-        cmocka_unit_test (offloads)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "tests/lib/folder.h"
 
 /* As Python writes what JSON has no number for; of a file, as the hub has it. */
-static void not_quite_json (void **state)
+TEST (not_quite_json)
 {
     static const char text[] =
         "{\"model_type\": \"nemotron_h\", \"hidden_size\": 4096, \"vocab_size\": "
@@ -15,7 +15,6 @@ static void not_quite_json (void **state)
         " \"ssm_state_size\": 128, \"time_step_limit\": [0.0, Infinity]}";
     struct workload_model m;
     struct error err = {""};
-    (void) state;
 
     write_in_folder ("config.json", text, sizeof text - 1);
     ok (workload_model_read (in_folder ("config.json"), &m, NULL, &err), &err);
@@ -26,7 +25,7 @@ static void not_quite_json (void **state)
     "'model_type':'llama','hidden_size':64,'num_hidden_layers':2,'intermediate_size':" \
     "128,'vocab_size':100"
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *fields, *says;
@@ -204,7 +203,6 @@ static void refused (void **state)
         {"'model_type':'mpt','d_model':64,'n_layers':2,'n_heads':4,'vocab_size':100,"
          "'attn_config':{'kv_n_heads':0}",
          "attn_config.kv_n_heads: expected"}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct workload_model m;
@@ -215,7 +213,7 @@ static void refused (void **state)
 }
 
 /* MPT's positions are ALiBi's or learned, its biases everywhere or nowhere. */
-static void mosaic (void **state)
+TEST (mosaic)
 {
     static const struct {
         const char *more;
@@ -226,7 +224,6 @@ static void mosaic (void **state)
         {",'no_bias':true,'attn_config':{'alibi':true}", 0, 256, false},
         {",'no_bias':false,'expansion_ratio':3", 2048, 192, true},
         {",'expansion_ratio':3,'ffn_config':{'ffn_hidden_size':100}", 2048, 100, false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct workload_model m, again;
@@ -254,7 +251,7 @@ static void mosaic (void **state)
 }
 
 /* Layers without experts, as a number, a list of layers and a list of kinds. */
-static void dense_first (void **state)
+TEST (dense_first)
 {
     static const struct {
         const char *more;
@@ -268,7 +265,6 @@ static void dense_first (void **state)
               {",'moe_layer_freq':[0,0,1]", 2},
               {",'moe_layer_freq':[1,0,1]", -1},
               {",'first_k_dense_replace':1,'moe_layer_freq':1", 1}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct workload_model m;
@@ -291,7 +287,7 @@ static void dense_first (void **state)
 /* What is not read as it stands, or left out of the estimate, is said: an unknown model_type is
  * read as the family whose fields it has, of a model with others the language part; an activation
  * may not be that of gates. */
-static void noted (void **state)
+TEST (noted)
 {
 #define NEW(...) SHAPE ("new", 64, 2, 4, 4, 128, 100, __VA_ARGS__)
 #define PLAIN(...) SHAPE ("llama", 64, 2, 4, 4, 128, 100, __VA_ARGS__)
@@ -361,7 +357,6 @@ static void noted (void **state)
                 ",'num_experts':1,'moe_topk':[1,1],'num_shared_expert':1"),
          "hunyuan_v1_dense", 0, NULL},
         {PLAIN (",'num_nextn_predict_layers':0"), "llama", 0, NULL}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct workload_model m;
@@ -380,12 +375,11 @@ static void noted (void **state)
 }
 
 /* What is no preset's name has near ones. */
-static void names (void **state)
+TEST (names)
 {
     struct text near = {0};
     struct workload_model m;
     struct error err = {""};
-    (void) state;
 
     workload_presets_near ("lama-2-7b", &near);
     assert_non_null (strstr (text_str (&near), "llama-2-7b"));
@@ -408,13 +402,12 @@ static const char llama_text[] =
     "\"num_attention_heads\":4,\"intermediate_size\":128,\"vocab_size\":100}";
 
 /* A model is named for its file, or for the folder of its config.json. */
-static void named_for_the_folder (void **state)
+TEST (named_for_the_folder)
 {
     static const char *const file[] = {"mine.json", "my-llama/config.json"},
                              *const name[] = {"mine", "my-llama"};
     struct workload_model m;
     struct error err = {""};
-    (void) state;
 
     assert_int_equal (mkdir (in_folder ("my-llama"), 0777), 0);
     for (int i = 0; i < 2; i++) {
@@ -425,14 +418,13 @@ static void named_for_the_folder (void **state)
 }
 
 /* A folder of the Hugging Face cache: the revision that is main there, named for the model. */
-static void cached (void **state)
+TEST (cached)
 {
     static const char *const made[] = {
         "models--me--Lla-ma-2.5-x", "models--me--Lla-ma-2.5-x/refs",
         "models--me--Lla-ma-2.5-x/snapshots", "models--me--Lla-ma-2.5-x/snapshots/12ab"};
     struct workload_model m;
     struct error err = {""};
-    (void) state;
 
     for (int i = 0; i < 4; i++)
         assert_int_equal (mkdir (in_folder (made[i]), 0777), 0);
@@ -446,18 +438,4 @@ static void cached (void **state)
         ok (workload_model_read (in_folder (made[i]), &m, NULL, &err), &err);
         assert_string_equal (m.name, "Lla-ma-2.5-x");
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (not_quite_json),
-                                       cmocka_unit_test (refused),
-                                       cmocka_unit_test (mosaic),
-                                       cmocka_unit_test (dense_first),
-                                       cmocka_unit_test (noted),
-                                       cmocka_unit_test (names),
-                                       cmocka_unit_test (named_for_the_folder),
-                                       cmocka_unit_test (cached)};
-
-    return cmocka_run_group_tests (tests, make_folder, remove_folder);
 }

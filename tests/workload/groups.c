@@ -67,7 +67,7 @@ static int random_divisor (struct rng *r, int n)
     return d;
 }
 
-static void random_degrees (void **state)
+TEST (random_degrees)
 {
     static const struct {
         enum workload_group_kind kind;
@@ -80,7 +80,6 @@ static void random_degrees (void **state)
                   {GROUP_PP, true, 1 << PP}};
     struct rng r = {5};
     int other_etp = 0;
-    (void) state;
 
     for (int round = 0; round < 10000; round++) {
         struct workload_degrees d = {.tp = 1 + rng_below (&r, 8),
@@ -128,11 +127,10 @@ static bool same_parameters (const struct workload_degrees *d, bool expert, int 
 /* With hybrid sharding ranks with the same parameters are cut into groups by their replica, in
  * order, and ranks of the same place in these reduce with each other: every rank's members, one
  * by one. */
-static void shard_groups (void **state)
+TEST (shard_groups)
 {
     struct rng r = {6};
     int copies = 0;
-    (void) state;
 
     for (int round = 0; round < 4000; round++) {
         struct workload_degrees d = {.tp = 1 + rng_below (&r, 4),
@@ -168,12 +166,4 @@ static void shard_groups (void **state)
         }
     }
     assert_true (copies > 1000);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (random_degrees),
-                                       cmocka_unit_test (shard_groups)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

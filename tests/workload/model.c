@@ -2,12 +2,11 @@
 #include "tests/lib/fields.h"
 
 /* What tp ranks hold sums to the layer, but for what each holds whole. */
-static void tensor_parallel_shares (void **state)
+TEST (tensor_parallel_shares)
 {
     struct workload_model m = model_of ("llama-2-70b");
     double whole = workload_layer_params (&m, 1), norms = 2.0 * m.hidden;
     double kv = 2.0 * m.hidden * m.head_dim * m.kv_heads;
-    (void) state;
 
     for (int tp = 2; tp <= 8; tp *= 2)
         CLOSE (tp * (workload_layer_params (&m, tp) - norms), whole - norms, 1e-12);
@@ -24,7 +23,7 @@ static void tensor_parallel_shares (void **state)
 
 /* DeepSeek-V3's module has 11.5 billion parameters of its own (README_WEIGHTS.md of its
  * repository), on the stage with the head, and a copy of the embedding where that has none. */
-static void prediction (void **state)
+TEST (prediction)
 {
     struct workload_model m = model_of ("deepseek-v3"), with = m,
                           mixed = model_of ("nemotron-nano-9b-v2");
@@ -33,7 +32,6 @@ static void prediction (void **state)
                           first = {.embedding = true};
     struct workload_stage_params none, one;
     double h = m.hidden;
-    (void) state;
 
     c.deg.ep = 4;
     assert_true (workload_model_predict (&with, 1));
@@ -52,12 +50,11 @@ static void prediction (void **state)
     assert_true (mixed.mtp_layers == 0 && workload_model_predict (&mixed, 0));
 }
 
-static void config_fields (void **state)
+TEST (config_fields)
 {
     json_t *list = json_array ();
     struct workload_model m;
     struct error err = {""};
-    (void) state;
 
     ok (read_fields ("'model_type':'llama','hidden_size':64,'num_hidden_layers':2,"
                      "'intermediate_size':128,'vocab_size':100,'num_attention_heads':4",
@@ -84,11 +81,10 @@ static void config_fields (void **state)
 }
 
 /* Every preset is written and read back as it is. */
-static void round_trip (void **state)
+TEST (round_trip)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
-    (void) state;
 
     for (int i = 0; i < n; i++) {
         json_t *doc = workload_model_to_json (&all[i]);
@@ -106,13 +102,12 @@ static void round_trip (void **state)
 
 /* Chunks share a stage's layers as evenly as can be, and the first and the last of a stage
  * hold what they are said to. */
-static void layers_of_chunks (void **state)
+TEST (layers_of_chunks)
 {
     struct workload_model m = {.layers = 46};
     struct workload_config c = {.deg = {1, 2, 1, 1, 1, 1, 12},
                                 .schedule = SCHEDULE_INTERLEAVED};
     int layers[2] = {23, 23};
-    (void) state;
 
     for (int n = 1; n < 100; n++)
         for (int v = 1; v <= n; v++) {
@@ -133,14 +128,4 @@ static void layers_of_chunks (void **state)
         assert_int_equal (s.first.dense, 2);
         assert_int_equal (s.last.dense, 1);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (tensor_parallel_shares), cmocka_unit_test (config_fields),
-        cmocka_unit_test (round_trip), cmocka_unit_test (layers_of_chunks),
-        cmocka_unit_test (prediction)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

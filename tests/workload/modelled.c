@@ -164,10 +164,8 @@ static const struct {
      6738415616, 0},
 };
 
-static void counts (void **state)
+TEST (counts)
 {
-    (void) state;
-
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct workload_model m, back;
         struct notes notes = {0};
@@ -189,11 +187,4 @@ static void counts (void **state)
         json_decref (again);
         notes_free (&notes);
     }
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test (counts)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

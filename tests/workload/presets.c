@@ -14,7 +14,7 @@ static void count_is (const char *name, double params_b, double within)
 
 /* Counts in 1e9 parameters as authors and papers round them, and of weights that are stored twice
  * once; those that are known to the last are in published.c. */
-static void counts (void **state)
+TEST (counts)
 {
     static const struct {
         const char *name;
@@ -73,7 +73,6 @@ static void counts (void **state)
                  {"gpt3-2.7b", 2.65},
                  {"gpt3-1t", 1008},
                  {"mt-nlg-530b", 530}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         count_is (known[i].name, known[i].params_b, 2e-3);
@@ -83,7 +82,7 @@ static void counts (void **state)
 }
 
 /* The usual spellings of models, as tables of runs have them, beside their own names. */
-static void spelled (void **state)
+TEST (spelled)
 {
     static const struct {
         const char *preset, *spellings; /* with ", " between; NULL: they mean none */
@@ -209,7 +208,6 @@ static void spelled (void **state)
                "1234567890123456789012345678901234567890123456789012345678901234567890"},
         {"stablelm-alpha-3b", "StableLM Alpha 3 B"},
     };
-    (void) state;
 
     for (size_t i = 0; i < sizeof t / sizeof *t; i++)
         for (const char *s = t[i].spellings; *s; s += strspn (s, ", ")) {
@@ -225,11 +223,10 @@ static void spelled (void **state)
 }
 
 /* Every preset is found by its own name, however it is written, and none by no name. */
-static void own_names (void **state)
+TEST (own_names)
 {
     int n;
     const struct workload_model *all = workload_presets (&n);
-    (void) state;
 
     for (int i = 0; i < n; i++) {
         char name[192];
@@ -245,14 +242,13 @@ static void own_names (void **state)
 }
 
 /* Sizes that names say where no preset is meant; of experts they do not tell the shape. */
-static void sizes (void **state)
+TEST (sizes)
 {
     static const char *const experts[] = {
         "mine-8x7b",    "new-21B-A3B",     "GPT-MoE", "MoE 7B",   "my-16-expert",
         "gpt-8experts", "Switch-Base-128", "OLMoE",   "qwen2moe", "gpt_moe16"};
     static const char *const dense[] = {"moe/gpt-1.3b", "gpt 1.3B (no MoE)", "llama-2-7b",
                                         "moebius-7b",   "switchboard-1b",    "gpt-16"};
-    (void) state;
     CLOSE (workload_name_params ("my-own-7b"), 7e9, 1e-12);
     CLOSE (workload_name_params ("PowerLM 3 B"), 3e9, 1e-12);
     CLOSE (workload_name_params ("350M dense"), 350e6, 1e-12);
@@ -266,13 +262,4 @@ static void sizes (void **state)
     for (size_t i = 0; i < sizeof dense / sizeof *dense; i++)
         if (workload_name_has_experts (dense[i]))
             fail_msg ("%s has experts", dense[i]);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (counts), cmocka_unit_test (spelled),
-        cmocka_unit_test (own_names), cmocka_unit_test (sizes)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -2,33 +2,15 @@
  * refused; and how far step times may be off: experts, mixes of GPUs, and GPU types that a profile
  * was not fitted on add to its residual, as squares. */
 #include "tests/lib/fields.h"
-
-#include <stdlib.h>
-#include <unistd.h>
-
-static char file[] = "/tmp/linkwise-releases.XXXXXX";
-
-static int start (void **state)
-{
-    int fd = mkstemp (file);
-
-    (void) state;
-    return fd < 0 ? -1 : close (fd);
-}
-
-static int end (void **state)
-{
-    (void) state;
-    return unlink (file);
-}
+#include "tests/lib/folder.h"
 
 /* The facts of a release of the file. */
 static enum status read_release (const char *release, struct workload_profile *p,
                                  struct error *err)
 {
-    char name[64];
+    char name[FOLDER_PATH + 32];
 
-    snprintf (name, sizeof name, "%s@%s", file, release);
+    snprintf (name, sizeof name, "%s@%s", in_folder ("own"), release);
     return workload_profile_read (name, p, NULL, err);
 }
 
@@ -40,11 +22,11 @@ static void write_profile (const char *releases)
 
     json_object_set_new (doc, "name", json_string ("own"));
     json_object_set_new (doc, "releases", json_loads (releases, 0, NULL));
-    assert_int_equal (json_dump_file (doc, file, 0), 0);
+    assert_int_equal (json_dump_file (doc, in_folder ("own"), 0), 0);
     json_decref (doc);
 }
 
-static void release_words (void **state)
+TEST (release_words)
 {
     static const char *const yes[] = {"26",      "26.04",      "26.04.01",
                                       "v0.15.2", "2026-04-30", "20260430"};
@@ -52,7 +34,6 @@ static void release_words (void **state)
                                      "26.x",     "26..04",   "1234567",  "1.2.3.4.5",
                                      "20261301", "20260400", "19991231", "202604011",
                                      "v20260401"};
-    (void) state;
 
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
         assert_true (workload_is_release (yes[i]));
@@ -62,7 +43,7 @@ static void release_words (void **state)
 
 /* The first entry that the release is not after; patches are of what they mend, and a date is its
  * month's release. */
-static void order (void **state)
+TEST (order)
 {
     struct workload_profile p = {.until = {"25.04", "26.04"}, .n_until = 2};
     static const struct {
@@ -72,18 +53,16 @@ static void order (void **state)
                  {"26.04.01", 1}, {"26.04", 1},      {"26.05", 2},      {"27", 2},
                  {"", 2},         {"2026-04-30", 1}, {"2026-05-01", 2}, {"next", 2},
                  {"0.4.1", 2},    {"20260430", 1},   {"20260501", 2},   {"20250430", 0}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_int_equal (workload_release_of (&p, known[i].release), known[i].of);
 }
 
 /* What stands behind the @ of a framework is the last release that it ran on. */
-static void frameworks (void **state)
+TEST (frameworks)
 {
     static const char *const words[] = {"own", "own@25.10", "own@", "own@new",
                                         "own@25.10@25.11"};
-    (void) state;
 
     for (int i = 0; i < 5; i++) {
         struct workload_profile p = profile_of (WORKLOAD_PROFILE_DEFAULT);
@@ -93,36 +72,36 @@ static void frameworks (void **state)
         p.n_frameworks = 1;
         snprintf (p.framework[0], sizeof *p.framework, "%s", words[i]);
         doc = workload_profile_to_json (&p, "a test");
-        assert_int_equal (json_dump_file (doc, file, 0), 0);
+        assert_int_equal (json_dump_file (doc, in_folder ("own"), 0), 0);
         json_decref (doc);
         if (i < 2)
-            ok (workload_profile_read (file, &p, NULL, &err), &err);
+            ok (workload_profile_read (in_folder ("own"), &p, NULL, &err), &err);
         else
             expect (
-                workload_profile_read (file, &p, NULL, &err), &err,
+                workload_profile_read (in_folder ("own"), &p, NULL, &err), &err,
                 "frameworks[0]: expected a word, or one and a release (\"fms@25.10\")");
     }
 }
 
 /* An entry has what differs; the rest is the profile's own. */
-static void by_name (void **state)
+TEST (by_name)
 {
     struct workload_profile now, old, older;
+    const char *own = in_folder ("own");
     struct error err = {""};
-    (void) state;
 
     write_profile ("[{\"until\": \"1.0\", \"time\": {\"gemm\": 0.5}},"
                    " {\"until\": \"2.0\", \"cuda_graphs\": \"all\", \"zero\": 0,"
                    " \"offload\": [\"checkpoints\"]}]");
-    ok (workload_profile_read (file, &now, NULL, &err), &err);
+    ok (workload_profile_read (own, &now, NULL, &err), &err);
     ok (read_release ("1.5", &old, &err), &err);
     ok (read_release ("0.9", &older, &err), &err);
     assert_true (now.n_until == 2 && now.release[0] == '\0' && now.graphs == GRAPHS_NONE);
     assert_string_equal (now.name, "own");
     assert_string_equal (old.name, "own@2.0");
     assert_string_equal (old.release, "2.0");
-    assert_int_equal (strncmp (old.from, file, strlen (file)), 0);
-    assert_string_equal (old.from + strlen (file), "@1.5");
+    assert_int_equal (strncmp (old.from, own, strlen (own)), 0);
+    assert_string_equal (old.from + strlen (own), "@1.5");
     assert_true (old.graphs == GRAPHS_ALL && old.time.gemm == now.time.gemm);
     assert_true (older.graphs == GRAPHS_NONE && older.time.gemm == 0.5);
     assert_int_equal (now.offloads, 1u << OFFLOAD_OPTIMIZER);
@@ -130,7 +109,7 @@ static void by_name (void **state)
     assert_true (older.time.link == now.time.link && older.zero == now.zero);
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *releases, *says;
@@ -152,11 +131,11 @@ static void refused (void **state)
          "at most 4"}};
     struct workload_profile p;
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_profile (bad[i].releases);
-        expect (workload_profile_read (file, &p, NULL, &err), &err, bad[i].says);
+        expect (workload_profile_read (in_folder ("own"), &p, NULL, &err), &err,
+                bad[i].says);
     }
     expect (workload_profile_read ("megatron-bridge@new", &p, NULL, &err), &err,
             "expected a release after @");
@@ -169,7 +148,7 @@ static void refused (void **state)
 
 /* What all times of a model take over the constants' is read, written and put into these, of that
  * precision, and of that model in any spelling. */
-static void paces (void **state)
+TEST (paces)
 {
     static const struct {
         const char *models, *says;
@@ -187,7 +166,6 @@ static void paces (void **state)
                           other = model_of ("llama-2-7b");
     struct error err = {""};
     json_t *doc;
-    (void) state;
 
     p.pace[p.n_paces++] = (struct workload_pace){"Meta-Llama-3-8B", PREC_BF16, 1.25};
     doc = workload_profile_to_json (&p, "a test");
@@ -221,7 +199,7 @@ static void paces (void **state)
 
 /* Whole steps are captured of dense models without a pipeline, of gated experts where products take
  * blocks with scales; where such experts' products are fused with their activation. */
-static void captured (void **state)
+TEST (captured)
 {
     struct workload_model dense = model_of ("llama-3-8b"),
                           experts = model_of ("qwen3-30b-a3b"),
@@ -229,7 +207,6 @@ static void captured (void **state)
     struct workload_config one = config_of (1, 1, 8, 1), pipe = config_of (1, 4, 2, 1);
     struct workload_profile now = profile_of ("megatron-bridge"),
                             old = profile_of ("megatron-bridge@26.04");
-    (void) state;
 
     for (int blocks = 0; blocks < 2; blocks++) {
         assert_true (workload_is_captured (&now, &dense, &one, blocks));
@@ -254,12 +231,11 @@ static void captured (void **state)
 static const struct workload_model dense = {.layers = 2},
                                    moe = {.layers = 2, .experts = 8};
 
-static void grows (void **state)
+TEST (grows)
 {
     struct workload_profile p = profile_of ("nemo");
     double own = p.time.residual, experts = workload_step_spread (&p, &moe, false, false),
            mixed = workload_step_spread (&p, &dense, false, true);
-    (void) state;
 
     assert_true (workload_step_spread (&p, &dense, false, false) == own);
     assert_true (experts > own && mixed > experts);
@@ -268,7 +244,7 @@ static void grows (void **state)
 }
 
 /* A fitted profile elsewhere is as unsure as a composed one. */
-static void off_its_fit (void **state)
+TEST (off_its_fit)
 {
     static const struct {
         const char *profile, *gpu;
@@ -282,7 +258,6 @@ static void off_its_fit (void **state)
     struct workload_profile p = profile_of ("megatron-core");
     double composed = profile_of ("megatron-core-composed").time.residual,
            off = workload_step_spread (&p, &dense, false, false);
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct workload_profile own = profile_of (known[i].profile);
@@ -301,7 +276,7 @@ static void off_its_fit (void **state)
 
 /* Where none is named: the default where it was fitted, elsewhere its composed form, which has its
  * facts. */
-static void serves (void **state)
+TEST (serves)
 {
     static const struct {
         const char *gpu, *profile;
@@ -313,7 +288,6 @@ static void serves (void **state)
                  {"mine", "megatron-core-composed"}};
     struct workload_profile p, fitted = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct error err = {""};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         ok (workload_profile_default (known[i].gpu, &p, &err), &err);
@@ -331,17 +305,4 @@ static void serves (void **state)
                               NULL, &err),
         &err);
     assert_string_equal (p.name, fitted.name); /* a file is itself everywhere */
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (release_words), cmocka_unit_test (order),
-        cmocka_unit_test (frameworks),    cmocka_unit_test (by_name),
-        cmocka_unit_test (refused),       cmocka_unit_test (captured),
-        cmocka_unit_test (paces),         cmocka_unit_test (grows),
-        cmocka_unit_test (off_its_fit),   cmocka_unit_test (serves),
-    };
-
-    return cmocka_run_group_tests (tests, start, end);
 }

@@ -522,10 +522,9 @@ static const struct {
 };
 
 /* The count, the same of the preset of that name, and again from what a plan keeps of the model. */
-static void counts (void **state)
+TEST (counts)
 {
     int checked = 0;
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const struct workload_model *preset = workload_preset_find (known[i].name);
@@ -560,7 +559,7 @@ static void counts (void **state)
 
 /* What ranks hold of a tensor-parallel layer adds up to it, but for what each holds whole:
  * sinks and wide norms are shared out like the heads, biases of rows are not. */
-static void shares (void **state)
+TEST (shares)
 {
     static const struct {
         const char *name;
@@ -569,7 +568,6 @@ static void shares (void **state)
                  2 * 2880 + 2880 + 2880 * 32 + 32}, /* norms, output's bias, router */
                 {"olmo-2-13b", 2 * 5120},
                 {"phi-2", 2 * 2560 + 2 * 2560}}; /* a LayerNorm, the biases of two rows */
-    (void) state;
 
     for (size_t k = 0; k < sizeof part / sizeof *part; k++) {
         struct workload_model m = model_of (part[k].name);
@@ -582,24 +580,15 @@ static void shares (void **state)
 
 /* The bias of the output matrix is cut with its columns, and a second copy of a tied matrix
  * has it, too; rows of positions that no token has are held with the others. */
-static void ends (void **state)
+TEST (ends)
 {
     struct workload_model m = model_of ("gpt2-xl");
     double head = workload_head_params (&m, 4, false),
            embedding = workload_embedding_params (&m, 4);
-    (void) state;
 
     m.head_bias = true;
     CLOSE (workload_head_params (&m, 4, false) - head, 50688 / 4.0, 1e-12);
     assert_true (workload_head_params (&m, 4, true) == 2.0 * m.hidden + 50688 / 4);
     m.spare_positions = 2;
     CLOSE (workload_embedding_params (&m, 4) - embedding, 2.0 * m.hidden, 1e-12);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (counts), cmocka_unit_test (shares), cmocka_unit_test (ends)};
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

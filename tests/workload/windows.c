@@ -21,7 +21,7 @@ static enum status read_model (const char *type, const char *more,
     return read_fields (fields, m, NULL, err);
 }
 
-static void layers (void **state)
+TEST (layers)
 {
     static const struct {
         const char *type, *more;
@@ -61,7 +61,6 @@ static void layers (void **state)
         {"mistral", ",'sliding_window':false", 0, 0, false},
         {"llama4_text", ",'layer_types':[" SIX ("chunked_attention") "]", 8192, 5, true},
         {"mistral", ",'sliding_window':64,'windowed_layers':3", 64, 3, false}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct workload_model m, again;
@@ -81,7 +80,7 @@ static void layers (void **state)
     }
 }
 
-static void refused (void **state)
+TEST (refused)
 {
     static const struct {
         const char *type, *more, *says;
@@ -97,7 +96,6 @@ static void refused (void **state)
          "max_window_layers: expected"},
         {"mistral", ",'sliding_window':64,'windowed_layers':13", "windowed_layers: "},
         {"llama4_text", ",'attention_chunk_size':-5", "attention_chunk_size: "}};
-    (void) state;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct workload_model m;
@@ -108,12 +106,11 @@ static void refused (void **state)
 }
 
 /* Words for another number of layers are said, and only the model's layers are counted. */
-static void too_many_words (void **state)
+TEST (too_many_words)
 {
     struct workload_model m;
     struct notes notes = {0};
     struct error err = {""};
-    (void) state;
 
     ok (read_fields (SHAPE ("mistral", 256, 1, 4, 4, 512, 1000,
                             ",'sliding_window':64,'layer_types':['full_attention',"
@@ -129,10 +126,8 @@ static void too_many_words (void **state)
 }
 
 /* Token i of s sees min (i, w) others: counted one by one, and i mod w in chunks of w. */
-static void pairs (void **state)
+TEST (pairs)
 {
-    (void) state;
-
     for (int chunks = 0; chunks < 2; chunks++)
         for (int w = 1024; w <= 16384; w *= 2) {
             struct workload_model m = {.window = w, .window_chunks = chunks};
@@ -150,13 +145,12 @@ static void pairs (void **state)
 }
 
 /* A preset's window is its family's: the same where its file says nothing. */
-static void presets (void **state)
+TEST (presets)
 {
     static const char *const keys[] = {"sliding_window", "attention_chunk_size",
                                        "use_sliding_window", "windowed_layers"};
     int n, windows = 0;
     const struct workload_model *all = workload_presets (&n);
-    (void) state;
 
     for (int i = 0; i < n; i++) {
         json_t *doc = workload_model_to_json (&all[i]);
@@ -177,15 +171,4 @@ static void presets (void **state)
         json_decref (doc);
     }
     assert_true (windows >= 4);
-}
-
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (layers),         cmocka_unit_test (refused),
-        cmocka_unit_test (too_many_words), cmocka_unit_test (pairs),
-        cmocka_unit_test (presets),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
 }

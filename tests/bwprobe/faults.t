@@ -35,9 +35,10 @@ def doors (pid):
         f = line.split ()
         if f[3] == "0A" and f[9] in inodes:
             yield int (f[1].split (":")[1], 16)
-time.sleep (0.5)
-found = list (doors (sys.argv[2]))
-assert found, "rank 1 listens nowhere"
+end = time.time () + 20
+while not (found := list (doors (sys.argv[2]))):
+    assert time.time () < end, "rank 1 listens nowhere"
+    time.sleep (0.02)
 knocks = []
 for port in [int (sys.argv[1])] + found:
     for words in (b"GET / HTTP/1.0\r\n\r\n", b"bwprobe1" + b"x" * 28, b"\xff" * 5000, b""):
@@ -62,6 +63,7 @@ assert m["status"] == "complete" and m["refused_connections"] >= 4, m["refused_c
 # the other ranks come, and come back when they are shown out.
 rm -f "$T/links.json"
 WORLD=4 ranks 1 -o "$T/links.json"
+listens
 python3 - $port "$T/flooded" "$T/links.json" >"$T/why" 2>&1 <<'P' &
 import os, select, socket, sys, time
 def knock ():
@@ -69,11 +71,11 @@ def knock ():
     s.setblocking (False)
     s.connect_ex (("127.0.0.1", int (sys.argv[1])))
     return s
-time.sleep (0.3)
 idle = [knock () for i in range (500)]
-time.sleep (0.3)
-open (sys.argv[2], "w").close ()
 end = time.time () + 60
+while len (select.select ([], idle, [], 0.02)[1]) < len (idle) and time.time () < end - 40:
+    pass # until all stand there
+open (sys.argv[2], "w").close ()
 while time.time () < end and not os.path.exists (sys.argv[3]):
     for s in idle[::5]:
         try:

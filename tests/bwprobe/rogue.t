@@ -48,7 +48,7 @@ def listen (port):
     return l
 def welcome (s, transport = b"socket", most = 1 << 20):
     send (s, WELCOME, text (transport) + u32 (0) + f64 (.01) + f64 (.01) + f64 (1) + struct.pack ("<Q", most))
-    time.sleep (.5)
+    next ((kind for kind, _ in frames (s) if kind == OPENED), None)
 def run (s):
     send (s, RUN, u32 (1) + b"\0\1\0" + u32 (0) + struct.pack ("<Q", 0) + u32 (0) + text (b"x") + text (b"127.0.0.1") + u32 (1))
 P
@@ -101,7 +101,7 @@ leaves() { # SECONDS: rank 1 ends, with code 1
     [ $rc = 1 ] && grep -q "rank 0 .*said nothing" "$T/err.1"
 }
 WORLD=3 ranks 1 --start-timeout 2 -o "$T/links.json"
-sleep 0.5
+listens
 kill -STOP "${pid[0]}"
 WORLD=3 more 2 --start-timeout 2 -o "$T/links.json"
 leaves 15

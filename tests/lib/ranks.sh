@@ -38,6 +38,17 @@ ended() {
     echo "rank 0 ended with $rc" >>"$T/err.0"
     [ -z "$alive" ] && [ "$rc" = "$1" ]
 }
+# listens: rank 0 of the last `ranks` takes connections.
+listens() {
+    local i lines door
+    printf -v door ':%04X 00000000:0000 0A ' $port
+    for ((i = 0; i < 1000; i++)); do
+        mapfile -t lines </proc/net/tcp
+        [[ ${lines[*]} != *$door* ]] || return
+        pause 0.02
+    done
+    echo "# nobody ever listened at port $port"
+}
 # says NAME PYTHON: m is what the links file measured.
 says() {
     cat >"$T/says.py" <<P

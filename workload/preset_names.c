@@ -250,6 +250,8 @@ static const struct workload_model *joined (const char *name)
 
     plain (name, asked);
     for (int i = 0; i < n; i++) {
+        if (tolower ((unsigned char) all[i].name[0]) != asked[0])
+            continue; /* no preset's name begins with an idle word */
         plain (all[i].name, own);
         if (strcmp (asked, own) == 0)
             return &all[i];

@@ -231,7 +231,7 @@ PROVE = prove --timer --exec ''
 FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/batch bwprobe/rogue bwprobe/nccl cli/main_job cli/tutorial bwprobe/launchers \
          launch/slurm_preflight tree/shape launch/slurm_unlike report/explain launch/slurm_bind launch/wrapper launch/examples faults/memory \
          bwprobe/faults faults/files bwprobe/trunk install/install launch/emit cli/running bwprobe/preflight jobs/import launch/slurm report/browser \
-         launch/slurm_het python/torch launch/env calibrate/record launch/kubernetes cli/interrupt launch/openmpi calibrate/targets launch/slurm_prolog \
+         launch/slurm_het python/torch launch/env calibrate/record launch/kubernetes cli/interrupt launch/openmpi calibrate/targets \
          cli/answer cli/cluster launch/kubernetes_init)
 # Without cmocka the shell tests alone; without prove one after the other.
 RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))

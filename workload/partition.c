@@ -32,39 +32,39 @@ static bool one_each (int pp, int *layers)
 
 /* DeepSpeed's programme: of the first i items in j parts, the cut that makes the fullest and the
  * emptiest part differ least, the last of those that do; it builds on the best cuts of fewer items
- * alone, so that it is followed step by step rather than solved. */
+ * alone (`fewer`, in one part less), so that it is followed step by step rather than solved. */
 struct cut {
     double most, least;
     int from; /* where the last part begins */
 };
 
-static void cut_best (const double *sum, int i, int j, int parts, struct cut *cuts)
+static struct cut cut_best (const double *sum, int i, int j, const struct cut *fewer)
 {
     struct cut best = {INFINITY, INFINITY, 0};
     double differ = INFINITY;
 
     for (int k = j - 1; k < (j == 1 ? 1 : i); k++) {
-        const struct cut *before = &cuts[k * (parts + 1) + j - 1];
-        double part = sum[i] - sum[k];
-        struct cut own = {fmax (before->most, part), fmin (before->least, part), k};
+        double part = sum[i] - sum[k], most = fewer[k].most, least = fewer[k].least;
 
-        if (own.most - own.least <= differ) {
-            differ = own.most - own.least;
-            best = own;
+        most = most > part ? most : part;
+        least = least < part ? least : part;
+        if (most - least <= differ) {
+            differ = most - least;
+            best = (struct cut){most, least, k};
         }
     }
-    cuts[i * (parts + 1) + j] = best;
+    return best;
 }
 
 #define LAYERS_BALANCED 512
 static bool layers_by_parameters (const struct workload_model *m, int pp, int *layers)
 {
-    int n = m->layers, end = n + 2; /* embedding, layers, head */
+    int n = m->layers, end = n + 2, row = end + 1; /* embedding, layers, head */
     struct cut *cuts = NULL;
     double sum[LAYERS_BALANCED + 3] = {0.0, workload_embedding_params (m, 1)};
 
     if (n <= LAYERS_BALANCED)
-        cuts = malloc ((size_t) (end + 1) * (size_t) (pp + 1) * sizeof *cuts);
+        cuts = malloc ((size_t) row * (size_t) (pp + 1) * sizeof *cuts);
     if (!cuts) {
         workload_layers_even (n, pp, layers);
         return false;
@@ -73,11 +73,11 @@ static bool layers_by_parameters (const struct workload_model *m, int pp, int *l
         sum[i + 1] = sum[i] + workload_layer_params (m, 1);
     sum[end] = sum[end - 1] + workload_head_params (m, 1, pp == 1);
     cuts[0] = (struct cut){0.0, INFINITY, 0};
-    for (int i = 1; i <= end; i++)
-        for (int j = 1; j <= (i < pp ? i : pp); j++)
-            cut_best (sum, i, j, pp, cuts);
+    for (int j = 1; j <= pp; j++)
+        for (int i = j; i <= end; i++)
+            cuts[j * row + i] = cut_best (sum, i, j, cuts + (j - 1) * row);
     for (int j = pp; j > 0; j--) {
-        int from = cuts[end * (pp + 1) + j].from;
+        int from = cuts[j * row + end].from;
 
         layers[j - 1] = end - from - (j == 1) - (j == pp);
         end = from;

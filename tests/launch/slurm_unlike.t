@@ -39,7 +39,7 @@ scontrol update nodename=h2 state=drain reason=test
 scontrol create reservation starttime=now duration=5 user=root nodes=h4 >/dev/null
 for i in $(seq 50); do
     [ "$(sinfo -h -N -t drain,resv -o %N | wc -l)" = 2 ] && break
-    sleep 0.3
+    pause 0.3
 done
 sinfo -h -N -p all -o '%N %t' | awk '$2 ~ /^(idle|alloc|mix|comp)$/ { print $1 }' |
     $LINKWISE plan ../cluster.json llama-2-7b --seq 1024 --global-batch 24 --tp 2 --pp 1 --dp 3 --only @- -o ../free.json >../free.out 2>&1

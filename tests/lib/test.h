@@ -1,4 +1,5 @@
-/* TEST (name) { ... } is a test: a program runs those of its file one after another, as they stand. */
+/* TEST (name) { ... } is a test: a program runs those of its file one after another as they
+ * stand. */
 #ifndef TESTS_LIB_TEST_H
 #define TESTS_LIB_TEST_H
 

@@ -2,10 +2,10 @@
  *
  * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
  * with what another has, or is idle, on another, whole stages, the tails of two replicas, or two
- * runs of stages that follow each other; or it turns a run round, or takes layers from one stage to
- * another.  An exchange between two stages that does not serve, or that memory forbids, is
- * sometimes tried once more with the two stages' layers divided anew: neither half of such a move
- * is any good alone. */
+ * runs of stages that follow each other; or it turns a run round, rids a stage of all its slow GPUs,
+ * or takes layers from one stage to another.  An exchange between two stages that does not serve,
+ * or that memory forbids, is sometimes tried once more with the two stages' layers divided anew:
+ * neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>
@@ -27,6 +27,7 @@ struct motion {
     int *layers;     /* [pp] with the move */
     int *before;     /* [pp] without it */
     bool other;      /* are the layers others? */
+    bool all;        /* do the layers of all stages follow an exchange? */
     bool single;     /* do GPUs of one node differ? */
     int *node_at[2]; /* [n] scratch: positions on two nodes */
 };
@@ -187,6 +188,57 @@ static void draw_shift (struct motion *m)
     reverse_stages (m, middle, at[2] - 1, layers);
 }
 
+static int slowest_of_slot (const struct drawn *x, int slot)
+{
+    return pool_slowest_class (x->pool, x->gpu + slot * x->slot, x->slot);
+}
+
+static int slowest_of_stage (const struct drawn *x, int stage)
+{
+    return pool_slowest_class (x->pool, x->gpu + stage * x->per_stage, x->per_stage);
+}
+
+/* From that slot on, round all slots: the next one no slower than that, idle or of a stage other
+ * than this which is slower as a whole.  @return how many come before it; all where there is none */
+static int next_fast (const struct drawn *x, int stage, int most, int from, int at)
+{
+    int slots = x->n / x->slot;
+
+    for (; at < slots; at++) {
+        int slot = (from + at) % slots, owner = slot / x->c->deg.dp;
+
+        if (owner != stage && slowest_of_slot (x, slot) <= most &&
+            (owner >= x->c->deg.pp || slowest_of_stage (x, owner) > most))
+            break;
+    }
+    return at;
+}
+
+/* A stage without its slow slots: all change places with faster ones that idle, or make no stage
+ * faster where they are.  One by one they would bring nothing before the last. */
+static void draw_faster (struct motion *m)
+{
+    const struct drawn *x = m->x;
+    int dp = x->c->deg.dp, slots = x->n / x->slot,
+        stage = rng_below (&m->rng, x->c->deg.pp);
+    int from = rng_below (&m->rng, slots);
+    int most = slowest_of_slot (x, stage * dp + rng_below (&m->rng, dp));
+
+    m->all = true;
+    for (int i = stage * dp, at = 0; i < (stage + 1) * dp; i++) {
+        if (slowest_of_slot (x, i) <= most)
+            continue;
+        at = next_fast (x, stage, most, from, at);
+        if (at == slots) {
+            m->n = 0;
+            return;
+        }
+        for (int r = 0; r < x->slot; r++)
+            add (m, i * x->slot + r, (from + at) % slots * x->slot + r);
+        at++;
+    }
+}
+
 /* Two replicas' slots from a stage on. */
 static void draw_tails (struct motion *m)
 {
@@ -227,6 +279,11 @@ static bool any_reversal (const struct drawn *x)
     return x->c->deg.pp > 2;
 }
 
+static bool any_faster (const struct drawn *x)
+{
+    return x->c->deg.pp > 1 && x->pool->n_classes > 1;
+}
+
 static bool any_tails (const struct drawn *x)
 {
     return x->c->deg.pp > 1 && x->c->deg.dp > 1;
@@ -260,7 +317,8 @@ static const struct kind {
              {6, any_groups, draw_groups},     {4, any_pipeline, draw_layers},
              {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
              {1, any_reversal, draw_reversal}, {1, any_reversal, draw_shift},
-             {1, any_tails, draw_tails},       {2, any_blocks, draw_blocks}};
+             {1, any_faster, draw_faster},     {1, any_tails, draw_tails},
+             {2, any_blocks, draw_blocks}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 
 static void draw (struct motion *m)
@@ -268,7 +326,7 @@ static void draw (struct motion *m)
     int sum = 0, pick;
 
     m->n = 0;
-    m->other = false;
+    m->other = m->all = false;
     memcpy (m->before, m->x->layers, (size_t) m->x->c->deg.pp * sizeof (int));
     memcpy (m->layers, m->before, (size_t) m->x->c->deg.pp * sizeof (int));
     for (int k = 0; k < KINDS; k++)
@@ -347,22 +405,21 @@ static double energy (struct costmodel_price p)
 }
 
 /* An exchange between two stages, which was made and does not serve, with their layers divided
- * anew.  It is taken back.  @return is there such a division? */
+ * anew, or with those of all stages.  It is taken back.  @return is there such a division? */
 static bool divide (struct motion *m)
 {
     const struct drawn *x = m->x;
-    int i = m->a[0] / x->per_stage, k = m->b[0] / x->per_stage;
+    int i = m->a[0] / x->per_stage, k = m->b[0] / x->per_stage, pp = x->c->deg.pp;
     int first = i < k ? i : k, last = i < k ? k : i;
-    bool can;
+    bool can = first != last && last < pp && m->a[m->n - 1] / x->per_stage == i &&
+               m->b[m->n - 1] / x->per_stage == k;
 
-    if (first == last || last >= x->c->deg.pp || m->a[m->n - 1] / x->per_stage != i ||
-        m->b[m->n - 1] / x->per_stage != k) {
-        unmake (m);
-        return false;
-    }
-    can = drawn_pour (x, first, last, last - first, x->c->deg.vpp, m->layers);
+    if (m->all)
+        can = drawn_pour (x, 0, pp - 1, 1, x->c->deg.vpp, m->layers);
+    else if (can)
+        can = drawn_pour (x, first, last, last - first, x->c->deg.vpp, m->layers);
     unmake (m);
-    m->other = m->layers[first] != m->before[first];
+    m->other = memcmp (m->layers, m->before, (size_t) pp * sizeof *m->layers) != 0;
     return can && m->other;
 }
 
@@ -389,7 +446,8 @@ static void try_move (struct motion *m, double temperature, double *here)
 {
     struct drawn *x = m->x;
     bool legal = is_legal (m), exchange = m->n > 0 && !m->other;
-    bool again = exchange && x->c->deg.pp > 1 && rng_below (&m->rng, DIVIDED) == 0;
+    bool again =
+        exchange && x->c->deg.pp > 1 && (m->all || rng_below (&m->rng, DIVIDED) == 0);
 
     if (!legal && !again)
         return;

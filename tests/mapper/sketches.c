@@ -325,6 +325,50 @@ TEST (runs_of_stages_move)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Fast GPUs among slow ones in every stage: one stage gets them all, and layers with them.  Each of
+ * them alone would make no stage faster. */
+TEST (fast_gpus_gather)
+{
+    enum { STAGES = 4, REPLICAS = 8, N = STAGES * REPLICAS };
+    struct setting s = small_job_as (
+        cluster_of ("1x8 h100-sxm5-80g intra:300 inter:100 + 3x8 l40s intra:100"),
+        5 * LAYERS, 2048, 64, config_of (1, STAGES, REPLICAS, 1));
+    struct mapper_problem p = search_config (&s);
+    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
+    int layers[STAGES], gpu[N];
+    const struct sketch from = {layers, gpu, none};
+    struct sketch k;
+    struct pool pool;
+    struct walks walks;
+    struct error err = {""};
+    int most = 0;
+
+    for (int i = 0; i < STAGES; i++)
+        layers[i] = 5 * LAYERS / STAGES;
+    for (int i = 0; i < N; i++)
+        gpu[i] = i % STAGES * REPLICAS + i / STAGES;
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    ok (sketch_copy (&from, STAGES, N, &k, &err), &err);
+    ok (sketch_anneal (&pool, &walks, &s.config, 500, 1e-3, 1,
+                       &(struct deadline){.until_s = INFINITY}, &k, &err),
+        &err);
+    for (int i = 0; i < STAGES; i++) {
+        int fast = 0;
+
+        for (int r = 0; r < REPLICAS; r++)
+            fast += k.gpu[i * REPLICAS + r] < REPLICAS;
+        most = fast > most ? fast : most;
+        if (fast == REPLICAS)
+            assert_true (k.layers[i] > 5 * LAYERS / STAGES);
+    }
+    assert_int_equal (most, REPLICAS);
+    sketch_release (&k);
+    walks_release (&walks);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* The setting's problem in chunks that may be uneven. */
 static struct mapper_problem interleaved (struct setting *s, int vpp)
 {

@@ -1,5 +1,5 @@
 /* Simulated annealing of a placement on a counted number of moves: whole nodes change
- * places in the layout they came from, then TP groups, then single GPUs. */
+ * places in the layout they came from, then TP groups. */
 #include "mapper/place/place_private.h"
 
 #include <math.h>
@@ -103,9 +103,10 @@ static void draw_nodes (struct placer *x, struct move *m)
     }
 }
 
-/* Two aligned runs of `step` positions change places. */
-static void draw_runs (struct placer *x, int step, struct move *m)
+/* Two TP groups change places. */
+static void draw_groups (struct placer *x, struct move *m)
 {
+    int step = x->c->deg.tp;
     int a = rng_below (&x->rng, x->world / step) * step;
     int b = rng_below (&x->rng, x->n / step) * step;
 
@@ -115,14 +116,13 @@ static void draw_runs (struct placer *x, int step, struct move *m)
     }
 }
 
-enum unit { UNIT_NODE, UNIT_GROUP, UNIT_GPU };
+enum unit { UNIT_NODE, UNIT_GROUP };
 
 /* Anneal from the candidate; it receives what is better. */
 static void anneal (struct placer *x, enum unit unit, int moves, struct candidate *best)
 {
     struct costmodel_price now;
     struct move m;
-    int step = unit == UNIT_GROUP ? x->c->deg.tp : 1;
     double hot, cold, here;
 
     costmodel_state_reset (x->state, best->gpu);
@@ -140,7 +140,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
         if (unit == UNIT_NODE)
             draw_nodes (x, &m);
         else
-            draw_runs (x, step, &m);
+            draw_groups (x, &m);
         if (m.n == 0 || m.n > TOPOLOGY_NODE_GPUS_MAX || !move_legal (x, &m))
             continue;
 
@@ -192,6 +192,4 @@ void improve_by_gpu (struct placer *x, int moves, struct candidate *k)
     if (!isfinite (k->price.step_s))
         return;
     anneal (x, UNIT_GROUP, moves, k);
-    if (x->c->deg.tp > 1 && pool_gpus_differ (x->pool))
-        anneal (x, UNIT_GPU, moves, k);
 }

@@ -24,7 +24,6 @@
 
 #define SHARP_COLUMNS 30.0 /* of the soft maximum, per mean boundary */
 #define SHARP_RINGS 50.0   /* per mean ring link */
-#define BLUNT 10.0         /* of large grids, the first run's soft maximum of rings */
 #define GUESS 0.02         /* what an estimated link counts, in mean boundaries */
 #define HOT_RING 0.03      /* temperature at the start, in mean ring links */
 #define HOT_ANEW 0.06      /* the same from a random order */
@@ -603,13 +602,6 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
     if (anew)
         shuffle (g);
     g->best_cost = INFINITY;
-    if (g->n > GRID_LARGE && has_rings (g)) {
-        g->ring_sharp /= BLUNT;
-        anneal (g, moves, hot, cold);
-        g->ring_sharp *= BLUNT;
-        memcpy (g->node, g->best, (size_t) g->n * sizeof (int));
-        hot = cold;
-    }
     anneal (g, moves, hot, cold);
     memcpy (order, g->best, (size_t) g->n * sizeof (int));
 }

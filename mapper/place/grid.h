@@ -8,10 +8,6 @@
 #include "base/rng.h"
 #include "topology/topology.h"
 
-/** Nodes beyond which one run is enough, but needs to be led: a ring link that is as slow as
- *  can be would hide all others that are slow. */
-#define GRID_LARGE 512
-
 /** What the model takes of a configuration in a layout in which every node holds one block
  *  of the grid. */
 struct grid_problem {

@@ -2,10 +2,10 @@
  *
  * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
  * with what another has, or is idle, on another, whole stages, the tails of two replicas, or two
- * runs of stages that follow each other; or it turns a run round, rids a stage of all its slow GPUs,
- * or takes layers from one stage to another.  An exchange between two stages that does not serve,
- * or that memory forbids, is sometimes tried once more with the two stages' layers divided anew:
- * neither half of such a move is any good alone. */
+ * runs of stages that follow each other; or it turns a run round, rids a stage of all its slow
+ * GPUs, or takes layers from one stage to another.  An exchange between two stages that does not
+ * serve, or that memory forbids, is sometimes tried once more with the two stages' layers divided
+ * anew: neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>
@@ -199,7 +199,8 @@ static int slowest_of_stage (const struct drawn *x, int stage)
 }
 
 /* From that slot on, round all slots: the next one no slower than that, idle or of a stage other
- * than this which is slower as a whole.  @return how many come before it; all where there is none */
+ * than this which is slower as a whole.
+ * @return how many come before it; all where there is none */
 static int next_fast (const struct drawn *x, int stage, int most, int from, int at)
 {
     int slots = x->n / x->slot;

@@ -33,7 +33,7 @@ static bool is_regular (struct on_grid *o)
     o->width = slots / depth;
     o->parts = x->pool->max_node_gpus / (o->width * depth * d->tp);
     o->parts = o->parts < d->cp ? o->parts : d->cp;
-    if ((x->layout.by_class && depth > 1) || o->parts == 0 || d->cp % o->parts != 0 ||
+    if (x->layout.by_class || o->parts == 0 || d->cp % o->parts != 0 ||
         x->pool->n_nodes > GRID_NODES_MAX || d->dp % o->width != 0 || d->pp % depth != 0)
         return false;
     o->p.rows = d->pp / depth;
@@ -197,48 +197,6 @@ static void take_published (struct on_grid *o)
 
 /* ---- the candidate ---- */
 
-/* The nodes of the candidate by block of a layout whose stages are in their own order, then
- * those left over. */
-static void sequence_of (struct on_grid *o, const struct candidate *k)
-{
-    struct placer *x = o->x;
-    int block = slots_per_node (x) * x->c->deg.tp * o->parts, at = 0;
-    bool *taken = x->mark;
-
-    memset (taken, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *taken);
-    for (int i = 0; i < x->world; i += block) {
-        int node = x->pool->problem->cluster->node_of_gpu[k->gpu[x->position[i]]];
-
-        if (!taken[node])
-            x->layout.seq[at++] = node;
-        taken[node] = true;
-    }
-    for (int i = 0; i < x->pool->n_nodes; i++)
-        if (!taken[k->layout.seq[i]])
-            x->layout.seq[at++] = k->layout.seq[i];
-}
-
-/* A sequence that fills the candidate's placement node by node, with stages in their own
- * order and none left for later; what it was filled from may have had neither.
- * @return is there one? */
-static bool straighten (struct on_grid *o, struct candidate *k)
-{
-    struct placer *x = o->x;
-    bool straight;
-
-    x->layout.by_class = false;
-    x->layout.upto = x->pool->n_classes - 1;
-    layout_fill (x, &straight); /* where positions are */
-    sequence_of (o, k);
-    layout_fill (x, &straight);
-    if (!straight || memcmp (x->order, k->gpu, (size_t) x->world * sizeof (int)) != 0) {
-        layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
-        return false;
-    }
-    layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
-    return true;
-}
-
 static bool prepare (struct on_grid *o)
 {
     const struct placer *x = o->x;
@@ -302,8 +260,6 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
         return false;
     layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
     if (!is_regular (&o))
-        return false;
-    if (!straighten (&o, k) && k->layout.by_class)
         return false;
     if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))

@@ -1,16 +1,15 @@
 /* One configuration, placed: layers to stages, groups to nodes (starts.c), then improved:
  * from the best start of node-wise and of free layouts whole nodes are exchanged, then
- * single TP groups, then single GPUs (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
+ * single TP groups (anneal.c).  Pools of up to EXACT_GPUS_MAX GPUs are
  * enumerated instead, others where placements are few (exact.c). */
-#include "mapper/bound/bound.h"
-#include "mapper/place/grid.h"
 #include "mapper/place/place_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID_SMALL 32 /* nodes */
+#define GRID_SMALL 32  /* nodes */
+#define GRID_LARGE 512 /* nodes beyond which one run is enough */
 #define SINGLE_NODES \
     64 /* of a grid in which single GPUs may gain what lets them be taken */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
@@ -84,11 +83,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
             grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;
         return ST_OK;
     }
-    if (any->layout.depth > 1) {
-        on_grid (x, e->grid, any);
-        grid_s = fmin (grid_s, any->price.step_s);
-        improve_by_node (x, moves, any);
-    }
+    grid_s = fmin (grid_s, any->price.step_s);
     if (mapper_price_less (&by_node->price, &any->price))
         candidate_copy (x, by_node, any);
     if (!grid || granularity != MAPPER_AUTO || x->pool->n_nodes <= SINGLE_NODES)
@@ -139,10 +134,6 @@ static enum status refuse (const struct placer *x, enum mapper_granularity granu
                         : "no placement was found that is connected and fits in memory");
 }
 
-struct begun {
-    struct begun_split of[2]; /* by_speed */
-};
-
 struct begun *begun_create (void)
 {
     return calloc (1, sizeof (struct begun));
@@ -150,18 +141,18 @@ struct begun *begun_create (void)
 
 void begun_destroy (struct begun *b)
 {
-    for (int i = 0; b && i < 2; i++) {
-        free (b->of[i].layers);
-        free (b->of[i].class_of_stage);
-        candidate_release (&b->of[i].by_node);
-        candidate_release (&b->of[i].any);
-    }
+    if (!b)
+        return;
+    free (b->layers);
+    free (b->class_of_stage);
+    candidate_release (&b->by_node);
+    candidate_release (&b->any);
     free (b);
 }
 
 /* Keep a split and its starts. */
 static enum status keep_begun (const struct placer *x, const struct candidate *by_node,
-                               const struct candidate *any, struct begun_split *out,
+                               const struct candidate *any, struct begun *out,
                                struct error *err)
 {
     size_t stages = (size_t) x->c->deg.pp * sizeof (int);
@@ -181,7 +172,7 @@ static enum status keep_begun (const struct placer *x, const struct candidate *b
 
 /* The best starts: those that are kept, or found and kept. */
 static enum status begin (struct placer *x, enum mapper_granularity granularity,
-                          struct begun_split *known, struct candidate *by_node,
+                          struct begun *known, struct candidate *by_node,
                           struct candidate *any, struct error *err)
 {
     if (known && known->layers) {
@@ -193,43 +184,21 @@ static enum status begin (struct placer *x, enum mapper_granularity granularity,
     return known ? keep_begun (x, by_node, any, known, err) : ST_OK;
 }
 
-/* May the split in hand be better than the plan with another one? */
-static bool may_be_better (const struct placer *x)
-{
-    size_t pp = (size_t) x->c->deg.pp;
-    int *caps;
-    bool may;
-
-    if (memcmp (x->layers, x->than->layers, pp * sizeof (int)) == 0)
-        return false;
-    if (x->pool->problem->cost_model != COSTMODEL_CRITICAL_PATH ||
-        x->than->price.unmeasured > 0)
-        return true;
-    caps = malloc (pp * (size_t) x->pool->n_classes * sizeof (int));
-    may = !caps || !pool_memory_fits (x->pool, x->c, caps) ||
-          bound_of_split (x->pool, x->c, caps, x->layers) < x->than->price.step_s;
-    free (caps);
-    return may;
-}
-
 /* Place with one split of the layers.
- * @param[in] base  what all splits have in common
- * @param[in] by_speed  the layers follow the speed of the classes */
+ * @param[in] by_speed  the layers follow the speed of the classes
+ * @param     known     the split and its starts; NULL: not kept */
 static enum status place_split (const struct placer *base, bool by_speed,
                                 enum mapper_granularity granularity,
-                                const struct effort *effort, struct placed *out,
-                                struct error *err)
+                                const struct effort *effort, struct begun *known,
+                                struct placed *out, struct error *err)
 {
     struct candidate by_node = {0}, any = {0};
     struct placed result = {0};
     struct placer own = *base, *x = &own;
-    struct begun_split *known = effort->begun ? &effort->begun->of[by_speed] : NULL;
     enum status st = placer_init (x, by_speed, known, err);
 
     if (st == ST_NOFIT) /* where layers differ, another split might fit */
         out->refusal = pool_layers_alike (x->pool) ? REFUSED_MEMORY : REFUSED_UNKNOWN;
-    if (st == ST_OK && x->than && !may_be_better (x))
-        st = err_set (err, ST_NOFIT, "no better with other layers");
     if (st == ST_OK)
         st = candidate_init (x, &by_node, err);
     if (st == ST_OK)
@@ -266,9 +235,7 @@ enum status place_config (const struct pool *pool, const struct groups *g,
 {
     struct placer base = {
         .pool = pool, .groups = g, .c = c, .deadline = effort.deadline, .rng = {seed}};
-    struct effort little = effort;
-    struct placed other = {0};
-    enum status st, second;
+    enum status st;
 
     if (workload_world (&c->deg) > pool->max_node_gpus && pool->inter_bytes_per_s <= 0) {
         out->refusal = REFUSED_UNCONNECTED;
@@ -276,34 +243,12 @@ enum status place_config (const struct pool *pool, const struct groups *g,
                         "the GPUs are not connected: no link between nodes was measured; "
                         "measure some, or ask for what one node holds");
     }
-    st = place_split (&base, true, granularity, &effort, out, err);
-    if (st == ST_NOMEM || pool->n_classes == 1 || c->deg.pp == 1 ||
-        (st == ST_NOFIT && out->refusal == REFUSED_MEMORY) ||
-        (st == ST_OK && (out->exact || deadline_passed (effort.deadline))))
+    st = place_split (&base, true, granularity, &effort, effort.begun, out, err);
+    if (st != ST_NOFIT || out->refusal == REFUSED_MEMORY || pool->n_classes == 1 ||
+        c->deg.pp == 1)
         return st;
-
-    /* Where the fast GPUs are badly linked, layers that follow speed serve badly too. */
-    base.than = st == ST_OK ? out : NULL;
-    if (st == ST_OK && out->price.unmeasured == 0)
-        little.rival_s = fmin (little.rival_s, out->price.step_s);
-    second = place_split (&base, false, granularity, &little, &other, NULL);
-    if (second == ST_NOMEM) {
-        placed_release (out);
-        return err_nomem (err);
-    }
-    if (second == ST_OK &&
-        (st != ST_OK || mapper_price_less (&other.price, &out->price))) {
-        placed_release (out);
-        if (effort.grid > 1 || effort.exact > 1) { /* it deserves as much */
-            placed_release (&other);
-            base.than = NULL;
-            return place_split (&base, false, granularity, &effort, out, err);
-        }
-        *out = other;
-        return ST_OK;
-    }
-    placed_release (&other);
-    return st;
+    /* Layers that follow speed may ask for a memory that no order of the nodes gives them. */
+    return place_split (&base, false, granularity, &effort, NULL, out, err);
 }
 
 void placed_release (struct placed *x)

@@ -33,7 +33,7 @@ enum status place_tp_groups (const struct topology_cluster *c,
                              const struct workload_profile *p, int node, int tp,
                              double bytes, double layer_s, int *gpu, struct error *err);
 
-/** A configuration's splits of the layers and the best starts with each, which do not depend on
+/** A configuration's split of the layers and the best starts with it, which do not depend on
  *  random numbers: who places one several times keeps them.  Zeroed, nothing is known yet. */
 struct begun;
 struct begun *begun_create (void); /* NULL when out of memory */

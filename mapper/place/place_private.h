@@ -90,7 +90,6 @@ struct placer {
     const struct groups *groups;
     const struct workload_config *c;
     const struct deadline *deadline;
-    const struct placed *than; /* with other layers, to be beaten; NULL: there is none */
     int world, n, per_stage;
     int *layers, *class_of_stage; /* [pp]; the class is what the layers were split for */
     int *stage_at;                /* [pp] scratch: stages in the order of the layout */
@@ -111,7 +110,7 @@ struct placer {
 /* ---- placer.c ---- */
 
 /* A split and its best starts. */
-struct begun_split {
+struct begun {
     int *layers, *class_of_stage; /* [pp]; NULL: not known */
     struct candidate by_node, any;
 };
@@ -121,7 +120,7 @@ struct begun_split {
  *  @param[in] by_speed  let the layers follow the speed of the classes
  *  @param[in] known     the split, where it is known; or NULL
  *  @return as stages_split; release also after a failure */
-enum status placer_init (struct placer *x, bool by_speed, const struct begun_split *known,
+enum status placer_init (struct placer *x, bool by_speed, const struct begun *known,
                          struct error *err);
 void placer_release (struct placer *x);
 
@@ -184,7 +183,7 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 /** Exchange whole nodes of the candidate's layout; it receives what is better. */
 void improve_by_node (struct placer *x, int moves, struct candidate *k);
 
-/** Exchange TP groups, then single GPUs. */
+/** Exchange TP groups. */
 void improve_by_gpu (struct placer *x, int moves, struct candidate *k);
 
 #endif

@@ -69,7 +69,7 @@ static enum status placer_allocate (struct placer *x, struct error *err)
     return ST_OK;
 }
 
-enum status placer_init (struct placer *x, bool by_speed, const struct begun_split *known,
+enum status placer_init (struct placer *x, bool by_speed, const struct begun *known,
                          struct error *err)
 {
     int slots[CLASSES_MAX];

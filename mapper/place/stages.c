@@ -25,8 +25,7 @@
 #include "base/order.h"
 
 #define MILP_NODES 400
-#define MILP_COLUMNS 24 /* classes x stages up to which it solves in time */
-#define RUN_MAX 4       /* runs of up to so many stages are rows */
+#define RUN_MAX 4 /* runs of up to so many stages are rows */
 
 /* Times of one class at its slowest GPU. */
 struct class_time {
@@ -498,9 +497,6 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
     if (st == ST_OK && c->deg.vpp > 1 &&
         workload_schedule_splits_backward (c->schedule)) {
         st = chunk_split (&x, layers, class_of_stage, err);
-    } else if (st == ST_OK && c->deg.vpp == 1 && x.classes > 2 &&
-               x.classes * c->deg.pp <= MILP_COLUMNS) {
-        st = solve_mip (&x, layers, class_of_stage, err);
     } else if (st == ST_OK) {
         st = bound_split (pool, c, slots != NULL, x.class_cap, layers, class_of_stage,
                           err);

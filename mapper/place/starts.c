@@ -7,10 +7,10 @@
  *
  * A sequence of nodes fills the layout's blocks, GPUs of the slower classes last where the
  * faster suffice.  Starts are Megatron's order and, for every layout, the nodes in the
- * pool's order, the best-linked ones first, these in that order, nodes grown from a seed by their
- * links to those already taken, those with the most memory first, each node alone where one
- * can hold the job, and, where classes of GPUs differ, nodes sorted to the stages that need
- * them, and these once more with TP groups exchanged between stages of unlike speed.
+ * pool's order, the best-linked ones first, nodes grown from a seed by their links to those
+ * already taken, and, where classes of GPUs differ, nodes sorted to the stages that need them,
+ * these once more with TP groups exchanged between stages of unlike speed, and the nodes with
+ * the most memory first.
  *
  * Memory is the only law.  Which stages may use which class is nested (more memory serves
  * every stage that less memory serves), so an order is put right by settling the neediest
@@ -25,7 +25,6 @@
 
 #define GROWN_SEEDS 4   /* nodes from which sequences are grown */
 #define GROWN_NODES 256 /* in pools of up to so many */
-#define ALONE_NODES 256
 
 /* ---- legality ---- */
 
@@ -372,23 +371,6 @@ static void sequence_by_links (struct placer *x, const struct ranked_node *ranke
         x->layout.seq[i] = ranked[i].node;
 }
 
-/* The nodes that sequence_by_links would use, in the pool's order. */
-static void sequence_best_in_order (struct placer *x, const struct ranked_node *ranked)
-{
-    const struct topology_cluster *c = x->pool->problem->cluster;
-    int used = 0;
-
-    memset (x->mark, 0, (size_t) c->n_nodes * sizeof *x->mark);
-    for (int at = 0; used < x->pool->n_nodes && at < x->world; used++) {
-        at += x->groups->grouped[ranked[used].node];
-        x->mark[ranked[used].node] = true;
-    }
-    sequence_by_links (x, ranked);
-    for (int i = 0, at = 0; i < x->pool->n_nodes; i++)
-        if (x->mark[x->pool->node[i]])
-            x->layout.seq[at++] = x->pool->node[i];
-}
-
 /* From a seed on, always the node with the best links to those taken. */
 static enum status sequence_grown (struct placer *x, int seed, struct error *err)
 {
@@ -444,12 +426,10 @@ static void sequence_by_memory (struct placer *x)
     }
 }
 
-/* Can nodes of the class serve the stage; and are they also as fast as its layers were split
- * for? */
-static bool class_serves (const struct placer *x, int q, int stage, bool fast)
+/* Can nodes of the class serve the stage, and are they as fast as its layers were split for? */
+static bool class_serves (const struct placer *x, int q, int stage)
 {
-    return x->allowed[stage * x->pool->n_classes + q] &&
-           (!fast || q <= x->class_of_stage[stage]);
+    return x->allowed[stage * x->pool->n_classes + q] && q <= x->class_of_stage[stage];
 }
 
 /* Nodes in order, those that are badly linked as a whole last: the last stages have
@@ -467,7 +447,7 @@ static void sequence_poor_last (struct placer *x)
 
 /* Nodes to the stages that need them: each stage in turn takes nodes of the slowest class
  * that may serve it, else what is left, badly linked ones last. */
-static void sequence_by_class (struct placer *x, bool fast)
+static void sequence_by_class (struct placer *x)
 {
     const struct pool *pool = x->pool;
     int next[CLASSES_MAX] = {0}; /* in late[], where the next node of a class may be */
@@ -482,7 +462,7 @@ static void sequence_by_class (struct placer *x, bool fast)
         int pick = -1;
 
         for (int q = pool->n_classes - 1; q >= 0 && pick < 0; q--) {
-            if (!class_serves (x, q, stage, fast))
+            if (!class_serves (x, q, stage))
                 continue;
             while (next[q] < pool->n_nodes &&
                    (taken[from[next[q]]] || pool_node_class (pool, from[next[q]]) != q))
@@ -496,24 +476,6 @@ static void sequence_by_class (struct placer *x, bool fast)
         taken[pick] = true;
         x->layout.seq[used] = pick;
         at += x->groups->grouped[pick];
-    }
-}
-
-/* Each node that can hold the whole job, first. */
-static void try_alone (struct placer *x, const struct starts *s)
-{
-    const struct pool *pool = x->pool;
-
-    if (x->world > pool->max_node_gpus || pool->n_nodes > ALONE_NODES)
-        return;
-    for (int i = 0; i < pool->n_nodes; i++) {
-        if (pool->problem->cluster->node[pool->node[i]].gpus < x->world)
-            continue;
-        x->layout.seq[0] = pool->node[i];
-        for (int k = 0, at = 1; k < pool->n_nodes; k++)
-            if (k != i)
-                x->layout.seq[at++] = pool->node[k];
-        try_sequence (x, s);
     }
 }
 
@@ -534,25 +496,18 @@ static enum status try_layout (struct placer *x, int depth,
         return ST_OK;
     sequence_by_links (x, ranked);
     try_sequence (x, s);
-    sequence_best_in_order (x, ranked);
-    try_sequence (x, s);
-    sequence_poor_last (x);
-    try_sequence (x, s);
     for (int i = 0; i < seeds && i < pool->n_nodes && st == ST_OK; i++) {
         st = sequence_grown (x, ranked[i].node, err);
         if (st == ST_OK)
             try_sequence (x, s);
     }
     if (pool->n_classes > 1) {
-        sequence_by_class (x, true);
+        sequence_by_class (x);
         try_sequence (x, s);
         try_by_speed (x, s);
-        sequence_by_class (x, false);
-        try_sequence (x, s);
         sequence_by_memory (x);
         try_sequence (x, s);
     }
-    try_alone (x, s);
     return st;
 }
 

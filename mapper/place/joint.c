@@ -318,7 +318,7 @@ static const struct kind {
              {6, any_groups, draw_groups},     {4, any_pipeline, draw_layers},
              {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
              {1, any_reversal, draw_reversal}, {1, any_reversal, draw_shift},
-             {1, any_faster, draw_faster},     {1, any_tails, draw_tails},
+             {3, any_faster, draw_faster},     {1, any_tails, draw_tails},
              {2, any_blocks, draw_blocks}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 

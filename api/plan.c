@@ -86,8 +86,10 @@ enum status api_plan_from_json (json_t *doc, const char *name, const char *clust
     else if (!p->cluster)
         TRY (own_cluster (&p->plan, name, &p->cluster, notes, err));
     workload_recompute_text (&p->plan.config, p->recompute);
-    return own_profile (&p->plan, name, costmodel_pace (p->cluster->c), &p->profile,
-                        notes, err);
+    TRY (own_profile (&p->plan, name, costmodel_pace (p->cluster->c), &p->profile, notes,
+                      err));
+    workload_profile_pace (&p->profile, &p->plan.model, p->plan.job.precision);
+    return ST_OK;
 }
 
 enum status api_plan_read (const char *arg, const char *cluster, struct linkwise_plan *p,

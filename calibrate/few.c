@@ -39,7 +39,8 @@ static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPRE
 /* n logarithms of measured over estimated, and how they move together by what is not known. */
 struct few_fit {
     int n;
-    const double *error, *noise; /* [n] */
+    const double *error, *noise;  /* [n] */
+    int pace[CALIBRATE_FEW_MOST]; /* [n] of its model, in the profile; -1: none */
     /* Their covariance by scale and constants, and by their models; scatter is left out. */
     double together[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
     double alike[CALIBRATE_FEW_MOST][CALIBRATE_FEW_MOST];
@@ -62,17 +63,19 @@ static double solve (const struct few_fit *f, int without, const double *scatter
         a[i][i] += scatter[i] + f->noise[i];
         a[i][n] = i == without ? 0.0 : f->error[i];
     }
-    /* Gauss and Jordan; the matrix is positive definite. */
+    /* Gauss; the matrix is positive definite and symmetric, so that its upper half says all. */
     for (int p = 0; p < n; p++) {
         likely -= 0.5 * log (a[p][p]) * (p != without);
-        for (int r = 0; r < n; r++) {
-            double factor = a[r][p] / a[p][p];
+        for (int r = p + 1; r < n; r++) {
+            double factor = a[p][r] / a[p][p];
 
-            for (int c = p; c <= n && r != p; c++)
+            for (int c = r; c <= n; c++)
                 a[r][c] -= factor * a[p][c];
         }
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = n - 1; i >= 0; i--) {
+        for (int c = i + 1; c < n; c++)
+            a[i][n] -= a[i][c] * weight[c];
         weight[i] = a[i][n] / a[i][i];
         likely -= i == without ? 0.0 : 0.5 * weight[i] * f->error[i];
     }
@@ -255,62 +258,62 @@ static void move_all (const struct few_fit *f, const double *weight,
         }
 }
 
-static bool is_of (const struct calibrate_run *run, const char *model,
-                   enum workload_precision precision)
+/* A pace of 1 for a model that had none.  @return NULL: no room, or a name that no file can hold */
+static struct workload_pace *add_pace (const struct calibrate_run *run,
+                                       struct workload_profile *p)
 {
-    return run->job.precision == precision && strcmp (run->model.name, model) == 0;
+    struct workload_pace *pace = &p->pace[p->n_paces];
+    const char *name = workload_pace_name (run->model.name);
+    json_t *utf8 = json_string (name);
+
+    json_decref (utf8);
+    if (!utf8 || p->n_paces == WORKLOAD_PACED_MAX)
+        return NULL;
+    *pace = (struct workload_pace){.precision = run->job.precision, .factor = 1.0};
+    snprintf (pace->model, sizeof pace->model, "%s", name);
+    p->n_paces++;
+    return pace;
 }
 
-static void compare_models (const struct calibrate_few *runs, struct few_fit *f)
+/* Which of the profile's paces is a run's model's; -1: none can be. */
+static int place_pace (const struct calibrate_run *run, struct workload_profile *p)
+{
+    struct workload_pace *pace =
+        workload_pace_of (p, run->model.name, run->job.precision);
+
+    pace = pace ? pace : add_pace (run, p);
+    return pace ? (int) (pace - p->pace) : -1;
+}
+
+/* Runs whose model gets no pace have nothing of their own in common: what is decided is what the
+ * profile keeps. */
+static void compare_models (const struct calibrate_few *runs, struct workload_profile *p,
+                            struct few_fit *f)
 {
     for (int i = 0; i < f->n; i++)
+        f->pace[i] = place_pace (runs->run[i], p);
+    for (int i = 0; i < f->n; i++)
         for (int k = 0; k < f->n; k++)
-            if (is_of (runs->run[i], runs->run[k]->model.name,
-                       runs->run[k]->job.precision))
+            if (f->pace[i] >= 0 && f->pace[i] == f->pace[k])
                 f->alike[i][k] = MODEL_SPREAD * MODEL_SPREAD;
 }
 
-/* The profile's pace of a run's model; 1 if it had none, NULL if there is no room for it. */
-static struct workload_pace *pace_of (const struct calibrate_run *run,
-                                      struct workload_profile *p)
-{
-    struct workload_pace *at = p->pace;
-
-    while (at < p->pace + p->n_paces && !is_of (run, at->model, at->precision))
-        at++;
-    if (at == p->pace + WORKLOAD_PACED_MAX)
-        return NULL;
-    if (at == p->pace + p->n_paces) {
-        snprintf (at->model, sizeof at->model, "%.63s", run->model.name);
-        at->precision = run->job.precision;
-        at->factor = 1.0;
-        p->n_paces++;
-    }
-    return at;
-}
-
 /* What runs of one model have in common holds for others of it. */
-static void pace_models (const struct calibrate_few *runs, const struct few_fit *f,
-                         const double *weight, struct workload_profile *p)
+static void pace_models (const struct few_fit *f, const double *weight,
+                         struct workload_profile *p)
 {
-    for (int i = 0; i < f->n; i++) {
-        struct workload_pace *pace = pace_of (runs->run[i], p);
-        double sum = 0.0;
-        bool first = true;
-
-        for (int k = 0; k < f->n; k++) {
-            sum += weight[k] * f->alike[i][k];
-            first = first && !(k < i && f->alike[i][k] > 0.0);
-        }
-        if (pace && first)
-            pace->factor *= exp (sum);
-    }
+    for (int i = 0; i < f->n; i++)
+        if (f->pace[i] >= 0)
+            p->pace[f->pace[i]].factor *= exp (weight[i] * f->alike[i][i]);
+    for (struct workload_pace *pace = p->pace; pace < p->pace + p->n_paces; pace++)
+        pace->factor =
+            fmin (fmax (pace->factor, WORKLOAD_PACE_LEAST), WORKLOAD_PACE_MOST);
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
                            struct error *err)
 {
-    int n_all;
+    int n_all, had = p->n_paces;
     const struct workload_constant *all = workload_constants (&n_all);
     double (*move)[CALIBRATE_FEW_MOST] = calloc ((size_t) n_all + 1, sizeof *move);
     double weight[CALIBRATE_FEW_MOST], part;
@@ -318,7 +321,7 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
 
     if (!move)
         return err_nomem (err);
-    compare_models (runs, &f);
+    compare_models (runs, p, &f);
     moves (runs, p, NULL, move[n_all]);
     add_together (&f, move[n_all], CALIBRATE_SCALE_SPREAD);
     for (int k = 0; k < n_all; k++)
@@ -332,7 +335,9 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
         weight[i] *= part;
     move_all (&f, weight, move, p);
     if (part > 0.0)
-        pace_models (runs, &f, weight, p);
+        pace_models (&f, weight, p);
+    else
+        p->n_paces = had;
     free (move);
     return ST_OK;
 }

@@ -233,10 +233,6 @@ static const struct member members[] = {
     {HAS ("models", pace, PACES), N_NAMES (n_paces, WORKLOAD_PACED_MAX), .if_any = true},
 };
 
-/* Of a model's times over the constants'. */
-#define PACE_LEAST 0.1
-#define PACE_MOST 10.0
-
 #define N_MEMBERS (sizeof members / sizeof *members)
 
 static void *place (struct workload_profile *p, size_t at)
@@ -289,28 +285,48 @@ static enum status read_modules (const struct json_at *at, unsigned *modules,
                             "moe_act, mla_up_proj, moe, shared_experts)");
 }
 
-static enum status read_pace (const struct json_at *at, struct workload_pace *pace,
+/* As much of a text as fits, in whole characters. */
+static void cut_text (const char *s, char *out, size_t size)
+{
+    size_t n = strlen (s);
+
+    if (n >= size)
+        for (n = size - 1; n > 0 && ((unsigned char) s[n] & 0xc0) == 0x80;)
+            n--;
+    memcpy (out, s, n);
+    out[n] = '\0';
+}
+
+/* @param[in,out] p  has the paces before this one */
+static enum status read_pace (const struct json_at *at, struct workload_profile *p,
                               struct error *err)
 {
     static const struct member word = {.words = workload_precision_words,
                                        .expected = WORDS_PRECISION};
-    struct json_at model, precision, factor;
+    struct json_at model = json_key (at, "model"), precision = json_key (at, "precision"),
+                   factor = json_key (at, "time_factor");
+    struct workload_pace *pace = &p->pace[at->index];
+    const char *s;
     int found = 0;
 
     TRY (json_want_object (at, err));
-    model = json_key (at, "model");
-    precision = json_key (at, "precision");
-    factor = json_key (at, "time_factor");
-    TRY (read_name (&model, pace->model, err));
+    TRY (json_want_string (&model, &s, err));
     TRY (read_word (&precision, &word, &found, err));
+    TRY (json_want_number (&factor, WORKLOAD_PACE_LEAST, true, WORKLOAD_PACE_MOST,
+                           &pace->factor, err));
+    if (workload_pace_of (p, s, found))
+        return json_fail (&model, err, "each model once in a precision");
+    cut_text (workload_pace_name (s), pace->model, sizeof pace->model);
     pace->precision = found;
-    return json_want_number (&factor, PACE_LEAST, true, PACE_MOST, &pace->factor, err);
+    p->n_paces = (int) at->index + 1;
+    return ST_OK;
 }
 
 /* An entry of a list, as a bit, a name, a set or a pace. */
-static enum status read_entry (const struct json_at *at, const struct member *m, void *to,
-                               struct error *err)
+static enum status read_entry (const struct json_at *at, const struct member *m,
+                               struct workload_profile *p, struct error *err)
 {
+    void *to = place (p, m->at);
     unsigned modules = 0;
     long long number = 0;
     int word = 0;
@@ -321,7 +337,7 @@ static enum status read_entry (const struct json_at *at, const struct member *m,
     case SETS:
         return read_modules (at, (unsigned *) to + at->index, err);
     case PACES:
-        return read_pace (at, (struct workload_pace *) to + at->index, err);
+        return read_pace (at, p, err);
     case MODULES:
         TRY (read_modules (at, &modules, err));
         *(unsigned *) to |= modules;
@@ -340,7 +356,6 @@ static enum status read_entry (const struct json_at *at, const struct member *m,
 static enum status read_list (const struct json_at *list, const struct member *m,
                               struct workload_profile *p, struct error *err)
 {
-    void *to = place (p, m->at);
     size_t n;
 
     TRY (json_want_array (list, &n, err));
@@ -348,9 +363,9 @@ static enum status read_list (const struct json_at *list, const struct member *m
         return json_fail (list, err, "at most %d %s", m->room,
                           m->kind == NAMES ? "names" : "entries");
     if (m->kind == WORDS) /* in place of the usual ones */
-        *(unsigned *) to = 0;
+        *(unsigned *) place (p, m->at) = 0;
     json_each (list, one)
-        TRY (read_entry (&one, m, to, err));
+        TRY (read_entry (&one, m, p, err));
     if (m->n_at > 0)
         *(int *) place (p, m->n_at) = (int) n;
     return ST_OK;
@@ -404,18 +419,6 @@ static enum status settle (const struct json_at *root, struct workload_profile *
         if (p->searched[i] & ~p->recompute_modules)
             return json_fail (&searched, err, "modules of recompute_modules alone");
     return ST_OK;
-}
-
-/* As much of a text as fits, in whole characters. */
-static void cut_text (const char *s, char *out, size_t size)
-{
-    size_t n = strlen (s);
-
-    if (n >= size)
-        for (n = size - 1; n > 0 && ((unsigned char) s[n] & 0xc0) == 0x80;)
-            n--;
-    memcpy (out, s, n);
-    out[n] = '\0';
 }
 
 static void note_unknown (const struct json_at *root, struct notes *notes)

@@ -9,6 +9,8 @@
 #define WORKLOAD_FITTED_MAX 8
 #define WORKLOAD_SEARCHED_MAX 8
 #define WORKLOAD_PACED_MAX 24
+#define WORKLOAD_PACE_LEAST 0.1
+#define WORKLOAD_PACE_MOST 10.0
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
 
 /** The stage that a source measures: the fullest, the last or the first. */
@@ -47,7 +49,7 @@ enum workload_captured { CAPTURED_NOWHERE, CAPTURED_IN_RACKS, CAPTURED_EVERYWHER
 
 /** What all times of a model take in a precision, over what the constants say. */
 struct workload_pace {
-    char model[64]; /* of a preset, in any spelling, or as it calls itself */
+    char model[128]; /* as workload_pace_name has it */
     enum workload_precision precision;
     double factor;
 };
@@ -505,6 +507,14 @@ void workload_constant_times (struct workload_profile *p,
  *  change. */
 void workload_constant_pace (struct workload_profile *p,
                              const struct workload_constant *k, double factor);
+
+/** What a pace calls a model: by the preset that the name means in any spelling, else by itself. */
+const char *workload_pace_name (const char *model);
+
+/** The profile's pace of a model in a precision, by its name in any spelling.  @return NULL: it has
+ *  none */
+struct workload_pace *workload_pace_of (struct workload_profile *p, const char *model,
+                                        enum workload_precision precision);
 
 /** A job's model under the profile: what all its times take more or less than the constants say
  *  goes into them, and no pace is left. */

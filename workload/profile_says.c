@@ -73,29 +73,15 @@ void workload_constant_pace (struct workload_profile *p,
         workload_constant_times (p, k, rate ? 1.0 / factor : factor);
 }
 
-/* Does the profile mean this model by that name? */
-static bool is_model (const char *name, const struct workload_model *m)
-{
-    const struct workload_model *preset;
-
-    if (strcmp (name, m->name) == 0)
-        return true;
-    preset = workload_preset_meant (name);
-    return preset && preset == workload_preset_meant (m->name);
-}
-
 void workload_profile_pace (struct workload_profile *p, const struct workload_model *m,
                             enum workload_precision precision)
 {
     int n;
     const struct workload_constant *all = workload_constants (&n);
+    const struct workload_pace *pace = workload_pace_of (p, m->name, precision);
 
-    for (int i = 0; i < p->n_paces; i++)
-        if (p->pace[i].precision == precision && is_model (p->pace[i].model, m)) {
-            for (int k = 0; k < n; k++)
-                workload_constant_pace (p, &all[k], p->pace[i].factor);
-            break;
-        }
+    for (int k = 0; k < n && pace; k++)
+        workload_constant_pace (p, &all[k], pace->factor);
     memset (p->pace, 0, sizeof p->pace);
     p->n_paces = 0;
 }

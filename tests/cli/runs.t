@@ -101,6 +101,11 @@ paced_step() { # PROFILE: of its plan, priced anew
 }
 awk -v a="$(paced_step megatron-core-composed)" -v b="$(paced_step "$T/paced.json")" 'BEGIN { exit !(b > 1.15 * a && b < 1.22 * a) }'
 result $? "a model's own pace is in its plan" "$T/paced.plan"
+# A plan whose profile still has it, by hand, is priced by it, too, and once.
+sed 's/^  "profile": {/&"models": [{"model": "llama-2-7b", "precision": "bf16", "time_factor": 1.2}],/' "$T/paced.plan" >"$T/by-hand.plan"
+step_of() { $LINKWISE eval "$1" --json | sed -n "s/^  \"step_s\": \([0-9.]*\).*/\1/p"; }
+grep -q '"models"' "$T/by-hand.plan" && awk -v a="$(step_of "$T/paced.plan")" -v b="$(step_of "$T/by-hand.plan")" 'BEGIN { exit !(b > 1.15 * a && b < 1.22 * a) }'
+result $? "a pace in a plan's own profile counts" "$T/by-hand.plan"
 expect 0 "calibrate memory alone" "memory constants" $L calibrate "$T/runs.csv" --profile megatron-core
 ! grep -q "time constants" "$T/out"
 result $? "... and nothing of times" "$T/out"

@@ -160,7 +160,10 @@ TEST (paces)
          "models[0].precision: expected"},
         {"[{\"model\": \"x\", \"precision\": \"bf16\", \"time_factor\": 0}]",
          "models[0].time_factor: expected"},
-        {"[{\"model\": \"x\", \"precision\": \"bf16\"}]", "models[0].time_factor"}};
+        {"[{\"model\": \"x\", \"precision\": \"bf16\"}]", "models[0].time_factor"},
+        {"[{\"model\": \"llama-3-8b\", \"precision\": \"bf16\", \"time_factor\": 1},"
+         " {\"model\": \"Llama3_8B\", \"precision\": \"bf16\", \"time_factor\": 1}]",
+         "models[1].model: expected each model once in a precision"}};
     struct workload_profile p = profile_of ("fsdp"), back, was = p;
     struct workload_model named = model_of ("llama-3-8b"),
                           other = model_of ("llama-2-7b");
@@ -172,7 +175,9 @@ TEST (paces)
     assert_int_equal (json_dump_file (doc, file, 0), 0);
     ok (workload_profile_read (file, &back, NULL, &err), &err);
     assert_int_equal (back.n_paces, 1);
-    assert_memory_equal (&back.pace[0], &p.pace[0], sizeof p.pace[0]);
+    assert_true (back.pace[0].precision == PREC_BF16 && back.pace[0].factor == 1.25);
+    assert_string_equal (back.pace[0].model, "llama-3-8b");
+    p = back;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct workload_profile q;
 

@@ -372,17 +372,24 @@ static const char *read_limits (const struct row *r, struct calibrate_facts *f)
     return NULL;
 }
 
-/* TorchTitan's asynchronous tensor parallelism: collectives in pieces beside the products. */
+/* TorchTitan's asynchronous tensor parallelism: collectives in pieces beside the products.  A TPU
+ * is none. */
 static enum workload_choice says_pieces (const char *notes)
 {
     static const char *const names[] = {"async tp", "asynchronous tp",
                                         "async tensor parallel",
                                         "asynchronous tensor parallel"};
-    enum calibrate_said said = SAID_NOTHING;
+    enum workload_choice said = CHOICE_PROFILE;
 
-    for (size_t i = 0; i < COUNT_OF (names) && said == SAID_NOTHING; i++)
-        said = calibrate_says (notes, names[i]);
-    return said == SAID_YES ? CHOICE_YES : said == SAID_NO ? CHOICE_NO : CHOICE_PROFILE;
+    for (const char *at = notes; *at && said != CHOICE_YES; at++)
+        for (size_t i = 0; i < COUNT_OF (names); i++) {
+            size_t n = calibrate_spelled (at, names[i]);
+            bool whole = i >= 2 || !isalpha ((unsigned char) at[n]);
+
+            if (n > 0 && whole)
+                said = calibrate_denied (notes, at, n) ? CHOICE_NO : CHOICE_YES;
+        }
+    return said;
 }
 
 /* What notes say in one word.  @return NULL, or why the row is skipped */

@@ -279,6 +279,9 @@ TEST (tensor_overlap)
                  {"FSDP2, async-TP", CHOICE_YES},
                  {"async tensor parallel", CHOICE_YES},
                  {"no async TP", CHOICE_NO},
+                 {"async TP8", CHOICE_YES},
+                 {"async tensor parallelism", CHOICE_YES},
+                 {"async TPU feed", CHOICE_PROFILE},
                  {"async TP; tp-comm-overlap=false", CHOICE_NO},
                  {"TP 8, asynchronous checkpoints", CHOICE_PROFILE}};
 

@@ -172,8 +172,8 @@ TEST (paces)
 
     p.pace[p.n_paces++] = (struct workload_pace){"Meta-Llama-3-8B", PREC_BF16, 1.25};
     doc = workload_profile_to_json (&p, "a test");
-    assert_int_equal (json_dump_file (doc, file, 0), 0);
-    ok (workload_profile_read (file, &back, NULL, &err), &err);
+    assert_int_equal (json_dump_file (doc, in_folder ("own"), 0), 0);
+    ok (workload_profile_read (in_folder ("own"), &back, NULL, &err), &err);
     assert_int_equal (back.n_paces, 1);
     assert_true (back.pace[0].precision == PREC_BF16 && back.pace[0].factor == 1.25);
     assert_string_equal (back.pace[0].model, "llama-3-8b");
@@ -182,8 +182,9 @@ TEST (paces)
         struct workload_profile q;
 
         json_object_set_new (doc, "models", json_loads (bad[i].models, 0, NULL));
-        assert_int_equal (json_dump_file (doc, file, 0), 0);
-        expect (workload_profile_read (file, &q, NULL, &err), &err, bad[i].says);
+        assert_int_equal (json_dump_file (doc, in_folder ("own"), 0), 0);
+        expect (workload_profile_read (in_folder ("own"), &q, NULL, &err), &err,
+                bad[i].says);
     }
     json_decref (doc);
 

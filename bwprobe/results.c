@@ -79,7 +79,7 @@ const char *results_verdict_text (enum results_verdict v)
     static const char *const text[VERDICTS] = {
         NULL,
         "fine when measured again: it was the moment",
-        "slow again, and both ends are fine with others: the link",
+        "slow again, both ends fine with others: the link",
         "the source is slow to others too",
         "others are slow to the destination too",
         "both ends are slow with others too"};

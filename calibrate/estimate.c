@@ -136,11 +136,10 @@ static void compile (struct workload_profile *p)
 /* Does the model's name, as a source writes it, mean one of these presets? */
 static bool is_among (const struct calibrate_run *run, const char names[][64], int n)
 {
-    const struct workload_model *preset =
-        n > 0 ? workload_preset_meant (run->model.name) : NULL;
+    const char *name = n > 0 ? workload_pace_name (run->model.name) : "";
 
-    for (int i = 0; preset && i < n; i++)
-        if (strcmp (names[i], preset->name) == 0)
+    for (int i = 0; i < n; i++)
+        if (strcmp (names[i], name) == 0)
             return true;
     return false;
 }

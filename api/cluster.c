@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/version.h"
-#include "topology/survey/diff.h"
+#include "topology/survey/survey.h"
 
 const char *linkwise_version (void)
 {

@@ -13,8 +13,7 @@
 #include "cli/arguments.h"
 #include "mapper/mapper.h"
 #include "report/whatif.h"
-#include "topology/survey/diff.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 #include "topology/topology.h"
 #include "workload/workload.h"
 

@@ -7,8 +7,7 @@
 
 #include "base/units.h"
 #include "topology/export/export.h"
-#include "topology/survey/inspect.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 struct show_input {
     const char *cluster, *to, *node, *out;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "report/compare.h"
-#include "topology/survey/diff.h"
+#include "topology/survey/survey.h"
 
 struct compare_input {
     struct cli_job job;

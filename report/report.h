@@ -6,7 +6,7 @@
 #define REPORT_REPORT_H
 
 #include "mapper/mapper.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 /** Links of all pairs of nodes take at most that many characters of a page's document: beyond,
  *  neighbouring nodes share a cell. */

@@ -3,7 +3,7 @@
 #define MAPPER_HELDOUT_H
 
 #include "mapper/search/search.h"
-#include "topology/survey/passes.h"
+#include "topology/survey/survey.h"
 
 struct mapper_heldout_settings {
     double quantile;   /* of each link over the passes planned on; 0.5: the median */

@@ -2,9 +2,7 @@
  * about devices, and statistics over all of it. */
 #include "tests/lib/clusters.h"
 
-#include "topology/survey/diff.h"
-#include "topology/survey/inspect.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 #define NODE(NAME, REST) "{\"name\":\"" NAME "\",\"gpus\":2,\"gpu_type\":\"t4\"" REST "}"
 #define FOUR                                                                           \

@@ -2,9 +2,8 @@
  * one that no link outside it could improve. */
 #include "tests/lib/search.h"
 
-#include "topology/survey/diff.h"
+#include "topology/survey/survey.h"
 #include "topology/edit/edit.h"
-#include "topology/survey/stats.h"
 
 static struct topology_cluster *draw (const char *preset, int nodes, unsigned long epoch,
                                       int plant, json_t **doc)

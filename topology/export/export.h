@@ -2,7 +2,7 @@
 #ifndef TOPOLOGY_EXPORT_H
 #define TOPOLOGY_EXPORT_H
 
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 /** A format, and what it is on one line. */
 struct topology_export_format {

@@ -3,7 +3,7 @@
 #ifndef TOPOLOGY_EXPORT_PICTURE_H
 #define TOPOLOGY_EXPORT_PICTURE_H
 
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 /* Pixels. */
 #define PICTURE_CELL 18 /* a side of a map's cell */

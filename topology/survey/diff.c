@@ -1,6 +1,6 @@
 /* The snapshot that tells more links apart is walked; the other is asked for the same
  * link.  Medians of ratios come from a sample where there are very many links. */
-#include "topology/survey/diff.h"
+#include "topology/survey/survey.h"
 
 #include <math.h>
 #include <stdio.h>

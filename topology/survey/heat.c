@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 struct drawing {
     const struct topology_cluster *c;

@@ -1,4 +1,4 @@
-#include "topology/survey/inspect.h"
+#include "topology/survey/survey.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/order.h"
 #include "base/units.h"
-#include "topology/survey/stats.h"
 
 /* From here on a difference between the two directions of a link is worth a word. */
 #define ASYMMETRY_NOTED 0.2

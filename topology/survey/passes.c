@@ -1,4 +1,4 @@
-#include "topology/survey/passes.h"
+#include "topology/survey/survey.h"
 
 #include <math.h>
 #include <stdlib.h>

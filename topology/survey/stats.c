@@ -1,6 +1,6 @@
 /* Statistics of a cluster's links, in two passes: the first finds each tier's
  * percentiles, the second what stands out from them. */
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Statistics of links as a document: what `cluster show --json` and `compare --json` print. */
 #include "base/units.h"
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 
 /* 0 stands for "nothing measured". */
 static json_t *rate (double bytes_per_s)

@@ -1,5 +1,5 @@
 /* Going through a cluster's links: each once, those that are alike together. */
-#include "topology/survey/stats.h"
+#include "topology/survey/survey.h"
 #include "topology/topology_private.h"
 
 const char *topology_end_text (const struct topology_cluster *c, struct topology_end e,

@@ -1,8 +1,12 @@
-/* What the links of a cluster look like: tiers, percentiles, asymmetry, the worst ones. */
-#ifndef TOPOLOGY_STATS_H
-#define TOPOLOGY_STATS_H
+/* Surveys of a cluster: what its links look like, what to know before planning on it, what changed
+ * between two snapshots, what several passes measured. */
+#ifndef TOPOLOGY_SURVEY_SURVEY_H
+#define TOPOLOGY_SURVEY_SURVEY_H
 
+#include "base/rng.h"
 #include "topology/topology.h"
+
+/* ---- links: tiers, percentiles, asymmetry, the worst ones ---- */
 
 /** One end of a link: a node, or one GPU of it. */
 struct topology_end {
@@ -159,5 +163,154 @@ struct topology_shade {
     bool light;    /* letters on it are black */
 };
 struct topology_shade topology_heat_shade (double share);
+
+/* ---- what somebody should know before planning ---- */
+
+enum topology_verdict { TOPOLOGY_OK, TOPOLOGY_NOTE, TOPOLOGY_FAILED };
+
+struct topology_finding {
+    const char *what; /* a word or two, constant */
+    enum topology_verdict verdict;
+    char *text;
+};
+
+#define TOPOLOGY_FINDINGS_MAX 16
+struct topology_inspection {
+    struct topology_finding finding[TOPOLOGY_FINDINGS_MAX];
+    int n, failed;
+};
+
+/** Look a cluster over: nodes and GPUs, links inside and between nodes (unmeasured,
+ *  nominal, slow, asymmetric), nodes that nothing connects, devices that cannot be right
+ *  (one UUID on two GPUs, one PCI address twice in a node, a NIC that the node does not
+ *  list), cores near GPUs.
+ *
+ *  @param[in]  c    as topology_cluster_read or its partial form gives it
+ *  @param[in]  watch  may be NULL
+ *  @param[out] out  release with topology_inspection_release
+ *  @return ST_OK or ST_NOMEM
+ */
+enum status topology_inspect (const struct topology_cluster *c,
+                              const struct topology_watch *watch,
+                              struct topology_inspection *out, struct error *err);
+void topology_inspection_release (struct topology_inspection *i);
+
+/* ---- two snapshots of one cluster ---- */
+
+/** A link whose rate is another one now. */
+struct topology_change {
+    struct topology_end from, to;            /* in the old cluster's numbers */
+    double old_bytes_per_s, new_bytes_per_s; /* 0: unmeasured */
+    bool by_interval; /* the intervals of both measurements do not meet */
+};
+
+struct topology_diff {
+    double compared;           /* links that both have a rate for */
+    double with_intervals;     /* of these, both with an interval */
+    double slower, faster;     /* of these, changed */
+    double appeared, vanished; /* measured in only one of the two */
+    double median_ratio;       /* new / old over the compared; 1 where there are none */
+    struct topology_change *change; /* [n] the largest changes first, by ratio */
+    int n;
+    int nodes_gone, nodes_new; /* only in the old, only in the new one */
+};
+
+/** True if two clusters are one at two times: they share nodes (by name), and every shared
+ *  node has the same type and number of GPUs; one's nodes are among the other's. */
+bool topology_same_cluster (const struct topology_cluster *a,
+                            const struct topology_cluster *b);
+
+/** Compare the links of two snapshots, of the nodes that both have.
+ *
+ *  A link changed when the intervals of its two measurements (`measured` in the files) do
+ *  not meet; without intervals, when its rate differs by more than a share.
+ *
+ *  @param[in]  a, b     before and after; topology_same_cluster
+ *  @param[in]  share    as in 0.1 for 10 %
+ *  @param[in]  most     how many changes to list
+ *  @param[out] out      release with topology_diff_release
+ *  @return ST_OK or ST_NOMEM
+ */
+enum status topology_diff_collect (const struct topology_cluster *a,
+                                   const struct topology_cluster *b, double share,
+                                   int most, struct topology_diff *out,
+                                   struct error *err);
+void topology_diff_release (struct topology_diff *d);
+
+/* ---- one cluster's links measured several times: by passes, or by several files ---- */
+
+/** More endpoints than that are not compared: matrices of all pairs are held. */
+#define TOPOLOGY_PASSES_ENDPOINTS 2048
+
+/** The same links at several times.  Endpoints are the nodes, or the GPUs where the
+ *  cluster has links.gpu. */
+struct topology_passes {
+    const struct topology_cluster *base; /* borrowed */
+    bool over_gpus;
+    int n; /* endpoints */
+    int passes;
+    double **
+        rate; /* [passes], each [n*n] bytes/s, i*n + j is i -> j; NaN: not measured then */
+    bool by_file;
+};
+
+/** The passes of the cluster's own measurement (`measured.pairs[]` with
+ *  `isolated_samples_gb_per_s`).  None (passes 0) where it has fewer than two.
+ *
+ *  @param[in]  base  kept, not copied
+ *  @param[out] out   release with topology_passes_release
+ *  @return ST_OK or ST_NOMEM */
+enum status topology_passes_own (const struct topology_cluster *base,
+                                 struct topology_passes *out, struct error *err);
+
+/** The cluster's own rates, then those of other measurements of it: links files or cluster
+ *  files, whose nodes are found by name.  A link that the cluster does not have (unmeasured
+ *  or drained) stays that way.
+ *
+ *  @param[in] file  [n] "-" is standard input
+ *  @return ST_OK, ST_IO, ST_NOMEM, or ST_INVALID for a file without a link of the cluster,
+ *          and for clusters whose links cannot be exchanged (rails, too many endpoints) */
+enum status topology_passes_read (const struct topology_cluster *base,
+                                  const char *const *file, int n,
+                                  struct topology_passes *out, struct notes *notes,
+                                  struct error *err);
+void topology_passes_release (struct topology_passes *p);
+
+/** Each link's quantile over some passes; NaN where none of them measured it.
+ *  @param[in]  use   [passes] @param[in] quantile  0.5: the median
+ *  @param[out] rate  [n*n] */
+enum status topology_passes_combine (const struct topology_passes *p, const bool *use,
+                                     double quantile, double *rate, struct error *err);
+
+/** One pass as it was, its gaps filled with its own median of their kind (inside nodes,
+ *  between nodes): what it did not measure tells nothing.  @param[out] rate [n*n] */
+enum status topology_passes_fill (const struct topology_passes *p, int pass, double *rate,
+                                  struct error *err);
+
+/** The base cluster with other rates; NaN leaves the base's.
+ *  @param[out] out  destroy with topology_cluster_destroy; its document stands alone */
+enum status topology_passes_cluster (const struct topology_passes *p, const double *rate,
+                                     struct topology_cluster **out, struct error *err);
+
+/** How far single measurements lie from the mean of theirs. */
+struct topology_noise {
+    double *between,
+        *inside; /* logarithms of ratios, scaled to one measurement's spread */
+    int n_between, n_inside;
+};
+
+/** @param[out] out  release with topology_noise_release */
+enum status topology_noise_collect (const struct topology_passes *p,
+                                    struct topology_noise *out, struct error *err);
+void topology_noise_release (struct topology_noise *n);
+
+/** Another measurement as it might have been: every rate of c becomes centre's times a
+ *  ratio drawn from the noise.
+ *
+ *  @param      c       from topology_passes_cluster
+ *  @param[in]  centre  [n*n]; NaN leaves c's rate */
+void topology_noise_draw (const struct topology_passes *p,
+                          const struct topology_noise *noise, const double *centre,
+                          struct rng *rng, struct topology_cluster *c);
 
 #endif

@@ -138,7 +138,7 @@ static enum status fill_matrices (struct links_table *t, struct matrices *m,
 /* Where single GPUs were measured, the matrix stands over all of a node's. */
 static enum status complete_ends (struct links_table *t)
 {
-    int nodes = 0;
+    int nodes = 0, end;
 
     for (int i = 0; i < t->n_nodes; i++)
         for (int k = 0; k < t->n_ends; k++)
@@ -150,8 +150,7 @@ static enum status complete_ends (struct links_table *t)
         return ST_OK;
     for (int i = 0; i < t->n_nodes; i++)
         for (int gpu = 0; gpu < t->node[i].gpus; gpu++)
-            if (links_table_end (t, i, gpu) < 0)
-                return ST_NOMEM;
+            TRY (links_table_end (t, i, gpu, &end));
     return ST_OK;
 }
 

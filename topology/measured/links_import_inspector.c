@@ -148,8 +148,7 @@ static enum status read_record (struct links_table *t, struct dump *d,
     d->when_us = fmax (d->when_us, when_us);
     if ((comm = json_number_of (d->comms, "%s", h.id)) < 0)
         return err_nomem (t->err);
-    if ((node = links_table_node (t, h.host)) < 0)
-        return ST_NOMEM;
+    TRY (links_table_node (t, h.host, &node));
     take_seat (d, comm, h.rank, node);
     if (json_is_object (p2p.v))
         return read_p2p (t, d, &p2p, &h, comm);
@@ -233,9 +232,9 @@ static enum status add_link (struct links_table *t, const struct operation *op, 
         t->all_intra_bytes_per_s = rate;
         return ST_OK;
     }
-    a = links_table_end (t, op->src, 0);
-    b = links_table_end (t, op->dst, 0);
-    return a < 0 || b < 0 ? ST_NOMEM : links_table_add (t, a, b, LINKS_BANDWIDTH, rate);
+    TRY (links_table_end (t, op->src, 0, &a));
+    TRY (links_table_end (t, op->dst, 0, &b));
+    return links_table_add (t, a, b, LINKS_BANDWIDTH, rate);
 }
 
 static enum status add_links (struct links_table *t, struct dump *d)

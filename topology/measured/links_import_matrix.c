@@ -77,7 +77,7 @@ static enum status read (struct links_table *t)
     enum status st = word && end ? ST_OK : err_nomem (t->err);
 
     for (char *line; st == ST_OK && (line = links_line (t));) {
-        int words;
+        int words, node = 0;
 
         if (line[0] == '#') {
             read_hint (&f, line);
@@ -93,8 +93,8 @@ static enum status read (struct links_table *t)
             f.unit = f.unit > 0 ? f.unit : UNITS_GB;
             words = text_cells (line, separator, LINKS_BLANKS, word, COLUMNS_MAX + 2);
             for (int j = 1; j < words && st == ST_OK; j++) {
-                end[n] = j <= COLUMNS_MAX ? links_table_place (t, word[j], 0) : -1;
-                if (end[n] < 0)
+                if (j > COLUMNS_MAX ||
+                    links_table_place (t, word[j], 0, &end[n]) != ST_OK)
                     st = links_fail (t, "too many columns, or out of memory");
                 else if (end[n] != n)
                     st = links_fail (t, "\"%.60s\" appears twice", word[j]);
@@ -105,13 +105,13 @@ static enum status read (struct links_table *t)
             continue;
         }
         words = text_cells (line, separator, LINKS_BLANKS, word, COLUMNS_MAX + 2);
-        if (row >= n || links_table_node (t, word[0]) != t->end[end[row]].node)
+        st = links_table_node (t, word[0], &node);
+        if (st == ST_OK && (row >= n || node != t->end[end[row]].node))
             st = links_fail (t,
                              "expected row %d of %d, in the order of the columns, found "
                              "\"%.60s\"",
                              row + 1, n, word[0]);
-        else
-            st = read_cells (t, &f, row, end, n, word, words);
+        THEN (st, read_cells (t, &f, row, end, n, word, words));
         row++;
     }
     if (st == ST_OK && row != n)

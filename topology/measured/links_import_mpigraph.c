@@ -21,18 +21,18 @@ struct header {
 };
 
 /* "host:rank" as an endpoint.  Ranks of one host are its GPUs 0, 1, ... in their order. */
-static int end_of (struct links_table *t, const struct header *h, char *label)
+static enum status end_of (struct links_table *t, const struct header *h, char *label,
+                           int *end)
 {
     char *colon = strrchr (label, ':');
     int node, gpu = 0;
 
     if (colon)
         *colon = '\0';
-    if ((node = links_table_node (t, label)) < 0)
-        return -1;
+    TRY (links_table_node (t, label, &node));
     for (int i = 0; i < h->n; i++)
         gpu += t->end[h->end[i]].node == node;
-    return links_table_end (t, node, gpu);
+    return links_table_end (t, node, gpu, end);
 }
 
 static enum status read_columns (struct links_table *t, struct header *h, char **word,
@@ -41,15 +41,12 @@ static enum status read_columns (struct links_table *t, struct header *h, char *
     h->n = 0;
     h->sends = strcmp (word[0], "Send") == 0;
     for (int i = 1; i < n; i++) {
-        int e;
-
         if (!*word[i]) /* lines end with a separator */
             continue;
         if (h->n == COLUMNS_MAX)
             return links_fail (t, "more than %d columns", COLUMNS_MAX);
-        if ((e = end_of (t, h, word[i])) < 0)
-            return ST_NOMEM;
-        h->end[h->n++] = e;
+        TRY (end_of (t, h, word[i], &h->end[h->n]));
+        h->n++;
     }
     if (h->n < 2)
         return links_fail (t, "expected at least 2 columns of hosts, found %d", h->n);
@@ -122,8 +119,7 @@ static enum status read_table (struct links_table *t, const struct json_at *at,
         const char *name;
 
         TRY (json_want_string (&one, &name, t->err));
-        if ((end[one.index] = links_table_place (t, name, 0)) < 0)
-            return ST_NOMEM;
+        TRY (links_table_place (t, name, 0, &end[one.index]));
     }
     json_each (&rows, row) {
         size_t width;

@@ -80,11 +80,10 @@ static int nodes_of (const struct run *r, int *most)
 static enum status pair_run (struct links_table *t, const struct run *r, double bus)
 {
     double bytes[ROWS_MAX], seconds[ROWS_MAX];
-    int a = links_table_end (t, r->rank_node[0], r->rank_gpu[0]),
-        b = links_table_end (t, r->rank_node[1], r->rank_gpu[1]);
+    int a, b;
 
-    if (a < 0 || b < 0)
-        return ST_NOMEM;
+    TRY (links_table_end (t, r->rank_node[0], r->rank_gpu[0], &a));
+    TRY (links_table_end (t, r->rank_node[1], r->rank_gpu[1], &b));
     if (a == b)
         return err_set (t->err, ST_INVALID,
                         "%s: line %d: two ranks of this run share one GPU", t->file,
@@ -157,10 +156,9 @@ static enum status finish_run (struct links_table *t, struct run *r)
 static enum status add_rank (struct links_table *t, struct run *r, const char *host,
                              int device, const char *product)
 {
-    int node = links_table_node (t, host);
+    int node;
 
-    if (node < 0)
-        return ST_NOMEM;
+    TRY (links_table_node (t, host, &node));
     if (r->ranks == RANKS_MAX || device >= DEVICES_MAX)
         return links_fail (t, "more than %d ranks, or device %d", RANKS_MAX, device);
     r->rank_node[r->ranks] = node;

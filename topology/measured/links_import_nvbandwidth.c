@@ -57,8 +57,7 @@ static enum status complete_devices (struct links_table *t, struct found *f, int
                         "%s: a matrix of %d GPUs, but %d devices are listed", t->file, n,
                         f->devices);
     while (f->devices < n) {
-        if ((f->end[f->devices] = links_table_place (t, "n0", f->devices)) < 0)
-            return ST_NOMEM;
+        TRY (links_table_place (t, "n0", f->devices, &f->end[f->devices]));
         f->devices++;
     }
     return ST_OK;
@@ -111,13 +110,8 @@ static enum status read_device (struct links_table *t, struct found *f, char *li
         name[n - 1] = '\0';
     if (f->devices == GPUS_MAX)
         return links_fail (t, "more than %d GPUs", GPUS_MAX);
-
-    int end = links_table_place (t, host, (int) gpu);
-
-    if (end < 0)
-        return ST_NOMEM;
-    f->end[f->devices++] = end;
-    return links_table_product (t, t->end[end].node, name);
+    TRY (links_table_place (t, host, (int) gpu, &f->end[f->devices]));
+    return links_table_product (t, t->end[f->end[f->devices++]].node, name);
 }
 
 static enum status read_text (struct links_table *t, struct found *f)

@@ -38,9 +38,8 @@ static enum status finish (struct links_table *t, const struct osu_table *o)
 
     if (!o->any || o->kind == NONE)
         return ST_OK;
-    if ((a = links_table_place (t, "n0", 0)) < 0 ||
-        (b = links_table_place (t, "n1", 0)) < 0)
-        return ST_NOMEM;
+    TRY (links_table_place (t, "n0", 0, &a));
+    TRY (links_table_place (t, "n1", 0, &b));
     switch (o->kind) {
     case NONE:
         break;

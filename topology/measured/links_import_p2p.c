@@ -44,8 +44,7 @@ static enum status add_grid (struct links_table *t, int node, const struct links
     int end[LINKS_GRID_MAX];
 
     for (int i = 0; i < g->n; i++)
-        if ((end[i] = links_table_end (t, node, i)) < 0)
-            return ST_NOMEM;
+        TRY (links_table_end (t, node, i, &end[i]));
     return links_grid_add (t, g, end, what, unit, row_sends);
 }
 
@@ -79,8 +78,7 @@ static enum status finish_machine (struct links_table *t, struct machine *m, int
         k++;
     if (k < LATENCY) {
         snprintf (name, sizeof name, "n%d", number);
-        if ((node = links_table_node (t, name)) < 0)
-            return ST_NOMEM;
+        TRY (links_table_node (t, name, &node));
         st = links_table_product (t, node, m->product);
         THEN (st, add_grid (t, node, &m->grid[k], LINKS_BANDWIDTH,
                             k >= BOTH ? 0.5 * UNITS_GB : UNITS_GB, k != READS));

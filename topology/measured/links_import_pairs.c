@@ -113,8 +113,7 @@ static enum status read_item (struct links_table *t, const struct form *f, char 
     if (gpus > 1 || (f->at[OP] >= 0 && strncmp (word[f->at[OP]], "sendrecv", 8) != 0))
         return ST_OK;
     for (int k = 0; k < 2; k++)
-        if ((end[k] = links_table_place (t, word[place[k]], 0)) < 0)
-            return ST_NOMEM;
+        TRY (links_table_place (t, word[place[k]], 0, &end[k]));
     if (end[0] == end[1])
         return links_fail (t, "a link from \"%.60s\" to itself", word[place[0]]);
     it->b = end[1];

@@ -53,13 +53,14 @@ struct links_table {
 
 /** Find a node by name, or add it.  A name that the contract does not allow has its other
  *  characters turned into '-'.
- *  @return its index, or -1 with err set */
-int links_table_node (struct links_table *t, const char *name);
-
-/** Find an endpoint, or add it.  @return its index, or -1 with err set */
-int links_table_end (struct links_table *t, int node, int gpu);
+ *  @param[out] node  its index
+ *  @return ST_OK or ST_NOMEM, also for more than can be held */
+enum status links_table_node (struct links_table *t, const char *name, int *node);
+/** The same of an endpoint. */
+enum status links_table_end (struct links_table *t, int node, int gpu, int *end);
 /** The same by the node's name. */
-int links_table_place (struct links_table *t, const char *name, int gpu);
+enum status links_table_place (struct links_table *t, const char *name, int gpu,
+                               int *end);
 
 /** Add a sample; src != dst are endpoints. */
 enum status links_table_add (struct links_table *t, int src, int dst,

@@ -17,48 +17,53 @@
 
 /* ---- the table ---- */
 
-int links_table_node (struct links_table *t, const char *name)
+enum status links_table_node (struct links_table *t, const char *name, int *node)
 {
     char clean[TOPOLOGY_NAME_MAX + 1];
+    int i = t->n_nodes - 1;
 
     topology_links_name (name, clean);
-    for (int i = t->n_nodes - 1; i >= 0; i--)
-        if (strcmp (t->node[i].name, clean) == 0)
-            return i;
-    if (t->n_nodes == ENDS_MAX || !array_grow (&t->node, t->n_nodes, sizeof *t->node)) {
-        err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory", t->file,
-                 ENDS_MAX);
-        return -1;
+    while (i >= 0 && strcmp (t->node[i].name, clean) != 0)
+        i--;
+    if (i < 0) {
+        if (t->n_nodes == ENDS_MAX || !array_grow (&t->node, t->n_nodes, sizeof *t->node))
+            return err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory",
+                            t->file, ENDS_MAX);
+        i = t->n_nodes;
+        t->node[i] = (struct links_node){.name = strdup (clean), .gpus = 1};
+        if (!t->node[i].name)
+            return err_nomem (t->err);
+        t->n_nodes++;
     }
-    t->node[t->n_nodes] = (struct links_node){.name = strdup (clean), .gpus = 1};
-    if (!t->node[t->n_nodes].name) {
-        err_nomem (t->err);
-        return -1;
-    }
-    return t->n_nodes++;
+    *node = i;
+    return ST_OK;
 }
 
-int links_table_end (struct links_table *t, int node, int gpu)
+enum status links_table_end (struct links_table *t, int node, int gpu, int *end)
 {
-    for (int i = t->n_ends - 1; i >= 0; i--)
-        if (t->end[i].node == node && t->end[i].gpu == gpu)
-            return i;
-    if (t->n_ends == ENDS_MAX || !array_grow (&t->end, t->n_ends, sizeof *t->end)) {
-        err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory", t->file,
-                 ENDS_MAX);
-        return -1;
+    int i = t->n_ends - 1;
+
+    while (i >= 0 && (t->end[i].node != node || t->end[i].gpu != gpu))
+        i--;
+    if (i < 0) {
+        if (t->n_ends == ENDS_MAX || !array_grow (&t->end, t->n_ends, sizeof *t->end))
+            return err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory",
+                            t->file, ENDS_MAX);
+        i = t->n_ends++;
+        t->end[i] = (struct links_end){node, gpu, i};
+        if (t->node[node].gpus <= gpu)
+            t->node[node].gpus = gpu + 1;
     }
-    t->end[t->n_ends] = (struct links_end){node, gpu, t->n_ends};
-    if (t->node[node].gpus <= gpu)
-        t->node[node].gpus = gpu + 1;
-    return t->n_ends++;
+    *end = i;
+    return ST_OK;
 }
 
-int links_table_place (struct links_table *t, const char *name, int gpu)
+enum status links_table_place (struct links_table *t, const char *name, int gpu, int *end)
 {
-    int node = links_table_node (t, name);
+    int node;
 
-    return node < 0 ? -1 : links_table_end (t, node, gpu);
+    TRY (links_table_node (t, name, &node));
+    return links_table_end (t, node, gpu, end);
 }
 
 static enum status add_sample (struct links_table *t, struct links_sample s)

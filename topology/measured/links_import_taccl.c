@@ -38,10 +38,9 @@ static enum status read_json (struct links_table *t, const struct json_at *root)
     }
     /* Two nodes stand for as many as there are. */
     for (int i = 0; i < 2; i++) {
-        int node = links_table_node (t, i ? "n1" : "n0");
+        int node;
 
-        if (node < 0)
-            return ST_NOMEM;
+        TRY (links_table_node (t, i ? "n1" : "n0", &node));
         t->node[node].gpus = gpus;
     }
     text_add (&t->source, "TACCL topology %.100s", name);

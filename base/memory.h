@@ -1,4 +1,5 @@
-/* Allocations that failed where nobody looks, and several that end together. */
+/* Arrays that grow entry by entry, allocations that failed where nobody looks, and several that end
+ * together. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
@@ -20,5 +21,16 @@ void memory_free_all (void *const *p, size_t n);
 
 /** Was anything lost that was not told yet?  It is taken for told then. */
 bool memory_take_lost (void);
+
+/** Make room for one more entry in an array that holds n.
+ *
+ *  The room is doubled at 16, 32, 64, ... entries, so that n alone tells how much there is:
+ *  only this function may allocate the array, and n grows by one at a time.
+ *
+ *  @param[in,out] array  address of the pointer to the entries, which is NULL at first; free it
+ *  @param[in]     size   of an entry, in bytes
+ *  @return false when out of memory; the array is as it was
+ */
+bool array_grow (void *array, size_t n, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "bwprobe/coordinator_private.h"
 
 /* Without a terminal, how often a line says how far the run is. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "bwprobe/coordinator_private.h"
 
 enum { SAMPLE = 8 }; /* pairs that are compared */

@@ -2,7 +2,7 @@
 #ifndef CALIBRATE_LAYER_TIMES_PRIVATE_H
 #define CALIBRATE_LAYER_TIMES_PRIVATE_H
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "calibrate/layer_times.h"
 
 /** One tool's form of layer times. */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 int nccl_host (struct nccl_reader *x, const char *name, size_t len)
 {

@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/memory.h"
 
 /* Note one link; log may be NULL. */

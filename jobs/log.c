@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 static const struct jobs_dialect *const dialects[] = {
     &jobs_nemo, &jobs_torchtitan, &jobs_nanotron, &jobs_deepspeed, &jobs_megatron};

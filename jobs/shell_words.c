@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/file.h"
+#include "base/memory.h"
 
 #define WORDS_MAX 20000               /* of a script, all together */
 #define BYTES_MAX ((size_t) 16 << 20) /* of these words */

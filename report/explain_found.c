@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 
 void report_explain_tell (const struct report_explaining *e, const char *what)
 {

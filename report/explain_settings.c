@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/units.h"
 
 /* The plan's placement and layers of another configuration of the same degrees, or the best of

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/links_doc.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/stats.h"
 
 #define COLUMNS_MAX 20000 /* beyond, index order */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/memory.h"
 
 #define TP_WIDE 8 /* on smaller nodes tp is tried up to here, across nodes */

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "topology/counters.h"
 #include "topology/edit/merge_private.h"
 #include "topology/links_doc.h"

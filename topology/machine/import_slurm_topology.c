@@ -6,7 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "topology/machine/import_private.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 
 enum { COLUMNS_MAX = 256, PORT_TEXT = 80 };
 

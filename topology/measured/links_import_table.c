@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/array.h"
+#include "base/memory.h"
 #include "base/units.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"

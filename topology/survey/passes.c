@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/memory.h"
 #include "base/stats.h"
 #include "base/units.h"

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "bench/bench.h"
 #include "mapper/mapper.h"
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 
 #define NODES_MOST 12
 #define GPUS_LEAST 8

@@ -13,7 +13,6 @@
 #include "base/version.h"
 #include "bwprobe/links_private.h"
 #include "bwprobe/preflight.h"
-#include "topology/compute.h"
 #include "topology/links_doc.h"
 
 enum { PAIRS_MAX = 65536 }; /* more pairs go into a .csv file */

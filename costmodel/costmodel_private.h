@@ -8,7 +8,7 @@
 
 #include "base/extremes.h"
 #include "costmodel/prices.h"
-#include "topology/typical.h"
+#include "topology/topology.h"
 
 #define TYPES_MAX 64
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "topology/typical.h"
+#include "topology/topology.h"
 
 #define MOST 12 /* of nodes and GPUs that are tried */
 

@@ -3,7 +3,7 @@
 #define REPORT_WHATIF_H
 
 #include "report/compare.h"
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 
 /** One change, or all together. */
 struct report_what {

@@ -1,6 +1,5 @@
 /* Measured compute becomes constants of GPU types: numbers of single GPUs are checked, of one
  * GPU the newest hold, and each type gets the medians over its GPUs. */
-#include "topology/compute.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
  *   from 100 a second (DCGM, DcgmGPUHardwareLimits.h).
  * - Waiting to send and packets discarded by a full queue tell of congestion.
  */
-#include "topology/counters.h"
+#include "topology/topology_private.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * Rates of NVLinks, and of PCIe by generation: what NCCL counts on (src/graph/topo.h:
  * SM60 18, SM70 and SM80 20, SM86 12, SM90 20.6, SM100 40.1; PCIe 3, 4, 5 x16: 12, 24,
  * 48); of xGMI: what RCCL counts on (MI200 36, MI300 48). */
-#include "topology/known.h"
+#include "topology/topology_private.h"
 
 #include <math.h>
 #include <stdbool.h>

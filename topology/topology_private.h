@@ -2,6 +2,8 @@
 #ifndef TOPOLOGY_TOPOLOGY_PRIVATE_H
 #define TOPOLOGY_TOPOLOGY_PRIVATE_H
 
+#include <jansson.h>
+
 #include "base/json.h"
 #include "base/pairs.h"
 #include "topology/topology.h"
@@ -110,5 +112,60 @@ static inline bool topology_links_alike (const struct topology_links *l)
 {
     return l->bytes_per_s.n == 0 && l->latency_s.n == 0 && l->estimate_error.n == 0;
 }
+
+/* ---- what is known of GPU types without measuring: names, rates of data sheets ---- */
+
+/** The built-in GPU type of a device; any argument may be unknown (NULL, 0).
+ *
+ *  @param[in] model           as the driver prints it, as in "NVIDIA A100-SXM4-80GB"
+ *  @param[in] vendor, device  PCI numbers
+ *  @return its name, or NULL
+ */
+const char *known_gpu_type (const char *model, unsigned vendor, unsigned device);
+
+/** GB/s one way that one NVLink (or xGMI link) of a type carries; 0: it has none, or the
+ *  type is not known. */
+double known_link_gb_per_s (const char *type);
+
+/** The same by compute capability x 10. */
+double known_sm_link_gb_per_s (int sm);
+
+/** GB/s one way between any two GPUs of one node of a type, where the data sheet is
+ *  enough to know it: all links through a switch, or PCIe; 0 otherwise. */
+double known_pair_gb_per_s (const char *type);
+
+/** `intra` of a node from what is known about its type: NVLinks counted in gpu_path times
+ *  the rate of one; without any there, known_pair_gb_per_s between all.  Where only some
+ *  pairs have NVLink, the others are null.
+ *
+ *  @param[in] node             its gpus and gpu_path are read
+ *  @param[in] type             or NULL
+ *  @param[in] link_gb_per_s    used where the type does not tell; 0: unknown
+ *  @return a new reference; NULL where nothing is known
+ */
+json_t *known_intra (const json_t *node, const char *type, double link_gb_per_s);
+
+/** `intra` of the rates that a description gives; equal ones become one number.
+ *  @param[in] gb_per_s  [n*n] row-major, one way; 0: no link; n is 2 or more */
+json_t *known_intra_of (const double *gb_per_s, size_t n, const char *source);
+
+/* ---- counters of network ports and NVLinks: their names, and by how much they may grow ---- */
+
+/** One kind of counter. */
+struct topology_counter {
+    const char *name;      /* in `measured.counters[].counts` */
+    const char *spellings; /* as tools print it, one blank between them */
+    /* A counter that grows by more between two readings accuses its link; by that much a
+     * second with `per_second`.  Infinite: it tells of traffic, not of a fault. */
+    double allowed;
+    int per_second;
+};
+
+/** The counter that a tool names so, or that files name so; NULL: none. */
+const struct topology_counter *topology_counter_spelled (const char *spelling);
+const struct topology_counter *topology_counter_named (const char *name);
+
+/** How far it may grow in that time and accuse nobody. */
+double topology_counter_allowed (const struct topology_counter *c, double seconds);
 
 #endif

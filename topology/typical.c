@@ -1,4 +1,4 @@
-#include "topology/typical.h"
+#include "topology/topology.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #include "bwprobe/journal.h"
 #include "bwprobe/messages.h"
 #include "cli/cli.h"
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 
 /* ---- what is read ---- */
 

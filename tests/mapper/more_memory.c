@@ -2,7 +2,7 @@
  * them.  Without starts from other configurations of the best's degrees, and without a refinement
  * of plans within 1 % of their bound, it did: by .8 and .3 %. */
 #include "tests/lib/search.h"
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 
 #define ALLOWED 1e-3 /* of the step */
 

@@ -3,7 +3,7 @@
  * across them, and take usual links for what a good placement may take. */
 #include "mapper/place/place.h"
 #include "mapper/place/sketch.h"
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 #include "tests/lib/search.h"
 #include "tests/lib/clusters.h"
 

@@ -3,7 +3,7 @@
 #include "tests/lib/fixture.h"
 
 #include "costmodel/costmodel.h"
-#include "topology/compute.h"
+#include "topology/links_doc.h"
 
 #define NODES                                                       \
     "\"nodes\":[{\"name\":\"a\",\"gpus\":2,\"gpu_type\":\"TYPE\"}," \

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "topology/edit/edit.h"
-#include "topology/edit/history.h"
+#include "topology/edit/merge_private.h"
 #include "topology/links_doc.h"
 
 #define DAY 86400.0

@@ -1,7 +1,7 @@
 /* Changes of a cluster in words: a statement's form is found, and what it says is done to a copy of
  * the cluster's document (change_forms.c).  The copy is then read as every cluster file is, so that
  * a what-if means what the same edit of the file means, and is checked as strictly. */
-#include "topology/edit/change.h"
+#include "topology/edit/edit.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "topology/edit/change_private.h"
 #include "topology/edit/edit.h"
 #include "topology/topology_private.h"
-#include "topology/typical.h"
+#include "topology/topology.h"
 
 /* ---- arguments ----
  *

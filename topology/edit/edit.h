@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "topology/topology.h"
 
 /** A matrix that is written as a .npy file beside its document. */
 struct topology_side {
@@ -71,7 +72,7 @@ enum status topology_document_read (const char *arg, const char *out,
                                     struct error *err);
 
 /** Name the GPU type of every node that has GPUs and no type; a node without links inside
- *  takes what is known about the type (see known.h).
+ *  takes what is known about the type (known_intra).
  *
  *  @param[in] type  built-in, or of the document's gpu_types
  *  @return ST_OK; ST_USAGE for an unknown type
@@ -153,5 +154,33 @@ struct topology_synth topology_synth_default (void);
 enum status topology_synthesize (const struct topology_synth *s,
                                  struct topology_document *out, struct notes *notes,
                                  struct error *err);
+
+/* ---- what-ifs: changes of a cluster in words, as in "drain n7; link n3->n9 = 25" ---- */
+
+/** A cluster that was changed.  Zero-initialise. */
+struct topology_changed {
+    struct topology_cluster *c; /* owned */
+    int max_nodes;              /* "nodes N": plans use at most so many; 0: not said */
+};
+void topology_changed_release (struct topology_changed *x);
+
+/** The statements of a what-if, which ';' separates, without blanks around them and
+ *  cleaned as names are (text_clean_line).
+ *
+ *  @param[out] list  [*n] texts; release with topology_changes_free
+ *  @return ST_OK, ST_NOMEM; ST_USAGE where there is none, or an empty one between two */
+enum status topology_changes_split (const char *text, char ***list, int *n,
+                                    struct error *err);
+void topology_changes_free (char **list, int n);
+
+/** Change a cluster by one statement of docs/whatif.md.  The file that it came from stays as it
+ *  is.
+ *
+ *  @param[in]     c  the cluster before
+ *  @param[in,out] x  its cluster becomes the one after; may hold `c`
+ *  @return ST_OK, ST_NOMEM; ST_USAGE for a statement of no known form; ST_INVALID for what
+ *          the cluster does not have; x is untouched then */
+enum status topology_change (const struct topology_cluster *c, const char *statement,
+                             struct topology_changed *x, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* Estimates of single links; merge_history.c goes through those of a cluster. */
-#include "topology/edit/history.h"
+#include "topology/edit/merge_private.h"
 
 #include <math.h>
 #include <stdlib.h>

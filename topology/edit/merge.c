@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "topology/compute.h"
 #include "topology/links_doc.h"
 
 #define DAY_S 86400.0

@@ -1,6 +1,6 @@
 /* Which links the counters of merged files accuse.
  *
- * A counter accuses its place while it grows by more than topology/counters.h allows from
+ * A counter accuses its place while it grows by more than topology_counter_allowed allows from
  * one file to the next.  The accusation begins with the reading before the first growth, and
  * ends with a reading that grew no more.  A counter that went backwards was cleared: what it
  * has counted since is its growth.  Of readings at one time the highest holds.
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "topology/counters.h"
+#include "topology/topology_private.h"
 #include "topology/edit/merge_private.h"
 #include "topology/links_doc.h"
 

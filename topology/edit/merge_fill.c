@@ -1,6 +1,6 @@
 /* What no merged file gives, from data sheets; and the measurements that come along. */
 
-#include "topology/known.h"
+#include "topology/topology_private.h"
 #include "topology/links_doc.h"
 #include "topology/edit/merge_private.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/units.h"
-#include "topology/edit/history.h"
 #include "topology/edit/merge_private.h"
 #include "topology/topology_private.h"
 

@@ -1,5 +1,5 @@
 /* The links inside the nodes of merged files: the newest file's, the gaps of its matrix filled by
- * older ones; where several files measured a link, their history decides (history.h). */
+ * older ones; where several files measured a link, their history decides (history.c). */
 #include <math.h>
 #include <stdlib.h>
 

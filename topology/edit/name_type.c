@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "topology/edit/edit.h"
-#include "topology/known.h"
+#include "topology/topology_private.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 

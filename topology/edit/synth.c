@@ -28,7 +28,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "topology/edit/edit.h"
-#include "topology/known.h"
+#include "topology/topology_private.h"
 #include "topology/links_doc.h"
 #include "topology/topology.h"
 

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/order.h"
 #include "base/units.h"
-#include "topology/known.h"
 #include "topology/topology_private.h"
 
 /* ---- building ---- */

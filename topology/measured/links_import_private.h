@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "topology/counters.h"
+#include "topology/topology_private.h"
 
 /** The links that a file tells, filled by an importer.  Samples of one link may be added as
  *  often as the file has them: the document holds their median and spread. */
@@ -82,7 +82,7 @@ struct links_counter {
     int gpu;                 /* index on the node; -1: a network card's port */
 };
 /** Add what a counter says, by the tool's own name for it; one that linkwise does not know
- *  (topology/counters.h) is passed over.  Of two values for one counter the larger holds:
+ *  (topology/counters.c) is passed over.  Of two values for one counter the larger holds:
  *  tools print old, narrow counters beside the wide ones.
  *  @param[in] word  its value as the file has it; one that is no number is passed over
  *                   where links_absent or DCGM's blank, refused elsewhere */

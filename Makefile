@@ -443,7 +443,7 @@ $B/gen/page.c: $(REPORT) $(SETTINGS)
 
 $B/gen/attention.c: bwprobe/attention.py $(SETTINGS)
 	$(call say,GEN,$@)
-	$Q$(call texts,bwprobe/attention.h,attention_script,,$<)
+	$Q$(call texts,bwprobe/cuda.h,attention_script,,$<)
 
 $B/pages/table: $(wildcard packaging/*.awk) packaging/pages.sh base/version.h $(PAGES) $B/linkwise $B/bwprobe
 	$(call say,GEN,$(@D))

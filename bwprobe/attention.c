@@ -1,4 +1,4 @@
-#include "bwprobe/attention.h"
+#include "bwprobe/cuda.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -200,4 +200,22 @@ void report_print (struct coordinator *c, const struct estimate_tier *tier);
 /** The rounds and the expected time. */
 void report_plan (struct coordinator *c);
 
+/* ---- links_matrix.c, a part of links.c ---- */
+
+struct links_writer {
+    struct coordinator *c;
+    struct estimate_tier *tier;
+    bool estimates; /* among the links that were written last */
+    json_t *doc;
+    struct error *err;
+};
+
+/** "DIR/NAME-what", where the links file is DIR/NAME.json.
+ *  @param[out] base  the name in its folder, a part of the result
+ *  @return to be freed; NULL: out of memory */
+char *links_beside (const struct links_writer *w, const char *what, const char **base);
+
+/** Add the matrices to the document's `links`.  @return ST_OK, ST_IO or ST_NOMEM */
+enum status links_add (struct links_writer *w);
+
 #endif

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "bwprobe/links_private.h"
+#include "bwprobe/coordinator_private.h"
 #include "bwprobe/preflight.h"
 #include "topology/links_doc.h"
 

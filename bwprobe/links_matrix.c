@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/npy.h"
 #include "base/units.h"
-#include "bwprobe/links_private.h"
+#include "bwprobe/coordinator_private.h"
 #include "topology/links_doc.h"
 
 enum {

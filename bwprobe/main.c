@@ -16,7 +16,7 @@
 #include "base/version.h"
 #include "bwprobe/coordinator.h"
 #include "bwprobe/cuda.h"
-#include "bwprobe/orders.h"
+#include "bwprobe/station.h"
 #include "bwprobe/start.h"
 
 const char *argp_program_version = "bwprobe " LINKWISE_VERSION;

@@ -1,10 +1,9 @@
 /* A rank carries out what rank 0 asks. */
-#include "bwprobe/orders.h"
+#include "bwprobe/station.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "bwprobe/attention.h"
 #include "bwprobe/cuda.h"
 #include "bwprobe/transport.h"
 

@@ -9,7 +9,7 @@
  * limiter or a buffer lets through at once, it takes from the message after, so that only
  * messages after their like take the time that their bytes take.
  */
-#include "bwprobe/orders.h"
+#include "bwprobe/station.h"
 
 #include <math.h>
 #include <poll.h>

@@ -12,7 +12,7 @@
 #include "calibrate/calibrate.h"
 #include "cli/arguments.h"
 #include "mapper/mapper.h"
-#include "report/whatif.h"
+#include "report/report.h"
 #include "topology/survey/survey.h"
 #include "topology/topology.h"
 #include "workload/workload.h"

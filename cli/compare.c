@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "report/compare.h"
+#include "report/report.h"
 #include "topology/survey/survey.h"
 
 struct compare_input {

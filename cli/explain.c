@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "report/explain.h"
+#include "report/report.h"
 
 struct explain_input {
     const char *plan, *cluster;

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "jobs/jobs.h"
-#include "report/explain.h"
+#include "report/report.h"
 
 struct import_input {
     struct cli_list file;

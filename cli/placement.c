@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "report/map.h"
+#include "report/report.h"
 
 #define ROWS_MOST 22     /* with heading and last line it fills a usual terminal */
 #define COLUMNS_MOST 100 /* and a page */

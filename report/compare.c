@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdio.h>

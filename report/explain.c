@@ -1,5 +1,5 @@
 /* Explain: what would make a plan's step shorter, and why other configurations lose. */
-#include "report/explain_private.h"
+#include "report/report_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Changes of the cluster are tried as statements of a what-if, so that each gain is what
  * --what-if, or the same edit of the file, says.  One cluster is made at a time: it is priced in
  * place and dropped, and made again for the few that are placed anew. */
-#include "report/explain_private.h"
+#include "report/report_private.h"
 
 #include <math.h>
 #include <stdio.h>

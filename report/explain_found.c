@@ -1,5 +1,5 @@
 /* What explain found: kept, ranked and told. */
-#include "report/explain_private.h"
+#include "report/report_private.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Settings one step away from the plan's, and the configurations that its search liked next. */
-#include "report/explain_private.h"
+#include "report/report_private.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Stages on GPUs, as rows of cells. */
-#include "report/map.h"
+#include "report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

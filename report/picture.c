@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/map.h"
+#include "report/report.h"
 #include "report/report_private.h"
 #include "topology/export/picture.h"
 

@@ -1,5 +1,5 @@
-/* What clusters and plans are told as: one self-contained HTML page, a picture, comparisons, what-ifs,
- * explanations. */
+/* What clusters and plans are told as: one self-contained HTML page, a picture, comparisons,
+ * what-ifs, explanations. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
@@ -53,8 +53,8 @@ enum status report_picture (const struct topology_cluster *c,
  *  @return ST_OK or ST_NOMEM */
 enum status report_page (const json_t *doc, struct text *out, struct error *err);
 
-/* ---- which stage every GPU serves, for who draws it in cells: one a GPU, a row a node or, where there
- * are many, a row for all nodes that look alike ---- */
+/* ---- which stage every GPU serves, for who draws it in cells: one a GPU, a row a node or, where
+ * there are many, a row for all nodes that look alike ---- */
 
 struct report_map_row {
     int node;  /* the first node of the row; its GPUs are the cells */

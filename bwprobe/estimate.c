@@ -13,7 +13,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bwprobe/coordinator_private.h"
 #include "topology/topology.h"

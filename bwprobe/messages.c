@@ -1,7 +1,5 @@
 #include "bwprobe/messages.h"
 
-#include <string.h>
-
 static void place (struct wire *w, struct net_place *p)
 {
     wire_text (w, p->address, sizeof p->address);

@@ -1,7 +1,6 @@
 /* What a person, a batch script and the links file are told of a preflight. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/stats.h"

@@ -3,7 +3,6 @@
  * destination with another source. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bwprobe/coordinator_private.h"
 

@@ -1,7 +1,5 @@
 /* What a job's NCCL logs say about its plan: who was found, which groups ring as they were
  * priced, what the others cost, and by which transports they go. */
-#include "check/nccl.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -246,20 +244,16 @@ static void report_rings (const struct nccl_compare *x, struct check_report *r)
         if (k->differ > 0 && worst < 0)
             worst = i;
     }
-    if (compared == 0) {
+    if (compared == 0)
         check_say (r, "nccl rings", CHECK_NOTE,
                    "no tensor- or data-parallel group's ring could be read: that takes "
                    "NCCL_DEBUG_SUBSYS=INIT,GRAPH,NET, and for long ones all ranks' logs");
-        return;
-    }
-    if (worst < 0) {
+    else if (worst < 0)
         check_say (r, "nccl rings", unread ? CHECK_NOTE : CHECK_OK,
                    "%d groups ring from node to node as priced; %d could not be read",
                    compared, unread);
-        return;
-    }
-
-    report_worst (x, worst, differ, compared, unread, r);
+    else
+        report_worst (x, worst, differ, compared, unread, r);
 }
 
 static void report_cost (const struct nccl_compare *x, struct check_report *r)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "check/nccl.h"
+#include "check/check.h"
 #include "costmodel/prices.h"
 
 /* ---- numbers for what is met again and again ---- */

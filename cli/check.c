@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "check/check.h"
-#include "check/nccl.h"
 #include "cli/cli.h"
 
 #define SHOWN 20 /* ranks that are printed one by one */

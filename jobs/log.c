@@ -2,10 +2,8 @@
 #include "jobs/jobs_private.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 
 static const struct jobs_dialect *const dialects[] = {

@@ -99,22 +99,14 @@ static void write_layers (const struct workload_plan *p, struct writing *w)
 
 static void write_modules (const struct workload_config *c, struct writing *w)
 {
+    const char *before = w->yaml ? "[" : "", *between = w->yaml ? ", " : " ";
     struct text t = {0};
 
     for (int i = 0; i < WORKLOAD_MODULES; i++)
         if (c->recompute_modules >> i & 1)
-            text_add (&t, "%s%s",
-                      t.len == 0 ? ""
-                      : w->yaml  ? ", "
-                                 : " ",
+            text_add (&t, "%s%s", t.len ? between : before,
                       workload_module_name ((enum workload_module) i));
-    if (w->yaml) {
-        struct text list = {0};
-
-        text_add (&list, "[%s]", text_str (&t));
-        text_free (&t);
-        t = list;
-    }
+    text_add (&t, w->yaml ? "]" : "");
     w->part[MODEL].failed |= t.failed;
     jobs_megatron_say (w, MODEL, "recompute-modules", text_str (&t));
     text_free (&t);

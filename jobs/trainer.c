@@ -3,7 +3,6 @@
  * accelerate config, of torchrun, TRL, PEFT, LLaMA-Factory and Axolotl. */
 #include "jobs/jobs_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char keys[] =

@@ -2,7 +2,6 @@
  * and they make little files large. */
 #include "jobs/jobs_private.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 

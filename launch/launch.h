@@ -9,7 +9,6 @@
 #define LAUNCH_LAUNCH_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -3,7 +3,6 @@
 #include "topology/topology_private.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "topology/machine/import.h"
 #include "topology/machine/machine.h"
 
 /* The value at a path as in "nodes.0.gpu_numa", on one line; "nothing" where there is

@@ -8,7 +8,6 @@
 #include "base/stats.h"
 #include "base/units.h"
 #include "topology/edit/change_private.h"
-#include "topology/topology_private.h"
 
 #define ENDS_MOST 8192 /* of a matrix that is written anew */
 

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/npy.h"
 #include "topology/edit/edit.h"
-#include "topology/topology_private.h"
 
 void topology_document_release (struct topology_document *d)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 #include "topology/links_doc.h"
 
 /* ---- hwloc ---- */

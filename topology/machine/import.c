@@ -1,5 +1,5 @@
 /* The table of importers. */
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
 
 #include "base/memory.h"
 #include "base/xml.h"
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 
 struct reading {
     const struct import *in;

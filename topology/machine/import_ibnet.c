@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 #include "topology/topology.h"
 
 #define IDS_MAX 200000

@@ -1,12 +1,11 @@
 /* NCCL's topology XML: what NCCL_TOPO_DUMP_FILE writes and what cloud providers ship for
  * NCCL_TOPO_FILE.  The latter are skeletons: PCI devices without <gpu>, <nvlink>, <net>,
  * and some without classes; what they lack is noted. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/xml.h"
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 
 struct reading {
     const struct import *in;

@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/json.h"
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 #include "topology/topology.h"
 
 struct reading {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 #include "topology/topology.h"
 
 /* A switch or block of the file. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 #include "topology/topology_private.h"
 
 #define COLUMNS_MAX (2 * TOPOLOGY_NODE_GPUS_MAX)

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "topology/machine/import_private.h"
+#include "topology/machine/machine.h"
 
 bool import_line (const char **at, struct text *line)
 {

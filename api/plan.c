@@ -511,7 +511,7 @@ enum linkwise_status linkwise_plan_emit (const struct linkwise_plan *plan, const
 
 const char *linkwise_launcher_at (int i)
 {
-    const struct launch_target *t = i >= 0 ? launch_target_at (i) : NULL;
+    const struct text_choice *t = i >= 0 ? launch_target_at (i) : NULL;
 
     return t ? t->name : NULL;
 }

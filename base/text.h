@@ -72,6 +72,11 @@ bool text_near_try (struct text_near *near, const char *word, size_t n);
 const char *text_near_hint (const struct text_near *near, const char *before,
                             char buf[TEXT_HINT]);
 
+/** What can be chosen by name, and what it is on one line. */
+struct text_choice {
+    const char *name, *what;
+};
+
 /** A file that is built in: its name and its text.  Tables of them are generated and end with a
  *  NULL name. */
 struct text_shipped {

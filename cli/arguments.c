@@ -495,6 +495,9 @@ void cli_parse (const struct cli_command *c, int argc, char **argv, void *input)
     child[n_parts].argp = &quiet_argp;
     fill_group (&group[0], &c->options, input); /* and defaults over the parts' */
     text_add (&help, "%s", c->help);
+    for (int i = 0; c->choice && c->choice (i); i++)
+        text_add (&help, "  %-*s %s\n", c->choice_width, c->choice (i)->name,
+                  c->choice (i)->what);
     if (c->add_help)
         c->add_help (&help);
     group[0].argp.args_doc = c->arguments;

@@ -93,9 +93,11 @@ struct cli_list {
 #define CLI_LIST(member) CLI_AT (struct cli_list, member)
 
 struct cli_command {
-    const char *arguments;               /* "PLAN [CLUSTER]" */
-    const char *help;                    /* what it does, '\v', an example and the rest */
-    void (*add_help) (struct text *out); /* what tables know, after help; or NULL */
+    const char *arguments; /* "PLAN [CLUSTER]" */
+    const char *help;      /* what it does, '\v', an example and the rest */
+    const struct text_choice *(*choice) (int i); /* listed after help; or NULL */
+    int choice_width;                            /* of their names */
+    void (*add_help) (struct text *out); /* what tables know, after these; or NULL */
     struct cli_options options;
     struct cli_part parts[CLI_PARTS_MAX];
     struct cli_places places;

@@ -280,19 +280,13 @@ static enum status synth (void *input, struct notes *notes, struct error *err)
     return end (in, st, &d, err);
 }
 
-static void list_presets (struct text *out)
-{
-    for (int i = 0; topology_preset_at (i); i++)
-        text_add (out, "  %-8s %s\n", topology_preset_at (i)->name,
-                  topology_preset_at (i)->what);
-}
-
 const struct cli_command cli_cluster_synth = {
     .arguments = "PRESET",
     .help = "Generate a synthetic cluster.\v"
             "Example: linkwise cluster synth busy --nodes 64 --seed 7 -o busy-64.json\n\n"
             "Presets:\n",
-    .add_help = list_presets,
+    .choice = topology_preset_at,
+    .choice_width = 8,
     .options = {.line = synth_options, .init = init_synth},
     .places = {1, 1, NULL,
                "PRESET (calm, busy, failing or mixed) and -o FILE are required, as in: "

@@ -442,13 +442,6 @@ static enum status write_export (void *input, struct notes *notes, struct error 
     return st;
 }
 
-static void list_formats (struct text *out)
-{
-    for (int i = 0; topology_export_at (i); i++)
-        text_add (out, "  %-14s %s\n", topology_export_at (i)->name,
-                  topology_export_at (i)->what);
-}
-
 static const struct cli_option export_options[] = {
     {"to", 't', "NAME", "what to write", CLI_TEXT (to), .needed = true},
     {"node", 0, "NODE", "draw this node alone (graphviz)", CLI_TEXT (node)},
@@ -461,7 +454,8 @@ const struct cli_command cli_cluster_export = {
             "Example: linkwise cluster export --to svg examples/clusters/h100-17.json -o "
             "h100-17.svg\n\n"
             "Formats:\n",
-    .add_help = list_formats,
+    .choice = topology_export_at,
+    .choice_width = 14,
     .options = {.line = export_options},
     .places = {1, 1, "CLUSTER",
                "CLUSTER, --to FORMAT and -o FILE are required, as in: linkwise cluster "

@@ -49,13 +49,6 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     return st;
 }
 
-static void list_launchers (struct text *out)
-{
-    for (int i = 0; launch_target_at (i); i++)
-        text_add (out, "  %-16s %s\n", launch_target_at (i)->name,
-                  launch_target_at (i)->what);
-}
-
 const struct cli_command cli_emit = {
     .arguments = "PLAN [CLUSTER]",
     .help =
@@ -63,7 +56,8 @@ const struct cli_command cli_emit = {
         "express the plan is refused with the reason; `--to all` writes the rest.\v"
         "Example: linkwise emit plan.json --to openmpi -d job\n\n"
         "Launchers, and frameworks' files:\n",
-    .add_help = list_launchers,
+    .choice = launch_target_at,
+    .choice_width = 16,
     .options = {.line = options, .check = check},
     .places = {1, 2, "PLAN and CLUSTER",
                "PLAN and -d DIR are required, as in: linkwise emit plan.json -d job"},

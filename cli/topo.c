@@ -115,11 +115,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     return st;
 }
 
-static void list_formats (struct text *out)
+static void add_help (struct text *out)
 {
-    for (int i = 0; topology_format_at (i); i++)
-        text_add (out, "  %-14s  %s\n", topology_format_at (i)->name,
-                  topology_format_at (i)->what);
     text_add (out,
               "\nA node file is a cluster file that may lack unknown values.  `linkwise "
               "cluster merge` joins node files and measured links.");
@@ -131,7 +128,9 @@ const struct cli_command cli_topo = {
             "NVLinks, and the nearest NIC and cores of each GPU.\v"
             "Example: linkwise topo -o $(hostname -s).json\n\n"
             "Formats that --from reads:\n",
-    .add_help = list_formats,
+    .choice = topology_format_at,
+    .choice_width = 15,
+    .add_help = add_help,
     .options = {.line = options, .check = check},
     .places = {.expected = " (--from FILE reads a file)"},
     CLI_RUN (run)};

@@ -12,7 +12,7 @@ static const struct launcher *const launchers[] = {
 
 #define N_LAUNCHERS ((int) (sizeof launchers / sizeof *launchers))
 
-const struct launch_target *launch_target_at (int i)
+const struct text_choice *launch_target_at (int i)
 {
     return i < N_LAUNCHERS ? &launchers[i]->target : NULL;
 }

@@ -15,14 +15,8 @@
 #include "topology/topology.h"
 #include "workload/workload.h"
 
-/** A kind of launcher. */
-struct launch_target {
-    const char *name; /* as --to takes it */
-    const char *what; /* one line for --help */
-};
-
-/** Target number i, or NULL beyond the last. */
-const struct launch_target *launch_target_at (int i);
+/** Kind of launcher number i, as --to takes it, or NULL beyond the last. */
+const struct text_choice *launch_target_at (int i);
 
 /** What is to be emitted.  All borrowed. */
 struct launch_request {

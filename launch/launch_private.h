@@ -57,7 +57,7 @@ extern const struct text_shipped launch_shipped_scripts[];
 
 /** One launcher: its files and its part of the README. */
 struct launcher {
-    struct launch_target target;
+    struct text_choice target;
     const char *readme;   /* its own, in its folder */
     const char *paths[6]; /* up to a NULL: everything else that only it writes */
     bool optional; /* a framework that few jobs run: what "all" lacks of it is worth a

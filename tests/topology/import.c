@@ -350,8 +350,7 @@ TEST (good_files)
 {
     for (size_t i = 0; i < sizeof goods / sizeof *goods; i++) {
         const struct good *g = &goods[i];
-        const struct topology_format *f =
-            topology_format_detect (g->text, strlen (g->text));
+        const struct text_choice *f = topology_format_detect (g->text, strlen (g->text));
 
         if (!f || strcmp (f->name, g->format) != 0)
             fail_msg ("%s: taken for %s", g->name, f ? f->name : "nothing");

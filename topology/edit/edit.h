@@ -126,11 +126,8 @@ enum status topology_merge (const char *const *file, int n, const char *gpu_type
 enum status topology_drain (json_t *doc, const char *what, bool back, const char *reason,
                             struct error *err);
 
-/** Presets of clusters as they are. */
-struct topology_preset {
-    const char *name, *what;
-};
-const struct topology_preset *topology_preset_at (int i);
+/** The i-th preset of clusters as they are, or NULL after the last. */
+const struct text_choice *topology_preset_at (int i);
 
 struct topology_synth {
     const char *preset;

@@ -34,7 +34,7 @@
 
 enum preset { CALM, BUSY, FAILING, MIXED };
 
-static const struct topology_preset presets[] = {
+static const struct text_choice presets[] = {
     {"calm", "small differences between nodes and links"},
     {"busy", "routes collide: slower across pods, a tenth of the pairs at half rate"},
     {"failing", "a few half-rate nodes, slow GPUs and bad links"},
@@ -42,7 +42,7 @@ static const struct topology_preset presets[] = {
 
 #define N_PRESETS ((int) (sizeof presets / sizeof *presets))
 
-const struct topology_preset *topology_preset_at (int i)
+const struct text_choice *topology_preset_at (int i)
 {
     return i < N_PRESETS ? &presets[i] : NULL;
 }

@@ -10,7 +10,7 @@ static const struct export_format *const formats[] = {&export_slurm, &export_pro
                                                       &export_svg,   &export_graphviz};
 #define FORMATS ((int) (sizeof formats / sizeof *formats))
 
-const struct topology_export_format *topology_export_at (int i)
+const struct text_choice *topology_export_at (int i)
 {
     return i < FORMATS ? &formats[i]->format : NULL;
 }

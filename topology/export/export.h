@@ -4,12 +4,8 @@
 
 #include "topology/survey/survey.h"
 
-/** A format, and what it is on one line. */
-struct topology_export_format {
-    const char *name, *what;
-};
-/** The i-th, or NULL after the last. */
-const struct topology_export_format *topology_export_at (int i);
+/** The i-th format, or NULL after the last. */
+const struct text_choice *topology_export_at (int i);
 
 /** Write a cluster for another program, whole or not at all; the same cluster gives the same
  *  bytes.  Free text of the cluster is escaped as the format wants it.

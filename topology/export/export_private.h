@@ -15,7 +15,7 @@ struct exporting {
 };
 
 struct export_format {
-    struct topology_export_format format;
+    struct text_choice format;
     const char *second; /* ending of the second file; NULL: there is none */
     bool of_node;       /* --node makes sense */
     enum status (*write) (struct exporting *x, struct error *err);

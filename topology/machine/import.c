@@ -12,7 +12,7 @@ static const struct importer *const importers[] = {
 
 #define N_IMPORTERS ((int) (sizeof importers / sizeof *importers))
 
-const struct topology_format *topology_format_at (int i)
+const struct text_choice *topology_format_at (int i)
 {
     return i < N_IMPORTERS ? &importers[i]->format : NULL;
 }
@@ -67,7 +67,7 @@ enum status import_machine (const struct importer *importer, const struct import
     return st;
 }
 
-const struct topology_format *topology_format_detect (const char *data, size_t len)
+const struct text_choice *topology_format_detect (const char *data, size_t len)
 {
     for (int i = 0; i < N_IMPORTERS; i++)
         if (!file_not_text (data, len) && is (importers[i], data + file_mark (data, len)))

@@ -8,17 +8,11 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/** A format that can be read. */
-struct topology_format {
-    const char *name; /* for --format */
-    const char *what; /* one line */
-};
-
-/** The i-th format, or NULL after the last. */
-const struct topology_format *topology_format_at (int i);
+/** The i-th format that can be read, as --format takes it, or NULL after the last. */
+const struct text_choice *topology_format_at (int i);
 
 /** The format that a file's content looks like, or NULL. */
-const struct topology_format *topology_format_detect (const char *data, size_t len);
+const struct text_choice *topology_format_detect (const char *data, size_t len);
 
 /** Read a description of machines.
  *

@@ -121,7 +121,7 @@ struct import {
 
 /** One importer: is it that format, and its reader, of a whole document or of one machine. */
 struct importer {
-    struct topology_format format;
+    struct text_choice format;
     bool (*is) (const char *data);
     const char *root[2]; /* instead: the XML's outermost element has one of these names */
     enum status (*read) (const struct import *in, json_t **doc);

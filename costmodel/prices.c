@@ -34,6 +34,23 @@ double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double atten
                     : (cp - 1.0) * fmax (0.0, hop_s - attention_s / cp);
 }
 
+double costmodel_cp_back_s (const struct workload_profile *p,
+                            const struct costmodel_volume *v, int cp, double bytes_per_s,
+                            double latency_s, double attention_s)
+{
+    double gradients =
+        p->cp_by_pieces ? v->cp_back_bytes - v->cp_bytes : v->cp_back_bytes;
+    double hop_s = costmodel_cp_hop_s (p, gradients, bytes_per_s, latency_s);
+    double exposed_s = costmodel_cp_exposed_s (cp, false, hop_s, attention_s);
+
+    if (!p->cp_by_pieces)
+        return exposed_s;
+    return exposed_s + hop_s +
+           costmodel_cp_exposed_s (
+               cp, true, costmodel_cp_hop_s (p, v->cp_bytes, bytes_per_s, latency_s),
+               attention_s);
+}
+
 #define EXCHANGES 4.0
 
 double costmodel_cp_exchange_s (const struct workload_profile *p,

@@ -142,6 +142,13 @@ double costmodel_cp_hop_s (const struct workload_profile *p, double bytes,
  *  attention, or, gathered at once, all of them under the first (docs/formulas.md, T11). */
 double costmodel_cp_exposed_s (int cp, bool gathered, double hop_s, double attention_s);
 
+/** The same of a layer's backward pass, which carries keys, values and their gradients: together,
+ *  or, with `cp_by_pieces`, keys and values as in forward, and gradients once more than there are
+ *  steps, the last time bare. */
+double costmodel_cp_back_s (const struct workload_profile *p,
+                            const struct costmodel_volume *v, int cp, double bytes_per_s,
+                            double latency_s, double attention_s);
+
 /** Of a stage's layers the part whose whole forward backward repeats: all, or K of them. */
 static inline double costmodel_repeated_part (const struct workload_config *c, int layers)
 {

@@ -183,8 +183,8 @@ struct context_time {
     double fwd_s, back_s, busy_s;
 };
 
-/* Ring steps that attention does not hide (docs/formulas.md, T11); backward carries keys and values
- * and their gradients.  Or all-to-alls, of which it hides none.
+/* Ring steps that attention does not hide (docs/formulas.md, T11), forward's once more where it is
+ * recomputed.  Or all-to-alls, of which it hides none.
  * @param again  part of the stage's layers that backward recomputes */
 static struct context_time context_time (const struct terms *t,
                                          const struct costmodel_ring *r, int n,
@@ -192,19 +192,21 @@ static struct context_time context_time (const struct terms *t,
 {
     const struct workload_profile *p = t->problem.profile;
     const struct costmodel_volume *v = &t->volume;
-    double steps = n - 1.0, rate = costmodel_ring_rate (r), fwd, back;
+    double steps = n - 1.0, rate = costmodel_ring_rate (r), hop_s = r->latency_s / steps,
+           fwd, back, shown;
 
     if (p->cp_all_to_all) {
         fwd = costmodel_cp_exchange_s (p, r, n, 1, v->cp_bytes);
         back = costmodel_cp_exchange_s (p, r, n, 1.0 + again, v->cp_back_bytes);
         return (struct context_time){fwd, back, fwd + back};
     }
-    fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, r->latency_s / steps);
-    back = costmodel_cp_hop_s (p, v->cp_back_bytes, rate, r->latency_s / steps);
+    fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, hop_s);
+    back = costmodel_cp_hop_s (p, v->cp_back_bytes, rate, hop_s);
+    shown = costmodel_cp_exposed_s (n, p->cp_by_pieces, fwd, k->attention_fwd_s);
     return (struct context_time){
-        costmodel_cp_exposed_s (n, p->cp_by_pieces, fwd, k->attention_fwd_s),
-        costmodel_cp_exposed_s (n, false, back, k->attention_back_s),
-        steps * (fwd + back)};
+        shown,
+        again * shown + costmodel_cp_back_s (p, v, n, rate, hop_s, k->attention_back_s),
+        steps * ((1.0 + again) * fwd + back)};
 }
 
 /* Context parallelism of a slot, by its slowest group.  t->scratch->share has the rings of all

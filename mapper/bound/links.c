@@ -378,22 +378,22 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention)
 {
     struct link_rates r = link_rates_of (b->pool, 0);
     const struct workload_profile *p = b->pool->problem->profile;
-    double latency_s = least_latency (&r), bytes = b->volume.cp_bytes,
-           back = b->volume.cp_back_bytes;
+    double latency_s = least_latency (&r);
     double rate =
         fmax (r.inside.bytes_per_s, ring_rate (b->pool, &r, b->pool->max_node_gpus, 1));
+    double again = costmodel_repeated_part (b->c, b->pool->problem->model->layers), fwd_s;
     int cp = b->c->deg.cp;
 
     if (cp == 1 || rate <= 0)
         return (struct both_ways){0.0, 0.0};
     if (p->cp_all_to_all)
         return exchanges (b, &r);
+    fwd_s = costmodel_cp_exposed_s (
+        cp, p->cp_by_pieces, costmodel_cp_hop_s (p, b->volume.cp_bytes, rate, latency_s),
+        attention.fwd_s);
     return (struct both_ways){
-        costmodel_cp_exposed_s (cp, p->cp_by_pieces,
-                                costmodel_cp_hop_s (p, bytes, rate, latency_s),
-                                attention.fwd_s),
-        costmodel_cp_exposed_s (cp, false, costmodel_cp_hop_s (p, back, rate, latency_s),
-                                attention.back_s)};
+        fwd_s, again * fwd_s + costmodel_cp_back_s (p, &b->volume, cp, rate, latency_s,
+                                                    attention.back_s)};
 }
 
 double bound_tied_s (const struct pool *pool, double bytes, enum twins twins)

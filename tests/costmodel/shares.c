@@ -105,6 +105,30 @@ TEST (exchanges_again)
     topology_cluster_destroy (s.cluster);
 }
 
+/* So do the steps of a ring, as far as attention does not hide them. */
+TEST (rings_again)
+{
+    static const char *const how[] = {"none", "full:2", "full"};
+    struct setting s = plain_job ("2x1 a100-sxm4-80g inter:1 inter-us:20", 4, 1, 1, 1);
+    struct costmodel_compute k;
+    struct costmodel_volume v;
+    double cp_s[3], hop;
+
+    s.config.deg.cp = 2;
+    costmodel_volume (&s.model, &s.job, &s.config, &s.profile, &v);
+    costmodel_compute (&s.model, &s.job, &s.config, &s.profile, s.cluster->node[0].type,
+                       &k);
+    hop =
+        costmodel_cp_hop_s (&s.profile, v.cp_bytes, 1e9 * s.profile.time.link_out, 20e-6);
+    for (int i = 0; i < 3; i++) {
+        assert_true (workload_recompute_parse (how[i], &s.config));
+        cp_s[i] = estimate_of (&s, in_order).part.cp_s;
+    }
+    CLOSE (cp_s[2] - cp_s[0], 16 * 4 * (hop - k.dense.attention_fwd_s / 2), 1e-6);
+    CLOSE (cp_s[2] - cp_s[0], 2 * (cp_s[1] - cp_s[0]), 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Nothing hides under steps of the context-parallel ring that go over the same links, not even
  * where these hide under attention. */
 TEST (context_takes_links)

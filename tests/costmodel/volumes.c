@@ -455,6 +455,15 @@ TEST (sends)
     CLOSE (costmodel_cp_exposed_s (2, true, 5, 6),
            costmodel_cp_exposed_s (2, false, 5, 6),
            1e-12); /* one step has one piece to hide under */
+    /* Backward, keys and values of 10 B with gradients of 20 in three steps of 3 + 2 s more:
+     * together under a fourth of attention each; or gathered under one, and the gradients, the last
+     * bare. */
+    v.cp_bytes = 10;
+    v.cp_back_bytes = 30;
+    CLOSE (costmodel_cp_back_s (&p, &v, 4, 10, 2, 8), 3 * (8 - 2), 1e-12);
+    p.cp_by_pieces = true;
+    CLOSE (costmodel_cp_back_s (&p, &v, 4, 10, 2, 8), 3 * 6 - 2 + 3 * (7 - 2) + 7, 1e-12);
+    CLOSE (costmodel_cp_back_s (&p, &v, 4, 10, 2, 800), 7, 1e-12);
     /* All-to-alls of 8 ranks: 7 of 8 parts in a node; of 2 nodes each sends half to the other, for
      * four ranks at a time; with a rank a node all but one part. */
     struct costmodel_ring ring = {.inside_bytes_per_s = 10,

@@ -367,20 +367,35 @@ static int largest (const struct calibrate_run *run, const struct workload_profi
     return *b;
 }
 
+/* As many micro-batches as stages, which TorchTitan made of a rank's batch until 2025
+ * (pipelining_utils.py, build_pipeline_schedule); since then they are one sequence each. */
+static int of_stages (const struct calibrate_run *run)
+{
+    const struct workload_degrees *d = &run->config.deg;
+    int own = run->job.global_batch / d->dp;
+
+    return own % d->pp == 0 ? own / d->pp : 1;
+}
+
 /* With a pipeline few sequences, so that there are many micro-batches; without one people fill the
  * memory, but for recipes that take one sequence. */
 static void open_micro_batch (struct calibrate_run *run, const struct workload_profile *p)
 {
-    bool one = run->config.deg.pp > 1;
-    double share = one ? 0.5 : p->one_sequence ? 0.6 : p->zero == 3 ? 0.0 : 0.15;
+    bool one = run->config.deg.pp > 1,
+         stages = one && p->zero == 3 && p->gathers_by_layer;
+    double share = stages            ? 0.3
+                   : one             ? 0.5
+                   : p->one_sequence ? 0.6
+                   : p->zero == 3    ? 0.0
+                                     : 0.15;
 
-    if (run->micro_batch_said || (one && p->zero == 3))
+    if (run->micro_batch_said || (one && p->zero == 3 && !stages))
         return;
     for (struct calibrate_way *w = split (run, share); w < end_of_ways (run); w++) {
         struct calibrate_run as = *run;
 
         calibrate_set_way (&as, w);
-        as.config.micro_batch = one ? 2 : largest (&as, p);
+        as.config.micro_batch = stages ? of_stages (&as) : one ? 2 : largest (&as, p);
         if (workload_config_check (&as.model, &as.job, &as.config, NULL) == ST_OK &&
             fits (&as, p, FILLED_MEMORY))
             w->micro_batch = as.config.micro_batch;

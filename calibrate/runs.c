@@ -57,6 +57,19 @@ static const char *read_batch (const struct row *r, struct calibrate_run *run)
                  "tokens_per_s_per_gpu";
 }
 
+/* A rank's whole batch as a micro-batch of a pipeline is TorchTitan's local batch, of which it
+ * makes micro-batches: none is said. */
+static void take_local_batch (struct calibrate_run *run)
+{
+    const struct workload_degrees *d = &run->config.deg;
+
+    if (d->pp > 1 && run->config.micro_batch * d->dp == run->job.global_batch &&
+        calibrate_contains_name (run->framework, "torchtitan")) {
+        run->micro_batch_said = false;
+        run->config.micro_batch = 1;
+    }
+}
+
 /* ---- rows together ---- */
 
 /* Why the degrees or the batch do not divide, in the room of `why`; NULL: they do. */
@@ -112,6 +125,7 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     TRY_ROW (calibrate_read_job (r, run));
     TRY_ROW (calibrate_read_config (r, run));
     TRY_ROW (read_batch (r, run));
+    take_local_batch (run);
     if (workload_job_check (&run->model, &run->job, NULL) != ST_OK)
         return "seq does not fit the model";
     /* What the row leaves open may make them divide. */

@@ -133,14 +133,35 @@ static bool read_attention (const char *s, const struct attention_word *words, s
     return s[0] == '\0' || strcmp (s, "auto") == 0;
 }
 
+/* Is "CUDA graphs" an item of the notes, and nothing else of it? */
+static bool says_graphs (const struct row *r)
+{
+    const char *notes = calibrate_cell (r, "notes");
+    char item[CALIBRATE_ITEM], joined[CALIBRATE_JOINED];
+
+    while (calibrate_next_item (&notes, item)) {
+        calibrate_join (item, joined);
+        if (text_has_word ("cudagraph cudagraphs withcudagraphs", joined))
+            return true;
+    }
+    return false;
+}
+
 /* Whole steps in a CUDA graph: Megatron's --cuda-graph-impl, "full_iteration" or "none"; its other
- * words capture parts of layers. */
+ * words capture parts of layers.  Who says no more than "CUDA graphs" captures what can be: dense
+ * layers whole, of those with experts what surrounds them. */
 static void read_captured (const struct row *r, struct calibrate_run *run)
 {
+    bool experts = run->model.experts > 0;
     char value[32];
 
-    if (!calibrate_note (r, "cuda-graph-impl", value, sizeof value))
+    if (!calibrate_note (r, "cuda-graph-impl", value, sizeof value)) {
+        if (says_graphs (r) && experts)
+            run->captured_parts = true;
+        else if (says_graphs (r))
+            run->captured = CHOICE_YES;
         return;
+    }
     if (strcmp (value, "full_iteration") == 0)
         run->captured = CHOICE_YES;
     else if (strcmp (value, "none") == 0)

@@ -216,7 +216,9 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            take_release (p, run, "", "its source", out);
+            const char *name = workload_profile_serving (p, slowest_type (run)->name);
+
+            take_release (on_shelf (shelf, name), run, "", "its source", out);
             return;
         }
         n = names_framework (p, run, &of);

@@ -54,6 +54,10 @@
 /* Launches of attention's adapters over a dense layer's: a dropout, two small products and a sum
  * for each product that has one.  Experts have none, and launch no more. */
 #define LORA_LAUNCHES 1.5
+/* The same of context parallelism, for each piece of the keys: a flash kernel of its own, what it
+ * is given and what its sums with the others take, and a send (Transformer Engine,
+ * attention/dot_product_attention/context_parallel.py, AttnFuncWithCPAndKVP2P). */
+#define PIECE_LAUNCHES 0.15
 /* Bytes that they move per token and hidden unit, forward: attention's input dropped out and
  * read, the results written and added to the products'. */
 #define LORA_TRAFFIC 20.0
@@ -70,14 +74,16 @@
 #define UNFUSED_MASK_TRAFFIC 8.0 /* per column of the first product */
 /* Experts on a GPU that computes by its type's constants: kernels of a layer over a dense one's,
  * for routing and sorting, and for each expert of the rank, whose products and casts are launched
- * one by one; and the rate of those products over single ones. */
-#define EXPERT_LAYER_LAUNCHES 5.0
-#define EXPERT_LAUNCHES 0.35
+ * one by one; more where experts are modules in a loop, each of which waits for its tokens'
+ * numbers; and the rate of those products over single ones. */
+#define EXPERT_LAYER_LAUNCHES 2.1
+#define EXPERT_LAUNCHES 0.15
+#define LOOP_LAYER_LAUNCHES 5.0
+#define LOOP_EXPERT_LAUNCHES 0.35
 #define EXPERT_RATE 0.9
 #define EXPERT_HALF_TOKENS 200.0 /* of one expert, where it is half of that */
-/* The same of one kernel for all (PyTorch's grouped_mm): 2.1 times a dense layer's kernels, and as
- * fast as single products of many tokens (docs/formulas.md, T20). */
-#define GROUPED_LAYER_LAUNCHES 2.1
+/* One kernel for all (PyTorch's grouped_mm) launches no expert, and is as fast as single products
+ * of many tokens (docs/formulas.md, T20). */
 #define GROUPED_HALF_TOKENS 100.0
 #define EXPERT_PADDING 64.0 /* tokens */
 /* What is left of launches that a graph has captured (docs/formulas.md, T14). */
@@ -384,12 +390,15 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
         floor = 1.0;
     if (x->j->lora)
         launches += LORA_LAUNCHES * workload_sublayers (parts) / 2.0;
+    if ((parts & PART_ATTENTION) && x->c->deg.cp > 1 && !p->cp_all_to_all)
+        launches += PIECE_LAUNCHES * x->c->deg.cp;
     if (capture == COSTMODEL_CAPTURE_STEP) {
         launches *= CAPTURED_LAUNCHES;
         expert_launches *= CAPTURED_LAUNCHES;
         waits = false;
     } else if ((parts & PART_EXPERTS) && capture == COSTMODEL_CAPTURE_PARTS) {
         launches *= CAPTURED_LAUNCHES;
+        waits = false;
     }
     floor *= launches + expert_launches;
 
@@ -441,17 +450,19 @@ static double permute_traffic (const struct setting *x)
  * computes by its type's constants. */
 static void price_grouping (struct setting *x, struct sums *s, double mine, double rows)
 {
+    bool loop = !x->p->grouped_experts && !x->p->fused_mlp;
+
     if (!x->p->compute_of_type)
         return;
     if (x->fused || x->p->grouped_experts)
         x->g.wave_s = COSTMODEL_WAVE_S;
+    s->launches = loop ? LOOP_LAYER_LAUNCHES : EXPERT_LAYER_LAUNCHES;
     if (x->p->grouped_experts) {
         x->g.matrix_rate *= rows / (rows + GROUPED_HALF_TOKENS);
-        s->launches = GROUPED_LAYER_LAUNCHES;
     } else {
         x->g.matrix_rate *= EXPERT_RATE * rows / (rows + EXPERT_HALF_TOKENS);
-        s->launches = EXPERT_LAYER_LAUNCHES;
-        s->expert_launches = x->fused ? 0.0 : EXPERT_LAUNCHES * mine;
+        s->expert_launches =
+            x->fused ? 0.0 : (loop ? LOOP_EXPERT_LAUNCHES : EXPERT_LAUNCHES) * mine;
     }
 }
 

@@ -13,6 +13,8 @@
  * of 16 bits in fp32 at half the rate of their data sheets' first line: that half is theirs here.
  *
  * Where the constants that composed profiles take come from stands below, by the type's name.
+ * host_factor of the Grace types is 2.5 times an H100's: what a linear layer costs the two hosts
+ * (NVIDIA/TransformerEngine issue 2053: 13.5 us, 33 beside a GH200, 37 beside a GB200).
  * B300 and GB300 have twice the exponentials, which attention waits for (FlashAttention 4), and a
  * GB300 1,400 W in place of a GB200's 1,200.  fp4_gemm_efficiency makes products 1.87 times as
  * fast as fp8's, as measured on B300 (Transformer Engine's documentation,
@@ -114,9 +116,9 @@ static const struct topology_gpu_type types[] = {
     TYPE ("h20-96g", 102.6, 4000, 148, 296, 44, 74, 78, .85, .85, .85, .75, .6, .8),
     TYPE ("h20-141g", 150.1, 4800, 148, 296, 44, 74, 78, .85, .85, .85, .75, .6, .8),
     TYPE ("gh200-96g", 102.6, 4000, 989, 1979, 67, 494.5, 132, .70, 0, .66, .585, .345,
-          .7),
+          2.0),
     TYPE ("gh200-144g", 154.6, 4900, 989, 1979, 67, 494.5, 132, .70, 0, .66, .585, .345,
-          .7),
+          2.0),
     TYPE ("h200-sxm-141g", 150.1, 4800, 989, 1979, 67, 494.5, 132, .70, .85, .64, .585,
           .345, .8),
     TYPE ("h200-nvl-141g", 150.1, 4800, 835, 1671, 60, 417.5, 132, .64, 0, .54, .54, .32,
@@ -128,9 +130,9 @@ static const struct topology_gpu_type types[] = {
     TYPE ("b300-288g", 287, 8000, 2250, 4500, 75, 1100, 148, .70, .74, .60, .62, .3, .6,
           TF (13500), .37),
     TYPE ("gb200-192g", 198.7, 8000, 2500, 5000, 80, 1250, 152, .66, .74, .56, .5, .28,
-          .7, TF (10000), .52),
-    TYPE ("gb300-288g", 297, 8000, 2500, 5000, 80, 1250, 152, .74, .74, .64, .58, .28, .7,
-          TF (15000), .40),
+          2.0, TF (10000), .52),
+    TYPE ("gb300-288g", 297, 8000, 2500, 5000, 80, 1250, 152, .74, .74, .64, .58, .28,
+          2.0, TF (15000), .40),
     BOTH_TYPE ("mi100", 34.3, 1229, 92.3, 184.6, 0, 46.1, 0, 120, .60, 0, 0, .35, .3, 1),
     TYPE ("mi210", 68.7, 1638, 181, 0, 22.6, 0, 104, .60, 0, 0, .35, .3, 1),
     TYPE ("mi250", 68.7, 1638, 181, 0, 22.6, 0, 104, .60, 0, 0, .35, .3, 1),

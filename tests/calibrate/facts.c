@@ -226,9 +226,11 @@ TEST (captures)
     } known[] = {{"notes=", CHOICE_PROFILE},
                  {"notes=cuda-graph-impl=full_iteration", CHOICE_YES},
                  {"notes=cuda-graph-impl=none", CHOICE_NO},
-                 {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE}};
+                 {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE},
+                 {"notes=10 runs; CUDA graphs", CHOICE_YES},
+                 {"notes=no CUDA graphs", CHOICE_PROFILE}};
     struct workload_profile p = profile_of ("nemo");
-    double step_s[4];
+    double step_s[6];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -240,6 +242,7 @@ TEST (captures)
     }
     assert_true (step_s[1] < step_s[0]);
     assert_true (step_s[2] == step_s[0] && step_s[3] == step_s[0]);
+    assert_true (step_s[4] == step_s[1] && step_s[5] == step_s[0]);
 }
 
 /* Parts are captured where a row says so, else as the profile's recipes do: in racks. */
@@ -250,9 +253,10 @@ TEST (captured_parts)
         enum workload_captured parts;
     } known[] = {{"", CAPTURED_IN_RACKS},
                  {"; cuda-graph-impl=transformer_engine", CAPTURED_EVERYWHERE},
-                 {"; cuda-graph-impl=none", CAPTURED_NOWHERE}};
+                 {"; cuda-graph-impl=none", CAPTURED_NOWHERE},
+                 {"; with CUDA graphs", CAPTURED_EVERYWHERE}};
     struct workload_profile p = profile_of ("megatron-bridge");
-    double step_s[3];
+    double step_s[4];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char notes[128];
@@ -267,6 +271,7 @@ TEST (captured_parts)
         calibrate_runs_release (&r);
     }
     assert_true (step_s[1] < step_s[0] && step_s[2] == step_s[0]);
+    assert_true (step_s[3] == step_s[1]);
 }
 
 /* TorchTitan's overlap of tensor parallelism by its name; a note of its own decides. */

@@ -57,6 +57,20 @@ TEST (profiles)
     }
 }
 
+/* A source's profile serves where it was fitted, elsewhere its composed form. */
+TEST (source_elsewhere)
+{
+    static const char *const gpu[] = {"gpu=A100-SXM4-80GB", "gpu=H100-SXM5-80GB"},
+                             *const name[] = {"megatron-core", "megatron-core-composed"};
+
+    for (int i = 0; i < 2; i++) {
+        struct calibrate_runs r = ONE ("source=MegatronLM_functional_golden", gpu[i]);
+
+        assert_string_equal (runs_profile (&r).name, name[i]);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* What no profile names has the default's facts and wider intervals, at a rate that untuned code
  * reaches; early Megatron-LM and forks at the default's. */
 TEST (unknown)

@@ -58,7 +58,7 @@ TEST (one_after_another)
     int n = 0;
 
     text_add (&t, "%s\n", RUNS_HEADER);
-    ROW (&t, "gpus=32", "seq=2048");
+    ROW (&t, "gpus=32", "seq=8192");
     for (; found && n < 12; n++) {
         struct calibrate_runs r;
         struct calibrate_next next = next_of (text_str (&t), &r);

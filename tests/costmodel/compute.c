@@ -52,6 +52,24 @@ TEST (dense_layers)
     }
 }
 
+/* Each piece of the keys under context parallelism launches .15 of a layer more; all-to-alls of
+ * heads leave attention whole. */
+TEST (launches_of_pieces)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    struct costmodel_compute bare;
+    double floor;
+
+    s.config.deg.cp = 4;
+    s.profile.time.layer_launch_fwd_s = 0;
+    bare = compute_of (&s);
+    s.profile.time.layer_launch_fwd_s = floor = bare.dense.fwd_s;
+    CLOSE (compute_of (&s).dense.fwd_s, floor * pow (1 + pow (1.6, 4), .25), 1e-9);
+    s.profile.cp_all_to_all = true;
+    CLOSE (compute_of (&s).dense.fwd_s, floor * pow (2, .25), 1e-9);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Launches are a floor: joined by fourth powers, per layer and direction. */
 TEST (launches)
 {

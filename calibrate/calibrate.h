@@ -403,6 +403,7 @@ struct calibrate_fit {
     double before, after; /* objective */
     int used;             /* runs that have the part's figures */
     int configurations;   /* of them; repeats of one count once */
+    double taken; /* of the way that the runs tell: what runs left out are met best by */
 };
 
 /** Fit a profile's constants of memory, or of time, to the runs that `use` marks.
@@ -532,6 +533,10 @@ enum calibrate_grouping { CALIBRATE_BY_MODEL, CALIBRATE_BY_CONFIG };
 enum status calibrate_groups (const struct calibrate_runs *runs,
                               enum calibrate_grouping by, int *group, int *n,
                               struct error *err);
+/** The same by model where there are `least` models, else by configuration. */
+enum status calibrate_groups_of (const struct calibrate_runs *runs, int least,
+                                 enum calibrate_grouping *by, int *group, int *n,
+                                 struct error *err);
 
 /** For every group, a profile with the part's constants fitted on the other groups' runs.
  *  It is the prior where those, or the group itself, have no such figures.

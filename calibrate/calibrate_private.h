@@ -292,6 +292,9 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
 /** Of its runs about that, where there are too few to say. */
 #define CALIBRATE_ROW_SPREAD 0.06
 
+/** Is it how far runs scatter? */
+bool calibrate_is_residual (const struct workload_constant *k);
+
 /** May a fit move this constant of time? */
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p);
 
@@ -315,9 +318,10 @@ struct calibrate_few {
 };
 
 /** Fit a profile's time constants to a few configurations; see few.c.
+ *  @param[out] taken  the part of the fit that is
  *  @return ST_OK or ST_NOMEM */
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
-                           struct error *err);
+                           double *taken, struct error *err);
 
 /** calibrate/record.json. */
 extern const struct text_shipped calibrate_shipped_record[];

@@ -166,9 +166,14 @@ static bool is_shown (const double *move, int n)
     return most >= SHOWN_LEAST;
 }
 
+bool calibrate_is_residual (const struct workload_constant *k)
+{
+    return strcmp (k->key, "residual") == 0;
+}
+
 bool calibrate_may_move (const struct workload_constant *k, struct workload_profile *p)
 {
-    return !k->memory && k->spread > 0 && strcmp (k->key, "residual") != 0 &&
+    return !k->memory && k->spread > 0 && !calibrate_is_residual (k) &&
            *workload_constant_of (p, k) > 0;
 }
 
@@ -248,7 +253,7 @@ static void move_all (const struct few_fit *f, const double *weight,
            residual = residual_over (f, weight, p);
 
     for (int k = 0; k < n_all; k++)
-        if (!all[k].memory && strcmp (all[k].key, "residual") == 0) {
+        if (!all[k].memory && calibrate_is_residual (&all[k])) {
             workload_constant_times (p, &all[k], residual);
         } else if (is_shown (move[k], f->n)) {
             workload_constant_times (
@@ -311,12 +316,12 @@ static void pace_models (const struct few_fit *f, const double *weight,
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
-                           struct error *err)
+                           double *part, struct error *err)
 {
     int n_all, had = p->n_paces;
     const struct workload_constant *all = workload_constants (&n_all);
     double (*move)[CALIBRATE_FEW_MOST] = calloc ((size_t) n_all + 1, sizeof *move);
-    double weight[CALIBRATE_FEW_MOST], part;
+    double weight[CALIBRATE_FEW_MOST];
     struct few_fit f = {.n = runs->n, .error = runs->error, .noise = runs->noise};
 
     if (!move)
@@ -329,12 +334,12 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
             add_together (&f, move[k], calibrate_few_spread (&all[k]));
         else
             memset (move[k], 0, sizeof move[k]);
-    part = part_to_take (&f);
+    *part = part_to_take (&f);
     weigh (&f, -1, weight);
     for (int i = 0; i < f.n; i++)
-        weight[i] *= part;
+        weight[i] *= *part;
     move_all (&f, weight, move, p);
-    if (part > 0.0)
+    if (*part > 0.0)
         pace_models (&f, weight, p);
     else
         p->n_paces = had;

@@ -1,5 +1,9 @@
 /* Fitting a profile's constants: maximum a posteriori, in logarithms, by NLopt's
- * BOBYQA (Powell 2009) within bounds. */
+ * BOBYQA (Powell 2009) within bounds.
+ *
+ * What the model gets wrong no constant stands for, and a fit may move constants to make up for it
+ * in the runs that it sees.  So the runs are left out fold by fold, and what the rest says of them
+ * chooses how much of the way from the start to the fitted constants is taken. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
@@ -19,6 +23,10 @@
  * do not tell a thousand times as much as one: n count as n / (1 + n / RUNS_MOST) (the
  * coarsened posterior of Miller and Dunson, JASA 2019, section 2). */
 #define RUNS_MOST 300.0
+/* Folds are of whole models, or of configurations where there are fewer models than folds.  The way
+ * is taken in quarters. */
+#define FOLDS 5
+#define PARTS 4
 
 struct fitting {
     bool memory; /* else times */
@@ -27,6 +35,8 @@ struct fitting {
     double *estimate;                  /* [runs->n] as the fit starts; NAN: not used */
     int *first;     /* [runs->n] the first run of its configuration; -1: not used */
     double *weight; /* [runs->n] one over the runs of its configuration; 0: not used */
+    int *group;     /* [runs->n] which are left out together */
+    int without;    /* the fold that is left out; -1: none */
     struct workload_profile start;
     struct calibrate_fit fit;
     int free_of[CALIBRATE_CONSTANTS_MAX]; /* variables: index into fit->constant */
@@ -41,38 +51,46 @@ static double log_normal_cdf (double z)
     return log (0.5 * erfc (-z / sqrt (2.0)));
 }
 
-/* Minus the log likelihood of one number; beyond three deviations linear: a source's
- * typing error must not rule. */
-static double normal_part (double estimate, double measured, double sigma)
+static bool is_label (const struct fitting *f, int i)
 {
-    double z = fabs (log (estimate / measured) / sigma);
+    return f->memory && isnan (f->runs->run[i].peak_bytes);
+}
 
+/* How far a run's figure is from the estimate, in logarithms; of a label minus the logarithm of its
+ * likelihood. */
+static double far_off (const struct fitting *f, int i, const struct workload_profile *p)
+{
+    const struct calibrate_run *run = &f->runs->run[i];
+    double step_s, z;
+
+    if (is_label (f, i)) {
+        z = calibrate_deviations (run, p);
+        return -log_normal_cdf (run->oom ? -z : z);
+    }
+    if (f->memory)
+        return fabs (log (calibrate_peak (run, p) / run->peak_bytes));
+    return calibrate_step (run, f->cluster[i], p, &step_s, NULL, NULL) == ST_OK
+               ? fabs (log (step_s / run->iter_time_s))
+               : 0.0;
+}
+
+/* Minus the log likelihood of one run; beyond three deviations of a figure linear: a source's
+ * typing error must not rule. */
+static double run_part (const struct fitting *f, int i, const struct workload_profile *p)
+{
+    double far = far_off (f, i, p), sigma = p->time.residual, z;
+
+    if (is_label (f, i))
+        return far;
+    if (f->memory)
+        sigma = workload_residual (calibrate_peak_interval (&f->runs->run[i], p));
+    z = far / sigma;
     return (z <= 3 ? 0.5 * z * z : 3 * z - 4.5) + log (sigma);
 }
 
-static double memory_part (const struct calibrate_run *run,
-                           const struct workload_profile *p)
+static bool is_left_out (const struct fitting *f, int i)
 {
-    double z;
-
-    if (!isnan (run->peak_bytes))
-        return normal_part (calibrate_peak (run, p), run->peak_bytes,
-                            workload_residual (calibrate_peak_interval (run, p)));
-    if (run->oom < 0)
-        return 0.0;
-    z = calibrate_deviations (run, p);
-    return -log_normal_cdf (run->oom ? -z : z);
-}
-
-static double time_part (const struct calibrate_run *run,
-                         const struct topology_cluster *cluster,
-                         const struct workload_profile *p)
-{
-    double step_s;
-
-    if (!cluster || calibrate_step (run, cluster, p, &step_s, NULL, NULL) != ST_OK)
-        return 0.0;
-    return normal_part (step_s, run->iter_time_s, p->time.residual);
+    return f->group[i] % FOLDS == f->without;
 }
 
 /* Minus the log likelihood of the runs under profile p. */
@@ -81,26 +99,34 @@ static double data_part (const struct fitting *f, const struct workload_profile 
     double sum = 0.0;
 
     for (int i = 0; i < f->runs->n; i++)
-        if (f->weight[i] > 0.0)
-            sum += f->weight[i] * (f->memory
-                                       ? memory_part (&f->runs->run[i], p)
-                                       : time_part (&f->runs->run[i], f->cluster[i], p));
+        if (f->weight[i] > 0.0 && !is_left_out (f, i))
+            sum += f->weight[i] * run_part (f, i, p);
     return sum / (1.0 + f->fit.configurations / RUNS_MOST);
+}
+
+/* The profile part of the way to x. */
+static struct workload_profile moved (const struct fitting *f, const double *x,
+                                      double part)
+{
+    struct workload_profile p = f->start;
+
+    for (int i = 0; i < f->n_free; i++) {
+        const struct workload_constant *k = f->fit.constant[f->free_of[i]].constant;
+
+        *workload_constant_of (&p, k) *= exp (part * x[i] * k->spread);
+    }
+    return p;
 }
 
 static double objective (unsigned n, const double *x, double *gradient, void *context)
 {
     struct fitting *f = context;
-    struct workload_profile p = f->start;
+    struct workload_profile p = moved (f, x, 1.0);
     double prior = 0.0, sum;
 
     (void) gradient;
-    for (unsigned i = 0; i < n; i++) {
-        const struct workload_constant *k = f->fit.constant[f->free_of[i]].constant;
-
-        *workload_constant_of (&p, k) *= exp (x[i] * k->spread);
+    for (unsigned i = 0; i < n; i++)
         prior += 0.5 * x[i] * x[i];
-    }
     sum = data_part (f, &p) + prior;
     return isfinite (sum) ? sum : 1e30;
 }
@@ -143,12 +169,15 @@ static void list_constants (struct fitting *f)
     }
 }
 
+/* @param[in,out] x  where the search starts, and what it finds */
 static enum status minimise (struct fitting *f, double *x, struct error *err)
 {
     double lower[CALIBRATE_CONSTANTS_MAX], upper[CALIBRATE_CONSTANTS_MAX];
     double least = INFINITY, before;
     nlopt_result rc;
-    nlopt_opt opt = nlopt_create (NLOPT_LN_BOBYQA, (unsigned) f->n_free);
+    /* BOBYQA needs two variables. */
+    nlopt_opt opt = nlopt_create (f->n_free > 1 ? NLOPT_LN_BOBYQA : NLOPT_LN_SBPLX,
+                                  (unsigned) f->n_free);
 
     if (!opt)
         return err_nomem (err);
@@ -163,7 +192,6 @@ static enum status minimise (struct fitting *f, double *x, struct error *err)
                              log (c->constant->least / c->before) / c->constant->spread);
         upper[i] =
             fmin (upper[i], log (c->constant->most / c->before) / c->constant->spread);
-        x[i] = 0.0;
     }
     nlopt_set_min_objective (opt, objective, f);
     nlopt_set_lower_bounds (opt, lower);
@@ -204,6 +232,96 @@ static enum status weigh (struct fitting *f, struct error *err)
                                     : "a step time that can be estimated");
 }
 
+/* ---- how much of the fit is taken ---- */
+
+/* By how much each group, left out, is missed with every part of the way: the sum of roots, by
+ * which one far run does not rule.
+ * @param x  of the fit to all runs  @param[out] error  [n], zeros */
+static enum status leave_out (struct fitting *f, const double *x, int n,
+                              double (*error)[PARTS + 1], struct error *err)
+{
+    for (f->without = 0; f->without < FOLDS && f->without < n; f->without++) {
+        double own[CALIBRATE_CONSTANTS_MAX];
+
+        memcpy (own, x, sizeof own);
+        TRY (minimise (f, own, err));
+        for (int k = 0; k <= PARTS; k++) {
+            struct workload_profile p = moved (f, own, k / (double) PARTS);
+
+            for (int i = 0; i < f->runs->n; i++)
+                if (f->weight[i] > 0.0 && is_left_out (f, i))
+                    error[f->group[i]][k] += f->weight[i] * sqrt (far_off (f, i, &p));
+        }
+    }
+    f->without = -1;
+    return ST_OK;
+}
+
+/* The part of the way that misses least, of those with which groups are missed by less than at the
+ * start, and not by chance: all together by more than one deviation of such a sum. */
+static double best_part (double (*error)[PARTS + 1], int n)
+{
+    double most = 0.0;
+    int best = 0;
+
+    for (int k = 1; k <= PARTS; k++) {
+        double gain = 0.0, squares = 0.0;
+
+        for (int g = 0; g < n; g++) {
+            double one = error[g][0] - error[g][k];
+
+            gain += one;
+            squares += one * one;
+        }
+        if (gain > fmax (most, sqrt (squares))) {
+            most = gain;
+            best = k;
+        }
+    }
+    return best / (double) PARTS;
+}
+
+/* Go that part of the way, and tell anew how far runs scatter about it. */
+static enum status take_part (struct fitting *f, double *x, struct error *err)
+{
+    struct fitting scatter = *f;
+    double left;
+    int at = -1;
+
+    for (int i = 0; i < f->n_free; i++)
+        if (calibrate_is_residual (f->fit.constant[f->free_of[i]].constant))
+            at = i;
+        else
+            x[i] *= f->fit.taken;
+    if (at < 0)
+        return ST_OK;
+    left = x[at];
+    x[at] = 0.0;
+    scatter.start = moved (f, x, 1.0);
+    scatter.free_of[0] = f->free_of[at];
+    scatter.n_free = 1;
+    TRY (minimise (&scatter, &left, err));
+    x[at] = left;
+    return ST_OK;
+}
+
+/* Choose how much of the way to x is taken, and go no further. */
+static enum status guard (struct fitting *f, double *x, struct error *err)
+{
+    enum calibrate_grouping by;
+    double (*error)[PARTS + 1];
+    enum status st;
+    int n;
+
+    TRY (calibrate_groups_of (f->runs, FOLDS, &by, f->group, &n, err));
+    error = calloc ((size_t) n, sizeof *error);
+    st = error ? leave_out (f, x, n, error, err) : err_nomem (err);
+    if (st == ST_OK)
+        f->fit.taken = best_part (error, n);
+    free (error);
+    return st != ST_OK || f->fit.taken == 1.0 ? st : take_part (f, x, err);
+}
+
 /* The residual that the profile gets.  As many configurations as constants were told say nothing of
  * how far others scatter; the profile's own residual counts as some.
  * @param own  the profile's  @param left  what scatters about the fit */
@@ -222,7 +340,7 @@ static void take_residual (struct calibrate_fit *fit, int told, double own,
     for (int i = 0; i < fit->n; i++) {
         struct calibrate_fitted *c = &fit->constant[i];
 
-        if (strcmp (c->constant->key, "residual") != 0)
+        if (!calibrate_is_residual (c->constant))
             continue;
         c->before = own;
         c->after = c->told
@@ -243,14 +361,17 @@ static enum status fit (struct fitting *f, struct workload_profile *p, struct er
     list_constants (f);
     find_free (f);
     result->before = objective (0, x, NULL, f);
-    if (f->n_free > 0)
+    if (f->n_free > 0) {
         TRY (minimise (f, x, err));
+        TRY (guard (f, x, err));
+    }
     result->after = objective ((unsigned) f->n_free, x, NULL, f);
     for (int i = 0; i < f->n_free; i++) {
         struct calibrate_fitted *c = &result->constant[f->free_of[i]];
 
         c->after = c->before * exp (x[i] * c->constant->spread);
         *workload_constant_of (p, c->constant) = c->after * c->constant->unit;
+        c->told = calibrate_is_residual (c->constant) || c->after != c->before;
     }
     take_residual (result, f->n_free, own, p);
     return ST_OK;
@@ -291,7 +412,7 @@ static enum status fit_few (struct fitting *f, struct workload_profile *p,
     gather (f, &few);
     list_constants (f);
     result->before = objective (0, NULL, NULL, f);
-    TRY (calibrate_few (&few, p, err));
+    TRY (calibrate_few (&few, p, &result->taken, err));
     f->start = *p;
     result->after = objective (0, NULL, NULL, f);
     for (int i = 0; i < result->n; i++) {
@@ -314,48 +435,51 @@ static enum status estimate_step (struct fitting *f, int i,
     return st == ST_NOMEM ? st : ST_OK;
 }
 
-/* What the fit starts at, of the runs in use that have figures. */
-static enum status estimate_all (struct fitting *f, const bool *use,
-                                 const struct workload_profile *p, struct error *err)
+/* What the fit starts at. */
+static enum status estimate_all (struct fitting *f, const struct workload_profile *p,
+                                 struct error *err)
 {
     for (int i = 0; i < f->runs->n; i++) {
-        const struct calibrate_run *run = &f->runs->run[i];
-
         f->estimate[i] = NAN;
-        if (use && !use[i])
-            continue;
-        if (!f->memory && !isnan (run->iter_time_s))
+        if (f->memory)
+            f->estimate[i] = calibrate_need (&f->runs->run[i], p, MEMEST_LINKWISE);
+        else
             TRY (estimate_step (f, i, p, err));
-        else if (f->memory && calibrate_has_figures (run, CALIBRATE_MEMORY))
-            f->estimate[i] = calibrate_need (run, p, MEMEST_LINKWISE);
     }
     return ST_OK;
 }
 
-enum status calibrate_fit (const struct calibrate_runs *runs, enum calibrate_part part,
+enum status calibrate_fit (const struct calibrate_runs *all, enum calibrate_part part,
                            const bool *use, struct workload_profile *p,
                            struct calibrate_fit *out, struct error *err)
 {
-    size_t n = (size_t) runs->n + 1;
+    size_t n = (size_t) all->n + 1;
+    struct calibrate_runs runs = {.run = calloc (n, sizeof *runs.run)};
     struct fitting f = {.memory = part == CALIBRATE_MEMORY,
-                        .runs = runs,
+                        .runs = &runs,
                         .cluster = calloc (n, sizeof (struct topology_cluster *)),
                         .estimate = calloc (n, sizeof (double)),
                         .first = calloc (n, sizeof (int)),
                         .weight = calloc (n, sizeof (double)),
+                        .group = calloc (n, sizeof (int)),
+                        .without = -1,
                         .start = *p};
-    enum status st =
-        f.cluster && f.estimate && f.first && f.weight ? ST_OK : err_nomem (err);
+    enum status st = runs.run && f.cluster && f.estimate && f.first && f.weight && f.group
+                         ? ST_OK
+                         : err_nomem (err);
 
-    THEN (st, estimate_all (&f, use, p, err));
+    for (int i = 0; i < all->n && st == ST_OK; i++)
+        if ((!use || use[i]) && calibrate_has_figures (&all->run[i], part))
+            runs.run[runs.n++] = all->run[i];
+    THEN (st, estimate_all (&f, p, err));
     THEN (st, weigh (&f, err));
     THEN (st, !f.memory && f.fit.configurations <= CALIBRATE_FEW_MOST
                   ? fit_few (&f, p, err)
                   : fit (&f, p, err));
     if (st == ST_OK)
         *out = f.fit;
-    for (int i = 0; i < runs->n && f.cluster; i++)
+    for (int i = 0; i < runs.n && f.cluster; i++)
         topology_cluster_destroy (f.cluster[i]);
-    FREE_ALL (f.cluster, f.estimate, f.first, f.weight);
+    FREE_ALL (runs.run, f.cluster, f.estimate, f.first, f.weight, f.group);
     return st;
 }

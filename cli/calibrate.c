@@ -68,19 +68,6 @@ static void on_fold (void *context, int done, int of)
                    of);
 }
 
-/* Models are left out one at a time; where there is one model alone, configurations. */
-static enum status choose_groups (struct part *m, int *group, struct error *err)
-{
-    enum status st;
-
-    m->by = CALIBRATE_BY_MODEL;
-    st = calibrate_groups (&m->runs, m->by, group, &m->groups, err);
-    if (st != ST_OK || m->groups > 1)
-        return st;
-    m->by = CALIBRATE_BY_CONFIG;
-    return calibrate_groups (&m->runs, m->by, group, &m->groups, err);
-}
-
 /* Repeats of one run that differ by more than noise: the fit takes their mean. */
 static enum status note_contradictions (const struct calibrate_runs *runs,
                                         enum calibrate_part what,
@@ -123,7 +110,7 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
     THEN (st, calibrate_fit (&m->runs, what, NULL, &c->fitted, &m->fit, err));
     THEN (st, score (&m->runs, what, &c->start, work, &m->start, err));
     THEN (st, score (&m->runs, what, &c->fitted, work, &m->fitted, err));
-    THEN (st, choose_groups (m, group, err));
+    THEN (st, calibrate_groups_of (&m->runs, 2, &m->by, group, &m->groups, err));
     if (st == ST_OK && m->groups > 1) {
         st = calibrate_held_out (&m->runs, group, m->groups, what, &c->start, on_fold,
                                  progress, work, err);
@@ -182,6 +169,18 @@ static void print_paces (const struct workload_profile *p)
                    p->pace[i].factor);
 }
 
+/* How far the fit goes; nothing where it goes all the way. */
+static void print_taken (const struct calibrate_fit *fit)
+{
+    if (fit->taken <= 0.0)
+        cli_print ("runs left out are not met better by what the others tell: constants "
+                   "stay\n");
+    else if (fit->taken < 1.0)
+        cli_print ("runs left out are met best with %.0f %% of the way that the others "
+                   "tell: so much is taken\n",
+                   100 * fit->taken);
+}
+
 static void print_part (enum calibrate_part what, const struct calibration *c)
 {
     const struct part *m = &c->part[what];
@@ -192,6 +191,7 @@ static void print_part (enum calibrate_part what, const struct calibration *c)
     cli_print ("\n%s constants (docs/profile.md has their units):\n",
                what == CALIBRATE_TIME ? "time" : "memory");
     cli_table_end (t);
+    print_taken (&m->fit);
     if (what == CALIBRATE_TIME) {
         print_paces (&c->fitted);
         cli_print ("\n%d step times:\n", m->start.times.errors.n);
@@ -280,9 +280,9 @@ static json_t *part_json (const struct calibration *c, enum calibrate_part what)
         return json_null ();
     list = json_array ();
     add_constants (&m->fit, NULL, list);
-    doc = json_pack ("{s:i, s:o, s:o, s:o, s:o}", "runs", m->fit.used, "constants", list,
-                     "before", scores_json (what, &m->start), "fitted",
-                     scores_json (what, &m->fitted), "left_out",
+    doc = json_pack ("{s:i, s:o, s:f, s:o, s:o, s:o}", "runs", m->fit.used, "constants",
+                     list, "taken", m->fit.taken, "before", scores_json (what, &m->start),
+                     "fitted", scores_json (what, &m->fitted), "left_out",
                      m->groups > 1 ? scores_json (what, &m->held_out) : json_null ());
     if (m->groups > 1)
         json_object_set_new (doc, "left_out_by", json_string (grouping_name (m->by)));

@@ -403,6 +403,7 @@ struct calibrate_fit {
     double before, after; /* objective */
     int used;             /* runs that have the part's figures */
     int configurations;   /* of them; repeats of one count once */
+    bool few;             /* of times, so few that most constants are not told (few.c) */
     double taken; /* of the way that the runs tell: what runs left out are met best by */
 };
 
@@ -451,9 +452,10 @@ struct calibrate_next {
  *  GPUs, would tell most about the step times near these; see next.c.
  *  @param[in]  runs  with step times that can be estimated, one at least
  *  @param[in]  p     as fitted to them
+ *  @param[in]  few   were they few for that fit?
  *  @return ST_OK or ST_NOMEM */
 enum status calibrate_next_run (const struct calibrate_runs *runs,
-                                const struct workload_profile *p,
+                                const struct workload_profile *p, bool few,
                                 struct calibrate_next *out, struct error *err);
 
 /* ---- estimates scored ---- */

@@ -473,9 +473,8 @@ enum status calibrate_fit (const struct calibrate_runs *all, enum calibrate_part
             runs.run[runs.n++] = all->run[i];
     THEN (st, estimate_all (&f, p, err));
     THEN (st, weigh (&f, err));
-    THEN (st, !f.memory && f.fit.configurations <= CALIBRATE_FEW_MOST
-                  ? fit_few (&f, p, err)
-                  : fit (&f, p, err));
+    f.fit.few = !f.memory && f.fit.configurations <= CALIBRATE_FEW_MOST;
+    THEN (st, f.fit.few ? fit_few (&f, p, err) : fit (&f, p, err));
     if (st == ST_OK)
         *out = f.fit;
     for (int i = 0; i < runs.n && f.cluster; i++)

@@ -55,6 +55,7 @@ struct candidate {
 struct learning {
     const struct calibrate_runs *runs;
     const struct workload_profile *p;
+    bool few;
     const struct workload_constant *constant[CALIBRATE_CONSTANTS_MAX];
     int n; /* constants; column n is the scale */
     double c[COLUMNS][COLUMNS];
@@ -95,15 +96,10 @@ static double known_by (const struct learning *l, const double *slope, double *c
     return sum;
 }
 
-static bool is_few (const struct learning *l)
-{
-    return l->runs->n <= CALIBRATE_FEW_MOST;
-}
-
 /* The variance of a run's logarithm about the model, as the fit has it. */
 static double scatter (const struct learning *l)
 {
-    double spread = is_few (l) ? CALIBRATE_ROW_SPREAD : l->p->time.residual;
+    double spread = l->few ? CALIBRATE_ROW_SPREAD : l->p->time.residual;
 
     return spread * spread;
 }
@@ -111,7 +107,7 @@ static double scatter (const struct learning *l)
 /* How far a constant's logarithm may be off before any run, as the fit has it. */
 static double spread_before (const struct learning *l, const struct workload_constant *k)
 {
-    return is_few (l) ? calibrate_few_spread (k) : k->spread;
+    return l->few ? calibrate_few_spread (k) : k->spread;
 }
 
 static void start (struct learning *l, struct workload_profile *p)
@@ -303,12 +299,14 @@ static void choose (const struct learning *l, struct calibrate_next *out)
 }
 
 enum status calibrate_next_run (const struct calibrate_runs *runs,
-                                const struct workload_profile *p,
+                                const struct workload_profile *p, bool few,
                                 struct calibrate_next *out, struct error *err)
 {
     struct workload_profile own = *p;
-    struct learning l = {
-        .runs = runs, .p = p, .candidate = calloc (CANDIDATES_MOST, sizeof *l.candidate)};
+    struct learning l = {.runs = runs,
+                         .p = p,
+                         .few = few,
+                         .candidate = calloc (CANDIDATES_MOST, sizeof *l.candidate)};
     enum status st = l.candidate ? ST_OK : ST_NOMEM;
 
     *out = (struct calibrate_next){0};

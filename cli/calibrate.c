@@ -380,7 +380,8 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     for (enum calibrate_part i = 0; i < CALIBRATE_PARTS && st == ST_OK; i++)
         st = fit_part (&c, i, &progress, notes, err);
     if (st == ST_OK && c.part[CALIBRATE_TIME].runs.n > 0)
-        st = calibrate_next_run (&c.part[CALIBRATE_TIME].runs, &c.fitted, &c.next, err);
+        st = calibrate_next_run (&c.part[CALIBRATE_TIME].runs, &c.fitted,
+                                 c.part[CALIBRATE_TIME].fit.few, &c.next, err);
     progress_end (&progress);
     if (st == ST_OK && c.part[CALIBRATE_MEMORY].runs.n == 0 &&
         c.part[CALIBRATE_TIME].runs.n == 0)

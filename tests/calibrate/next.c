@@ -14,7 +14,7 @@ static struct calibrate_next next_of (const char *rows, struct calibrate_runs *r
     *r = runs_of (rows);
     for (int i = 0; i < r->n; i++)
         r->run[i].iter_time_s = runs_step (&r->run[i], &p);
-    ok (calibrate_next_run (r, &p, &next, &err), &err);
+    ok (calibrate_next_run (r, &p, true, &next, &err), &err);
     return next;
 }
 

@@ -2,10 +2,10 @@
  *
  * A move exchanges GPUs, TP or TP x CP groups, the GPUs of two nodes, what a stage has on one node
  * with what another has, or is idle, on another, whole stages, the tails of two replicas, or two
- * runs of stages that follow each other; or it turns a run round, rids a stage of all its slow
- * GPUs, or takes layers from one stage to another.  An exchange between two stages that does not
- * serve, or that memory forbids, is sometimes tried once more with the two stages' layers divided
- * anew: neither half of such a move is any good alone. */
+ * runs of stages that follow each other; or it turns a run round, lays some stages out anew, rids a
+ * stage of all its slow GPUs, or takes layers from one stage to another.  An exchange between two
+ * stages that does not serve, or that memory forbids, is sometimes tried once more with the two
+ * stages' layers divided anew: neither half of such a move is any good alone. */
 #include "mapper/place/sketch_private.h"
 
 #include <math.h>
@@ -16,6 +16,7 @@
 
 #define COLD 2e-4        /* last temperature, as a share of the step */
 #define BETWEEN_LOOKS 32 /* moves, at whether it is late */
+#define LAID 4           /* stages in a row that are laid out anew, at most */
 #define DIVIDED 3        /* one in so many refused exchanges is tried with other layers */
 
 /* A move in hand. */
@@ -254,6 +255,45 @@ static void draw_tails (struct motion *m)
             add (m, (i * dp + a) * slot + r, (i * dp + b) * slot + r);
 }
 
+/* Slots are told by their nodes, in the order of their first slots from `first` on, and by their
+ * places on these. */
+static int place_of (const struct drawn *x, int first, int slot)
+{
+    const struct topology_cluster *c = x->pool->problem->cluster;
+    int node = node_at (x, slot * x->slot), k = first;
+
+    while (node_at (x, k * x->slot) != node)
+        k++;
+    return k * x->pool->max_node_gpus + x->gpu[slot * x->slot] - c->node[node].first_gpu;
+}
+
+/* Some stages in a row laid out anew: what each node has of them takes them stage by stage, or
+ * replica by replica.  From one to the other single exchanges lead through worse ones. */
+static void draw_layout (struct motion *m)
+{
+    const struct drawn *x = m->x;
+    int dp = x->c->deg.dp, first = rng_below (&m->rng, x->c->deg.pp - 1);
+    int most = x->c->deg.pp - first,
+        stages = 2 + rng_below (&m->rng, (most < LAID ? most : LAID) - 1);
+    int slots = stages * dp, *now = m->node_at[0], *line = m->node_at[1];
+    bool by_replica = rng_below (&m->rng, 2), back = rng_below (&m->rng, 2);
+
+    for (int i = 0; i < slots; i++)
+        now[i] = line[i] = place_of (x, first * dp, first * dp + i);
+    order_by_ints (line, (size_t) slots, sizeof *line, 1);
+    for (int i = 0; i < slots; i++) {
+        int to = by_replica ? i % stages * dp + i / stages : i, from = 0;
+        int next = line[back ? slots - 1 - i : i];
+
+        while (now[from] != next)
+            from++;
+        now[from] = now[to];
+        now[to] = next;
+        for (int r = 0; r < x->slot && from != to; r++)
+            add (m, (first * dp + from) * x->slot + r, (first * dp + to) * x->slot + r);
+    }
+}
+
 /* A layer of every chunk from one stage to another, or a single one where chunks may be uneven. */
 static void draw_layers (struct motion *m)
 {
@@ -290,6 +330,11 @@ static bool any_tails (const struct drawn *x)
     return x->c->deg.pp > 1 && x->c->deg.dp > 1;
 }
 
+static bool any_layout (const struct drawn *x)
+{
+    return any_tails (x) && x->pool->n_nodes > 1;
+}
+
 static bool any_nodes (const struct drawn *x)
 {
     return x->pool->n_nodes > 1;
@@ -319,7 +364,7 @@ static const struct kind {
              {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
              {1, any_reversal, draw_reversal}, {1, any_reversal, draw_shift},
              {3, any_faster, draw_faster},     {1, any_tails, draw_tails},
-             {2, any_blocks, draw_blocks}};
+             {2, any_blocks, draw_blocks},     {2, any_layout, draw_layout}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 
 static void draw (struct motion *m)

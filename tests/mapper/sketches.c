@@ -277,20 +277,44 @@ TEST (stages_move_whole)
     topology_cluster_destroy (s.cluster);
 }
 
+/* In how many of 20 annealings, cold and short, a placement comes to as short a step as another. */
+static int times_found (const struct setting *s, int *layers, int *gpu, const int *as)
+{
+    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
+    const struct sketch from = {layers, gpu, none};
+    struct mapper_problem p = search_config (s);
+    double step_s = step_of (s, as, NULL);
+    struct pool pool;
+    struct walks walks;
+    struct error err = {""};
+    int found = 0;
+
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    for (unsigned long seed = 1; seed <= 20; seed++) {
+        struct sketch k;
+
+        ok (sketch_copy (&from, s->config.deg.pp, pool.n_gpus, &k, &err), &err);
+        ok (sketch_anneal (&pool, &walks, &s->config, 1000, 1e-3, seed,
+                           &(struct deadline){.until_s = INFINITY}, &k, &err),
+            &err);
+        found += k.price.step_s <= step_s * (1 + 1e-9);
+        sketch_release (&k);
+    }
+    walks_release (&walks);
+    pool_release (&pool);
+    return found;
+}
+
 /* Nodes that each hold two stages, on a chain of fast links: where two of them stand in the wrong
  * place, the others move up in one move.  One by one they would leave more fast links first. */
 TEST (runs_of_stages_move)
 {
     enum { NODES = 6, GPUS = 2, N = NODES * GPUS };
     const int order[NODES] = {0, 4, 5, 1, 2, 3};
-    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
-    double rate[N * N], straight_s;
+    double rate[N * N];
     struct setting s = small_job_as (NULL, LAYERS, 2048, 48, config_of (1, N, 1, 1));
-    int layers[N], gpu[N], found = 0;
-    struct mapper_problem p;
-    struct pool pool;
-    struct walks walks;
-    struct error err = {""};
+    int layers[N], gpu[N], straight[N];
 
     for (int i = 0; i < N * N; i++) {
         int from = i / N / GPUS, to = i % N / GPUS;
@@ -300,28 +324,33 @@ TEST (runs_of_stages_move)
     s.cluster = cluster_of_rates (NODES, GPUS, "h100-sxm5-80g", true, rate);
     for (int i = 0; i < N; i++) {
         layers[i] = s.layers[i] = 1;
-        gpu[i] = i;
-    }
-    straight_s = step_of (&s, gpu, NULL);
-    for (int i = 0; i < N; i++)
+        straight[i] = i;
         gpu[i] = order[i / GPUS] * GPUS + i % GPUS;
-    p = search_config (&s);
-    ok (pool_init (&pool, &p, &err), &err);
-    ok (walks_init (&walks, &pool, &err), &err);
-    for (unsigned long seed = 1; seed <= 20; seed++) {
-        const struct sketch from = {layers, gpu, none};
-        struct sketch k;
-
-        ok (sketch_copy (&from, N, N, &k, &err), &err);
-        ok (sketch_anneal (&pool, &walks, &s.config, 1000, 1e-3, seed,
-                           &(struct deadline){.until_s = INFINITY}, &k, &err),
-            &err);
-        found += k.price.step_s <= straight_s * (1 + 1e-9);
-        sketch_release (&k);
     }
-    assert_true (found >= 10);
-    walks_release (&walks);
-    pool_release (&pool);
+    assert_true (times_found (&s, layers, gpu, straight) >= 10);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Pairs of fast links inside nodes: a pair holds two stages in a row of a replica, and not two
+ * replicas of a stage, which all change at once. */
+TEST (stages_are_laid_out_anew)
+{
+    enum { STAGES = 4, REPLICAS = 8, N = STAGES * REPLICAS };
+    double rate[N * N];
+    struct setting s =
+        small_job_as (NULL, LAYERS, 2048, 512, config_of (1, STAGES, REPLICAS, 1));
+    int layers[STAGES], by_stage[N], by_replica[N];
+
+    for (int i = 0; i < N * N; i++)
+        rate[i] = i / N / 2 == i % N / 2 ? 100 : i / N / 8 == i % N / 8 ? 10 : 5;
+    s.cluster = cluster_of_rates (N / 8, 8, "h100-sxm5-80g", true, rate);
+    for (int i = 0; i < STAGES; i++)
+        layers[i] = s.layers[i] = LAYERS / STAGES;
+    for (int i = 0; i < N; i++) {
+        by_stage[i] = i;
+        by_replica[i] = i % REPLICAS * STAGES + i / REPLICAS;
+    }
+    assert_true (times_found (&s, layers, by_stage, by_replica) >= 18);
     topology_cluster_destroy (s.cluster);
 }
 

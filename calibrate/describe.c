@@ -26,11 +26,11 @@ enum status calibrate_usual_profile (const struct calibrate_runs *runs,
         }
     }
     if (st == ST_OK && most < runs->n)
-        notes_add (
-            notes,
-            "%d of %d rows usually take another profile than %s; the fit starts from it "
-            "for all rows",
-            runs->n - most, runs->n, p->name);
+        notes_add (notes,
+                   "%d of %d rows usually take another profile, or release of it, than "
+                   "%s; the fit "
+                   "starts from that one for all rows: better calibrate them apart",
+                   runs->n - most, runs->n, p->name);
     p->unknown = false; /* the runs tell what it keeps */
     free (each);
     return st;

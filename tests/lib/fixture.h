@@ -125,14 +125,19 @@ struct setting {
     enum costmodel_kind kind;
 };
 
-/* Small Llama layers on a cluster, in the usual profile. */
+/* Small Llama layers on a cluster, in the usual profile, but for launches: these would take longer
+ * than such layers, and as long on every GPU. */
 static inline struct setting small_job (struct topology_cluster *c, int layers, int seq,
                                         int global_batch)
 {
-    return (struct setting){.cluster = c,
-                            .model = small_model (layers),
-                            .job = {.seq = seq, .global_batch = global_batch},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+    struct setting s = {.cluster = c,
+                        .model = small_model (layers),
+                        .job = {.seq = seq, .global_batch = global_batch},
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
+
+    s.profile.time.layer_launch_fwd_s = 600e-6;
+    s.profile.time.layer_launch_back_s = 900e-6;
+    return s;
 }
 
 /* The same split evenly over a configuration's stages. */

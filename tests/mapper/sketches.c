@@ -403,7 +403,6 @@ static struct mapper_problem interleaved (struct setting *s, int vpp)
 {
     s->config.deg.vpp = vpp;
     s->config.schedule = SCHEDULE_INTERLEAVED;
-    s->profile = profile_of ("megatron-core");
     return search_config (s);
 }
 

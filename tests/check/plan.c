@@ -34,7 +34,7 @@ static enum status read_plan (json_t *doc, struct workload_plan *plan, struct er
 static struct check_report check_doc (json_t *doc)
 {
     struct workload_plan plan;
-    struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_profile profile = small_job (NULL, 1, 512, 16).profile;
     struct topology_cluster *c;
     struct check_report r;
     struct error err = {""};
@@ -126,7 +126,7 @@ static double number_at (const char *where)
 /* Two ranks on one GPU are found where no reader has refused them. */
 TEST (shared)
 {
-    struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_profile profile = small_job (NULL, 1, 512, 16).profile;
     struct workload_plan plan;
     struct topology_cluster *c = cluster_of ("3x2 a100-sxm4-80g intra:200 inter:20");
     struct check_report r;
@@ -539,7 +539,7 @@ TEST (running)
         {4, 1, CHECK_OK, CHECK_OK, CHECK_FAILED, "1 ranks see no device LOCAL_RANK",
          false},
         {4, 2, CHECK_OK, CHECK_FAILED, CHECK_NOTE, "2 ranks are on another host", true}};
-    struct workload_profile profile = profile_of (WORKLOAD_PROFILE_DEFAULT);
+    struct workload_profile profile = small_job (NULL, 1, 512, 16).profile;
     struct topology_cluster *c;
     struct workload_plan plan;
     struct error err = {""};

@@ -224,11 +224,10 @@ enum status api_cost_model (const char *word, enum costmodel_kind *out,
 enum status api_price (const struct costmodel_problem *p, const int *gpu,
                        struct linkwise_estimate *out, struct error *err);
 
-/** The profile given, or the default one, or what serves in its place on the GPU type that sets the
- *  job's pace. */
+/** The profile given, or the default one, or what serves in its place on the job's GPU types. */
 enum status api_profile (const struct linkwise_profile *given,
-                         const struct topology_gpu_type *pace,
-                         struct workload_profile *out, struct error *err);
+                         const struct workload_gpus *on, struct workload_profile *out,
+                         struct error *err);
 
 /** Memory of every stage of a plan, whose ranks need not be known.
  *  @param[in] gpu_bytes  of each GPU  @param[out] stage  [pp]

@@ -85,12 +85,12 @@ const char *linkwise_profile_name (const struct linkwise_profile *p)
 }
 
 enum status api_profile (const struct linkwise_profile *given,
-                         const struct topology_gpu_type *pace,
-                         struct workload_profile *out, struct error *err)
+                         const struct workload_gpus *on, struct workload_profile *out,
+                         struct error *err)
 {
     if (!given)
-        return workload_profile_default (pace->name, out, err);
-    return workload_profile_on (&given->p, pace->name, out, NULL, err);
+        return workload_profile_default (on, out, err);
+    return workload_profile_on (&given->p, on, out, NULL, err);
 }
 
 /* ---- words ---- */
@@ -214,12 +214,12 @@ enum status api_split_layers (struct linkwise_plan *x, struct error *err)
 }
 
 /* A job's configuration, what is not given at its usual value, as a plan without ranks.
- * pace: the GPU type that a profile is chosen for.  dp is what the cluster's GPUs leave where it is
+ * on: the GPU types that a profile is chosen for.  dp is what the cluster's GPUs leave where it is
  * not given; no cluster: 1, and the batch is what fills the pipeline. */
 static enum status
 describe (const struct linkwise_model *model, const struct linkwise_profile *profile,
           const struct linkwise_job *job, const struct linkwise_config *config,
-          const struct topology_gpu_type *pace, const struct topology_cluster *c,
+          const struct workload_gpus *on, const struct topology_cluster *c,
           struct linkwise_plan *x, struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
@@ -229,7 +229,7 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
     long long sum = 0;
 
     p->model = model->m;
-    TRY (api_profile (profile, pace, &x->profile, err));
+    TRY (api_profile (profile, on, &x->profile, err));
     TRY (api_axes (config, &axes, err));
     p->config = mapper_axes_config (&axes);
     if (c)
@@ -302,6 +302,7 @@ linkwise_memory (const struct linkwise_model *model,
 {
     const struct topology_gpu_type *type;
     struct linkwise_plan x = {.cluster = NULL};
+    struct workload_gpus on;
     struct mapper_problem p;
     struct memest_stage *s = NULL;
     int pp, tightest;
@@ -316,7 +317,8 @@ linkwise_memory (const struct linkwise_model *model,
     st = topology_gpu_type_take ("gpu", gpu, &type, api_notes (notes), api_error (err));
     if (st != ST_OK)
         return (enum linkwise_status) st;
-    st = describe (model, profile, job, config, type, NULL, &x, api_notes (notes),
+    on = (struct workload_gpus){.name = {type->name}, .n = 1};
+    st = describe (model, profile, job, config, &on, NULL, &x, api_notes (notes),
                    api_error (err));
     if (st == ST_OK && !(costmodel_matrix_rate (type, x.plan.job.precision) > 0))
         st = err_set (api_error (err), ST_INVALID, "GPU type %s cannot run %s", gpu,
@@ -385,6 +387,7 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
 {
     struct linkwise_plan x = {.cluster = NULL};
     struct costmodel_problem priced = api_plan_priced (&x, cluster ? cluster->c : NULL);
+    struct workload_gpus on = {.n = 0};
     int world, *gpu = NULL;
     enum status st;
 
@@ -395,8 +398,9 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
         API_SIZED (config);
     API_SIZED (out);
     st = api_cost_model (cost_model, &priced.kind, api_error (err));
-    THEN (st, describe (model, profile, job, config, costmodel_pace (cluster->c),
-                        cluster->c, &x, api_notes (notes), api_error (err)));
+    costmodel_gpus (cluster->c, &on);
+    THEN (st, describe (model, profile, job, config, &on, cluster->c, &x,
+                        api_notes (notes), api_error (err)));
     world = (int) workload_world (&x.plan.config.deg);
     if (st == ST_OK && !(gpu = malloc ((size_t) world * sizeof *gpu)))
         st = err_nomem (api_error (err));

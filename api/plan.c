@@ -59,15 +59,18 @@ static enum status own_cluster (const struct workload_plan *plan, const char *pl
 
 /* The profile that the plan was made with: the one in it, or the shipped one that it names. */
 static enum status own_profile (const struct workload_plan *plan, const char *plan_name,
-                                const struct topology_gpu_type *pace,
+                                const struct topology_cluster *c,
                                 struct workload_profile *out, struct notes *notes,
                                 struct error *err)
 {
     json_t *doc = json_object_get (plan->doc, "profile");
+    struct workload_gpus on = {.n = 0};
     enum status st;
 
-    if (!doc)
-        return workload_profile_for (plan->profile, pace->name, out, notes, err);
+    if (!doc) {
+        costmodel_gpus (c, &on);
+        return workload_profile_for (plan->profile, &on, out, notes, err);
+    }
     st = workload_profile_from_json (doc, plan->profile, NULL, out, notes, err);
     if (st != ST_OK)
         err_prefix (err, "%.1000s: profile", plan_name);
@@ -86,8 +89,7 @@ enum status api_plan_from_json (json_t *doc, const char *name, const char *clust
     else if (!p->cluster)
         TRY (own_cluster (&p->plan, name, &p->cluster, notes, err));
     workload_recompute_text (&p->plan.config, p->recompute);
-    TRY (own_profile (&p->plan, name, costmodel_pace (p->cluster->c), &p->profile, notes,
-                      err));
+    TRY (own_profile (&p->plan, name, p->cluster->c, &p->profile, notes, err));
     workload_profile_pace (&p->profile, &p->plan.model, p->plan.job.precision);
     return ST_OK;
 }

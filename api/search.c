@@ -170,6 +170,7 @@ enum linkwise_status linkwise_search (
 {
     struct workload_profile by;
     struct workload_job trained;
+    struct workload_gpus on = {.n = 0};
     struct request r = {.marks = NULL};
     enum status st;
 
@@ -183,7 +184,8 @@ enum linkwise_status linkwise_search (
     API_NEED (out);
     r.p = (struct mapper_problem){
         .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
-    st = api_profile (profile, costmodel_pace (cluster->c), &by, api_error (err));
+    costmodel_gpus (cluster->c, &on);
+    st = api_profile (profile, &on, &by, api_error (err));
     THEN (st, api_job (job, &model->m, &trained, api_notes (notes), api_error (err)));
     THEN (st, !fixed || !fixed->layers
                   ? api_axes (fixed, &r.p.axes, api_error (err))

@@ -4,6 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct workload_gpus types_of (const struct calibrate_run *run)
+{
+    struct workload_gpus all = {.n = run->n_parts};
+
+    for (int i = 0; i < run->n_parts; i++)
+        all.name[i] = run->part[i].type->name;
+    return all;
+}
+
 /* The type that sets the pace of a mix, whose stages the others wait for. */
 static const struct topology_gpu_type *slowest_type (const struct calibrate_run *run)
 {
@@ -166,7 +175,8 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     const struct workload_degrees *d = &run->config.deg;
     const struct topology_gpu_type *type = slowest_type (run);
     const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
-    const char *serving = workload_profile_serving (standard, type->name);
+    const struct workload_gpus on = types_of (run);
+    const char *serving = workload_profile_serving (standard, &on);
     bool recipes = type->fp8_flop_per_s > 0 && strncmp (type->name, "mi", 2) != 0,
          splits = d->tp > 1 || d->pp > 1 || d->ep > 1,
          whole = run->zero_said && run->config.zero <= 1 && d->dp > 1 &&
@@ -216,7 +226,8 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
         if (p->release[0]) /* found by its current one */
             continue;
         if (calibrate_names_source (p, run->source)) {
-            const char *name = workload_profile_serving (p, slowest_type (run)->name);
+            const struct workload_gpus on = types_of (run);
+            const char *name = workload_profile_serving (p, &on);
 
             take_release (on_shelf (shelf, name), run, "", "its source", out);
             return;

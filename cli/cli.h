@@ -108,9 +108,9 @@ void cli_job_limit (const struct cli_job *in, struct workload_plan *plan);
 
 /** Read the model and the job's profile, and check the job against the model; the plan's
  *  limits are the options'.
- *  @param[in] pace  the GPU type that a profile is chosen for where none is named */
+ *  @param[in] on  the GPU types that a profile is chosen for */
 enum status cli_job_read (const struct cli_job *in, const char *model,
-                          const struct topology_gpu_type *pace, struct linkwise_plan *x,
+                          const struct workload_gpus *on, struct linkwise_plan *x,
                           struct notes *notes, struct error *err);
 
 /** Complete the plan's configuration by what is usual, check it, and lay its stages' layers: as the

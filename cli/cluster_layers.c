@@ -63,6 +63,7 @@ static enum status fit_times (struct layers_input *in,
                               struct error *err)
 {
     struct workload_job *j = &in->job.job;
+    const struct workload_gpus on = {.name = {type->name}, .n = 1};
     struct calibrate_layer_fit fit;
     const char *file = file_title (in->list.arg[1]);
     struct error why;
@@ -72,7 +73,7 @@ static enum status fit_times (struct layers_input *in,
     if (j->seq == 0 && (j->seq = t->row[0].seq) == 0)
         return err_set (err, ST_USAGE, "%s does not say the sequence: give --seq", file);
     j->global_batch = t->row[0].micro_batch;
-    TRY (cli_job_read (&in->job, in->list.arg[0], type, work, notes, err));
+    TRY (cli_job_read (&in->job, in->list.arg[0], &on, work, notes, err));
     if (calibrate_layer_times_fit (t, &work->plan.model, j, &work->profile, type, &fit,
                                    &why) != ST_OK)
         return err_set (err, ST_INVALID, "%s: %.400s", file, why.text);

@@ -331,16 +331,15 @@ static enum status compare_model (const struct comparison *x, const char *name,
                                   struct compared *m, struct notes *notes,
                                   struct error *err)
 {
-    const struct topology_gpu_type *const type[] = {costmodel_pace (x->c[0]),
-                                                    costmodel_pace (x->c[1])};
+    struct workload_gpus on = {.n = 0};
     struct mapper_problem p[2];
     struct mapper_settings settings = mapper_settings_default ();
     struct progress progress;
     enum status st;
 
-    TRY (cli_job_read (&x->in->job, name,
-                       costmodel_slower (type[1], type[0]) ? type[1] : type[0], &m->work,
-                       notes, err));
+    for (int k = 0; k < 2; k++)
+        costmodel_gpus (x->c[k], &on);
+    TRY (cli_job_read (&x->in->job, name, &on, &m->work, notes, err));
     for (int k = 0; k < 2; k++) {
         p[k] = api_plan_problem (&m->work, x->c[k]);
         p[k].axes = x->in->job.axes;

@@ -196,7 +196,7 @@ void cli_job_limit (const struct cli_job *in, struct workload_plan *plan)
 }
 
 enum status cli_job_read (const struct cli_job *in, const char *model,
-                          const struct topology_gpu_type *pace, struct linkwise_plan *x,
+                          const struct workload_gpus *on, struct linkwise_plan *x,
                           struct notes *notes, struct error *err)
 {
     struct workload_plan *p = &x->plan;
@@ -215,9 +215,8 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                         in->mtp_layers, p->model.name);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    TRY (in->profile
-             ? workload_profile_for (in->profile, pace->name, &x->profile, notes, err)
-             : workload_profile_default (pace->name, &x->profile, err));
+    TRY (in->profile ? workload_profile_for (in->profile, on, &x->profile, notes, err)
+                     : workload_profile_default (on, &x->profile, err));
     workload_profile_pace (&x->profile, &p->model, p->job.precision);
     return ST_OK;
 }

@@ -162,11 +162,13 @@ static enum status read_input (struct mem_input *in, struct estimate *e,
 {
     struct workload_plan *plan = &e->work.plan;
     const struct workload_job *job = &in->job.job;
+    struct workload_gpus on;
 
     plan->config = mapper_axes_config (&in->job.axes);
     TRY (topology_gpu_type_take ("--gpu", in->gpu, &e->gpu, notes, err));
     TRY (api_filling_batch (&plan->config, &in->job.job.global_batch, err));
-    TRY (cli_job_read (&in->job, in->model, e->gpu, &e->work, notes, err));
+    on = (struct workload_gpus){.name = {e->gpu->name}, .n = 1};
+    TRY (cli_job_read (&in->job, in->model, &on, &e->work, notes, err));
     if (!(costmodel_matrix_rate (e->gpu, job->precision) > 0))
         return err_set (err, ST_INVALID, "GPU type %s cannot run %s", e->gpu->name,
                         workload_precision_name (job->precision));

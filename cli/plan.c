@@ -242,14 +242,15 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
                                struct error *err)
 {
     struct plan_input *in = x->in;
+    struct workload_gpus on = {.n = 0};
 
     if (in->from.file) {
         TRY (plan_from_read (&in->from, &in->job, in->cluster, in->model, &x->work, notes,
                              err));
     } else {
         TRY (cli_cluster_read (in->cluster, &x->work.cluster, notes, err));
-        TRY (cli_job_read (&in->job, in->model, costmodel_pace (x->work.cluster->c),
-                           &x->work, notes, err));
+        costmodel_gpus (x->work.cluster->c, &on);
+        TRY (cli_job_read (&in->job, in->model, &on, &x->work, notes, err));
     }
     x->p = api_plan_problem (&x->work, x->work.cluster->c);
     if (in->what_if)

@@ -104,13 +104,15 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
                             struct linkwise_plan *old, struct notes *notes,
                             struct error *err)
 {
+    struct workload_gpus on = {.n = 0};
+
     TRY (cli_plan_read (x->file, cluster, old, notes, err));
     if (model)
         TRY (check_model (x, &old->plan, model, notes, err));
     TRY (check_job (x, &old->plan, job, err));
+    costmodel_gpus (old->cluster->c, &on);
     if (job->profile)
-        TRY (workload_profile_for (job->profile, costmodel_pace (old->cluster->c)->name,
-                                   &old->profile, notes, err));
+        TRY (workload_profile_for (job->profile, &on, &old->profile, notes, err));
     workload_profile_pace (&old->profile, &old->plan.model, old->plan.job.precision);
     if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);

@@ -202,10 +202,11 @@ static enum status read_job (const struct time_input *in, struct linkwise_plan *
                              struct notes *notes, struct error *err)
 {
     struct workload_plan *plan = &x->plan;
+    struct workload_gpus on = {.n = 0};
 
     TRY (cli_cluster_read (in->cluster, &x->cluster, notes, err));
-    TRY (cli_job_read (&in->job, in->model, costmodel_pace (x->cluster->c), x, notes,
-                       err));
+    costmodel_gpus (x->cluster->c, &on);
+    TRY (cli_job_read (&in->job, in->model, &on, x, notes, err));
     TRY (mapper_axes_config_on (x->cluster->c, &in->job.axes, &plan->config, err));
     return cli_job_config (&in->job, x, err);
 }

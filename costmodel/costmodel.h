@@ -104,9 +104,9 @@ static inline double costmodel_pipette_gradient_bytes (const struct workload_mod
 /** Of two GPU types, does the first take longer for products in 16 bits? */
 bool costmodel_slower (const struct topology_gpu_type *a,
                        const struct topology_gpu_type *b);
-/** The slowest type of a cluster, which sets the pace of a job on all of it.  Drained nodes have no
- *  part in it. */
-const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c);
+/** Add the GPU types of a cluster's nodes, for which its job's profile is chosen.  Drained nodes
+ *  have no part in it, unless all are. */
+void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all);
 
 /** Do products take blocks with a scale each (mxfp8, nvfp4)?  Types whose units do that have fp4,
  *  too. */

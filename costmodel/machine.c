@@ -1,6 +1,8 @@
 /* What a GPU type reaches in practice: its rates, by the type's constants and the profile's. */
 #include "costmodel/compute_private.h"
 
+#include <string.h>
+
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision)
 {
@@ -28,18 +30,21 @@ bool costmodel_slower (const struct topology_gpu_type *a,
            costmodel_matrix_rate (b, PREC_FP16) * b->gemm_efficiency;
 }
 
-const struct topology_gpu_type *costmodel_pace (const struct topology_cluster *c)
+void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all)
 {
-    const struct topology_gpu_type *slowest = NULL;
+    bool drained = true;
 
+    for (int i = 0; i < c->n_nodes; i++)
+        drained = drained && c->node[i].drained;
     for (int i = 0; i < c->n_nodes; i++) {
-        const struct topology_node *node = &c->node[i];
+        const char *name = c->node[i].type->name;
+        int k = 0;
 
-        if (!node->drained && node->type != slowest &&
-            (!slowest || costmodel_slower (node->type, slowest)))
-            slowest = node->type;
+        while (k < all->n && strcmp (all->name[k], name) != 0)
+            k++;
+        if (k == all->n && k < WORKLOAD_GPUS_MAX && (drained || !c->node[i].drained))
+            all->name[all->n++] = name;
     }
-    return slowest ? slowest : c->node[0].type;
 }
 
 /* Part of the peak that large products reach, of the GPU type and the profile. */

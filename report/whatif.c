@@ -166,13 +166,14 @@ enum status report_what_run (const struct report_whatif_plan *plan,
     struct mapper_nodes nodes = *plan->nodes;
     struct mapper_result in_place = {.gpu = NULL};
     struct workload_profile serving;
+    struct workload_gpus gpus = {.n = 0};
     bool *marks = NULL;
     enum status st;
 
     if (what->changed.c) {
         there.cluster = what->changed.c;
-        TRY (workload_profile_on (plan->p->profile, costmodel_pace (there.cluster)->name,
-                                  &serving, NULL, err));
+        costmodel_gpus (there.cluster, &gpus);
+        TRY (workload_profile_on (plan->p->profile, &gpus, &serving, NULL, err));
         there.profile = &serving;
     }
     if (what->changed.max_nodes > 0 &&

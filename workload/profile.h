@@ -9,6 +9,7 @@
 #define WORKLOAD_FITTED_MAX 8
 #define WORKLOAD_SEARCHED_MAX 8
 #define WORKLOAD_PACED_MAX 24
+#define WORKLOAD_GPUS_MAX 16
 #define WORKLOAD_PACE_LEAST 0.1
 #define WORKLOAD_PACE_MOST 10.0
 #define WORKLOAD_OPTIMIZER_BYTES_MAX 63
@@ -548,24 +549,35 @@ int workload_release_of (const struct workload_profile *p, const char *release);
 
 #define WORKLOAD_PROFILE_DEFAULT "megatron-core"
 
-/** The name of the shipped profile that serves on a GPU type where p is meant: its own where its
- *  constants are from runs on that type, else what it has for others. */
-const char *workload_profile_serving (const struct workload_profile *p, const char *gpu);
+/** GPU types by name, of which a job may use all. */
+struct workload_gpus {
+    const char *name[WORKLOAD_GPUS_MAX]; /* further ones are left out */
+    int n;
+};
 
-/** A profile that was read, or what serves in the place of a shipped one on the GPU type that sets
- *  the job's pace; of one that serves so already, on another type.  A file, or a release, is
- *  itself everywhere. */
-enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
+/** The first of the types on which a shipped profile that p has for others serves in its place,
+ *  since none of the runs that p was fitted on used it; NULL: p serves on all. */
+const char *workload_profile_strange (const struct workload_profile *p,
+                                      const struct workload_gpus *on);
+/** The name of the shipped profile that serves on all of the types where p is meant: its own where
+ *  it was fitted on each, else what it has for others. */
+const char *workload_profile_serving (const struct workload_profile *p,
+                                      const struct workload_gpus *on);
+
+/** A profile that was read, or what serves in the place of a shipped one on the job's GPU types; of
+ *  one that serves so already, on others.  A file, or a release, is itself everywhere. */
+enum status workload_profile_on (const struct workload_profile *named,
+                                 const struct workload_gpus *on,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err);
 
 /** The same of the name or file that an option or a plan has. */
-enum status workload_profile_for (const char *arg, const char *gpu,
+enum status workload_profile_for (const char *arg, const struct workload_gpus *on,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err);
 
 /** The same of a job for which none is named.  It says why. */
-enum status workload_profile_default (const char *gpu, struct workload_profile *out,
-                                      struct error *err);
+enum status workload_profile_default (const struct workload_gpus *on,
+                                      struct workload_profile *out, struct error *err);
 
 #endif

@@ -274,51 +274,61 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
 
 /* ---- where none is named ---- */
 
-const char *workload_profile_serving (const struct workload_profile *p, const char *gpu)
+const char *workload_profile_strange (const struct workload_profile *p,
+                                      const struct workload_gpus *on)
 {
     const struct workload_model dense = {.experts = 0};
 
-    return p->elsewhere[0] && !workload_is_fitted (p, &dense, gpu) ? p->elsewhere
-                                                                   : p->name;
+    for (int i = 0; i < on->n && p->elsewhere[0]; i++)
+        if (!workload_is_fitted (p, &dense, on->name[i]))
+            return on->name[i];
+    return NULL;
 }
 
-enum status workload_profile_on (const struct workload_profile *named, const char *gpu,
+const char *workload_profile_serving (const struct workload_profile *p,
+                                      const struct workload_gpus *on)
+{
+    return workload_profile_strange (p, on) ? p->elsewhere : p->name;
+}
+
+enum status workload_profile_on (const struct workload_profile *named,
+                                 const struct workload_gpus *on,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err)
 {
-    const char *serving;
+    const char *strange;
     struct workload_profile meant;
 
     if (named->meant[0]) {
         TRY (workload_profile_read (named->meant, &meant, notes, err));
         named = &meant;
     }
-    serving = workload_profile_serving (named, gpu);
-    if (strcmp (named->from, named->name) != 0 || strcmp (serving, named->name) == 0) {
+    strange = workload_profile_strange (named, on);
+    if (strcmp (named->from, named->name) != 0 || !strange) {
         *out = *named;
         return ST_OK;
     }
-    TRY (workload_profile_read (serving, out, notes, err));
+    TRY (workload_profile_read (named->elsewhere, out, notes, err));
     snprintf (out->meant, sizeof out->meant, "%s", named->name);
     snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
-              named->name, gpu);
+              named->name, strange);
     return ST_OK;
 }
 
-enum status workload_profile_for (const char *arg, const char *gpu,
+enum status workload_profile_for (const char *arg, const struct workload_gpus *on,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
 {
     struct workload_profile named;
 
     TRY (workload_profile_read (arg, &named, notes, err));
-    return workload_profile_on (&named, gpu, out, notes, err);
+    return workload_profile_on (&named, on, out, notes, err);
 }
 
-enum status workload_profile_default (const char *gpu, struct workload_profile *out,
-                                      struct error *err)
+enum status workload_profile_default (const struct workload_gpus *on,
+                                      struct workload_profile *out, struct error *err)
 {
-    TRY (workload_profile_for (WORKLOAD_PROFILE_DEFAULT, gpu, out, NULL, err));
+    TRY (workload_profile_for (WORKLOAD_PROFILE_DEFAULT, on, out, NULL, err));
     if (out->why[0] == '\0')
         snprintf (out->why, sizeof out->why, "the default");
     return ST_OK;

@@ -1,33 +1,30 @@
-/* What is made of a cluster's GPU types: whose pace a job goes at, and what is said of a precision
- * that they lack. */
+/* What is made of a cluster's GPU types: which are in use, and what is said of a precision that
+ * they lack. */
 #include "tests/lib/fixture.h"
 
 #include "costmodel/costmodel.h"
 
-/* The slowest type that is in use, wherever it stands. */
-TEST (pace)
+/* Each type that is in use, once; of nodes that are all drained, too. */
+TEST (in_use)
 {
-    static const struct {
-        const char *line, *slowest;
-        int drained; /* a node, or -1 */
-    } t[] = {
-        {"1x2 h100-sxm5-80g intra:400 inter:40 + 1x2 v100-sxm2-32g intra:100 inter:10 + "
-         "1x2 a100-sxm4-80g intra:200 inter:20",
-         "v100-sxm2-32g", -1},
-        {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
-         "v100-sxm2-32g", -1},
-        {"1x2 v100-sxm2-32g intra:100 inter:10 + 1x2 h100-sxm5-80g intra:400 inter:40",
-         "h100-sxm5-80g", 0},
-        {"1x2 h100-sxm5-80g intra:400 inter:40", "h100-sxm5-80g", 0}};
+    static const char line[] =
+        "1x2 h100-sxm5-80g intra:400 inter:40 + 1x2 v100-sxm2-32g intra:100 inter:10 + "
+        "2x2 h100-sxm5-80g intra:400 inter:40";
+    struct topology_cluster *c = cluster_of (line);
+    static const int drained[] = {-1, 1, 0, 2, 3}, types[] = {2, 1, 1, 1, 2};
 
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        struct topology_cluster *c = cluster_of (t[i].line);
+    for (int i = 0; i < 5; i++) {
+        struct workload_gpus all = {.n = 0};
 
-        if (t[i].drained >= 0)
-            c->node[t[i].drained].drained = true;
-        assert_string_equal (costmodel_pace (c)->name, t[i].slowest);
-        topology_cluster_destroy (c);
+        if (drained[i] >= 0)
+            c->node[drained[i]].drained = true;
+        costmodel_gpus (c, &all);
+        assert_int_equal (all.n, types[i]);
+        assert_string_equal (all.name[0], "h100-sxm5-80g");
+        costmodel_gpus (c, &all);
+        assert_int_equal (all.n, types[i]);
     }
+    topology_cluster_destroy (c);
 }
 
 /* Types without bf16 are named once each, where it is asked for. */

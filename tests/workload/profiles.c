@@ -292,23 +292,32 @@ TEST (serves)
                  {"h100-sxm5-80g", "megatron-core-composed"},
                  {"v100-sxm2-32g", "megatron-core-composed"},
                  {"mine", "megatron-core-composed"}};
+    const struct workload_gpus a100 = {.name = {"a100-sxm4-80g"}, .n = 1},
+                               mixed = {.name = {"a100-sxm4-80g", "h100-sxm5-80g"},
+                                        .n = 2};
     struct workload_profile p, fitted = profile_of (WORKLOAD_PROFILE_DEFAULT);
     struct error err = {""};
 
+    /* One GPU type that it was not fitted on, slower or faster, and it serves no more. */
+    ok (workload_profile_default (&mixed, &p, &err), &err);
+    assert_string_equal (p.name, "megatron-core-composed");
+    assert_non_null (strstr (p.why, "h100-sxm5-80g"));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        ok (workload_profile_default (known[i].gpu, &p, &err), &err);
+        struct workload_gpus on = {.name = {known[i].gpu}, .n = 1};
+
+        ok (workload_profile_default (&on, &p, &err), &err);
         assert_string_equal (p.name, known[i].profile);
         assert_true (p.why[0] != '\0');
         assert_true (p.schedules == fitted.schedules && p.zero == fitted.zero &&
                      p.recompute_modules == fitted.recompute_modules &&
                      p.optimizer_choices == fitted.optimizer_choices);
-        ok (workload_profile_for (fitted.name, known[i].gpu, &p, NULL, &err), &err);
+        ok (workload_profile_for (fitted.name, &on, &p, NULL, &err), &err);
         assert_string_equal (p.name, known[i].profile);
     }
-    ok (workload_profile_for ("nemo", "a100-sxm4-80g", &p, NULL, &err), &err);
+    ok (workload_profile_for ("nemo", &a100, &p, NULL, &err), &err);
     assert_string_equal (p.name, "nemo"); /* has none for other types */
-    ok (workload_profile_for ("workload/profiles/megatron-core.json", "h100-sxm5-80g", &p,
-                              NULL, &err),
+    ok (workload_profile_for ("workload/profiles/megatron-core.json", &mixed, &p, NULL,
+                              &err),
         &err);
     assert_string_equal (p.name, fitted.name); /* a file is itself everywhere */
 }

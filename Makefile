@@ -225,18 +225,19 @@ TEST_ENV = TMPDIR="$$(sh tests/lib/tmpdir.sh)" OMP_WAIT_POLICY=passive LINKWISE=
     CMOCKA_MESSAGE_OUTPUT=TAP CC='$(CC)' \
     LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lib/lsan.supp:print_suppressions=0
 PROVE = prove --timer --exec ''
-# What takes longest starts first.  Launchers and probers wait much: two tests more than there are
-# cores are at work, and what waits stands between what computes, so that cores are never idle.
+# What takes longest starts first.  Launchers and probers wait much: three tests more than there are
+# cores are at work, and what computes stands between what waits, so that cores are never idle.
 FIRST := $(patsubst %,tests/%.t,bwprobe/hosts launch/torch launch/batch bwprobe/rogue bwprobe/nccl cli/main_job cli/tutorial bwprobe/launchers \
          launch/slurm_preflight tree/shape launch/slurm_unlike report/explain launch/slurm_bind launch/wrapper launch/examples faults/memory \
          bwprobe/faults faults/files bwprobe/trunk install/install launch/emit cli/running bwprobe/preflight jobs/import launch/slurm report/browser \
          launch/slurm_het python/torch launch/env calibrate/record launch/kubernetes cli/interrupt launch/openmpi calibrate/targets \
          cli/answer cli/cluster launch/kubernetes_init)
 # Without cmocka the shell tests alone; without prove one after the other.
-RUN_TESTS = $(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(if $(NO_CMOCKA),,$(TESTS)) $(filter-out $(FIRST),$(TEST_SH))
+RUN_TESTS = $(call between,$(foreach t,$(FIRST),$(filter $t,$(TEST_SH))) $(filter-out $(FIRST),$(TEST_SH)),$(if $(NO_CMOCKA),,$(TESTS)))
+between = $(firstword $1) $(wordlist 1,3,$2) $(if $(word 2,$1),$(call between,$(wordlist 2,999,$1),$(wordlist 4,999,$2)),$(wordlist 4,999,$2))
 PLAIN = failed=; for t in $(RUN_TESTS); do echo "$$t"; $(TEST_ENV) $$t || failed="$$failed $$t"; done; \
     [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
-AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 2)
+AT_ONCE = --jobs $(shell expr $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(JOBS)) + 3)
 PRELOADED := $(addprefix $B/tests/lib/,spawn.so faults.so)
 run-tests: $(if $(TEST_SH),all $(PRELOADED)) $(if $(NO_CMOCKA),,$(TESTS))
 	@$(if $(filter perl,$(CHECK_MISSING)),$(PLAIN),$(TEST_ENV) $(PROVE) $(if $(word 2,$(CHOSEN)),$(AT_ONCE),--verbose) $(strip $(RUN_TESTS)))

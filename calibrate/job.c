@@ -147,6 +147,15 @@ static bool says_graphs (const struct row *r)
     return false;
 }
 
+/* Do the notes say that there are no CUDA graphs? */
+static bool denies_graphs (const struct row *r)
+{
+    const char *notes = calibrate_cell (r, "notes");
+
+    return calibrate_says (notes, "CUDA graphs") == SAID_NO ||
+           calibrate_says (notes, "CUDA graph") == SAID_NO;
+}
+
 /* Whole steps in a CUDA graph: Megatron's --cuda-graph-impl, "full_iteration" or "none"; its other
  * words capture parts of layers.  Who says no more than "CUDA graphs" captures what can be: dense
  * layers whole, of those with experts what surrounds them. */
@@ -156,7 +165,9 @@ static void read_captured (const struct row *r, struct calibrate_run *run)
     char value[32];
 
     if (!calibrate_note (r, "cuda-graph-impl", value, sizeof value)) {
-        if (says_graphs (r) && experts)
+        if (denies_graphs (r))
+            run->captured = CHOICE_NO;
+        else if (says_graphs (r) && experts)
             run->captured_parts = true;
         else if (says_graphs (r))
             run->captured = CHOICE_YES;

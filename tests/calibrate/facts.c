@@ -228,9 +228,13 @@ TEST (captures)
                  {"notes=cuda-graph-impl=none", CHOICE_NO},
                  {"notes=cuda-graph-impl=transformer_engine", CHOICE_PROFILE},
                  {"notes=10 runs; CUDA graphs", CHOICE_YES},
-                 {"notes=no CUDA graphs", CHOICE_PROFILE}};
+                 {"notes=no CUDA graphs", CHOICE_NO},
+                 {"notes=CUDA graph: off", CHOICE_NO},
+                 {"notes=FP8 without CUDA graphs", CHOICE_NO},
+                 {"notes=no FP8; CUDA graphs", CHOICE_YES},
+                 {"notes=CUDA graphs as before", CHOICE_PROFILE}};
     struct workload_profile p = profile_of ("nemo");
-    double step_s[6];
+    double step_s[10];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =
@@ -254,9 +258,10 @@ TEST (captured_parts)
     } known[] = {{"", CAPTURED_IN_RACKS},
                  {"; cuda-graph-impl=transformer_engine", CAPTURED_EVERYWHERE},
                  {"; cuda-graph-impl=none", CAPTURED_NOWHERE},
-                 {"; with CUDA graphs", CAPTURED_EVERYWHERE}};
+                 {"; with CUDA graphs", CAPTURED_EVERYWHERE},
+                 {"; CUDA graphs off", CAPTURED_NOWHERE}};
     struct workload_profile p = profile_of ("megatron-bridge");
-    double step_s[4];
+    double step_s[5];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         char notes[128];

@@ -192,21 +192,22 @@ static struct context_time context_time (const struct terms *t,
 {
     const struct workload_profile *p = t->problem.profile;
     const struct costmodel_volume *v = &t->volume;
-    double steps = n - 1.0, rate = costmodel_ring_rate (r), hop_s = r->latency_s / steps,
-           fwd, back, shown;
+    double steps = n - 1.0, rate = costmodel_ring_rate (r),
+           latency_s = r->latency_s / steps, fwd, back, shown;
 
     if (p->cp_all_to_all) {
         fwd = costmodel_cp_exchange_s (p, r, n, 1, v->cp_bytes);
         back = costmodel_cp_exchange_s (p, r, n, 1.0 + again, v->cp_back_bytes);
         return (struct context_time){fwd, back, fwd + back};
     }
-    fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, hop_s);
-    back = costmodel_cp_hop_s (p, v->cp_back_bytes, rate, hop_s);
+    fwd = costmodel_cp_hop_s (p, v->cp_bytes, rate, latency_s);
+    back = costmodel_cp_back_s (p, v, n, rate, latency_s, 0.0); /* hidden or not */
     shown = costmodel_cp_exposed_s (n, p->cp_by_pieces, fwd, k->attention_fwd_s);
     return (struct context_time){
         shown,
-        again * shown + costmodel_cp_back_s (p, v, n, rate, hop_s, k->attention_back_s),
-        steps * ((1.0 + again) * fwd + back)};
+        again * shown +
+            costmodel_cp_back_s (p, v, n, rate, latency_s, k->attention_back_s),
+        steps * (1.0 + again) * fwd + back};
 }
 
 /* Context parallelism of a slot, by its slowest group.  t->scratch->share has the rings of all

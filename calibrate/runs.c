@@ -154,7 +154,8 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
             continue;
         }
         free (run->layers);
-        calibrate_count_reason (runs->skipped, &runs->n_skipped, why, run->row);
+        runs->why[run->row] = (unsigned char) calibrate_count_reason (
+            runs->skipped, &runs->n_skipped, why, run->row);
     }
     runs->n = n;
     calibrate_shelf_close (&shelf);

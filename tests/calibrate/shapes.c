@@ -124,6 +124,21 @@ TEST (fewer_columns)
     text_free (&t);
 }
 
+/* Each row has its own reason, also where degrees that it leaves open cannot divide its batch. */
+TEST (reasons_of_rows)
+{
+    struct calibrate_runs r =
+        runs_of ("model,gpu,gpus,seq,global_batch,pp\n"
+                 "my-own,H100 SXM 80GB,8,8192,16,1\n"
+                 "meta-llama/Llama-3.1-8B,H100 SXM 80GB,64,8192,7,4\n"
+                 "meta-llama/Llama-3.1-8B,H100 SXM 80GB,64,8192,64,4\n");
+
+    assert_true (r.n == 1 && r.n_skipped == 2);
+    assert_non_null (strstr (r.skipped[r.why[0]].reason, "layers unknown"));
+    assert_non_null (strstr (r.skipped[r.why[1]].reason, "does not divide 7 sequences"));
+    calibrate_runs_release (&r);
+}
+
 /* Rows that state nothing of their shape have the preset's of their name; one that states a size
  * must state all of them. */
 TEST (named_shapes)

@@ -392,7 +392,7 @@ enum status calibrate_contradictions (const struct calibrate_runs *runs,
 struct calibrate_fitted {
     const struct workload_constant *constant;
     double before, after; /* in the file's unit */
-    bool told;            /* the data determine it; else it keeps its value */
+    bool told; /* the data determine it, and it is taken; else it keeps its value */
 };
 
 #define CALIBRATE_CONSTANTS_MAX 64
@@ -526,8 +526,10 @@ enum status calibrate_memory_labels (const struct calibrate_runs *runs,
 
 /* ---- held out ---- */
 
-/** Which runs are left out together: those of one model, or of one configuration. */
-enum calibrate_grouping { CALIBRATE_BY_MODEL, CALIBRATE_BY_CONFIG };
+/** Which runs are left out together: those of one model, of one size cut alike (degrees,
+ *  micro-batch and precision), or of one shape, which has their batch, sequence and recomputation
+ *  alike, too. */
+enum calibrate_grouping { CALIBRATE_BY_MODEL, CALIBRATE_BY_CONFIG, CALIBRATE_BY_SHAPE };
 
 /** Number the runs' groups from 0, in order of first appearance.
  *  @param[out] group  [runs->n]
@@ -535,7 +537,8 @@ enum calibrate_grouping { CALIBRATE_BY_MODEL, CALIBRATE_BY_CONFIG };
 enum status calibrate_groups (const struct calibrate_runs *runs,
                               enum calibrate_grouping by, int *group, int *n,
                               struct error *err);
-/** The same by model where there are `least` models, else by configuration. */
+/** The same by model where there are `least` models, else by configuration, or by shape where
+ *  there is one of those alone. */
 enum status calibrate_groups_of (const struct calibrate_runs *runs, int least,
                                  enum calibrate_grouping *by, int *group, int *n,
                                  struct error *err);

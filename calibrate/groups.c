@@ -1,41 +1,53 @@
 /* Runs that are left out together. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/calibrate.h"
+#include "calibrate/calibrate_private.h"
 
-static void key_of (const struct calibrate_run *run, enum calibrate_grouping by,
-                    char key[256])
+/* Are they of one size, cut alike, in one precision? */
+static bool same_cut (const struct calibrate_run *a, const struct calibrate_run *b)
 {
-    if (by == CALIBRATE_BY_MODEL)
-        snprintf (key, 256, "%s", run->model.name);
-    else
-        snprintf (key, 256, "%d %d %d t%d p%d d%d b%d %d", run->model.layers,
-                  run->model.hidden, run->model.heads, run->config.deg.tp,
-                  run->config.deg.pp, run->config.deg.dp, run->config.micro_batch,
-                  (int) run->job.precision);
+    const struct workload_degrees *x = &a->config.deg, *y = &b->config.deg;
+
+    return a->model.layers == b->model.layers && a->model.hidden == b->model.hidden &&
+           a->model.heads == b->model.heads && x->tp == y->tp && x->pp == y->pp &&
+           x->dp == y->dp && a->config.micro_batch == b->config.micro_batch &&
+           a->job.precision == b->job.precision;
+}
+
+static bool together (const struct calibrate_run *a, const struct calibrate_run *b,
+                      enum calibrate_grouping by)
+{
+    switch (by) {
+    case CALIBRATE_BY_MODEL:
+        return strcmp (a->model.name, b->model.name) == 0;
+    case CALIBRATE_BY_CONFIG:
+        return same_cut (a, b);
+    case CALIBRATE_BY_SHAPE:
+        break;
+    }
+    return calibrate_same_shape (a, b);
 }
 
 enum status calibrate_groups (const struct calibrate_runs *runs,
                               enum calibrate_grouping by, int *group, int *n,
                               struct error *err)
 {
-    char (*key)[256] = calloc ((size_t) runs->n + 1, sizeof *key);
+    int *first = calloc ((size_t) runs->n + 1, sizeof *first); /* of each group */
 
-    if (!key)
+    if (!first)
         return err_nomem (err);
     *n = 0;
     for (int i = 0; i < runs->n; i++) {
         int g = 0;
 
-        key_of (&runs->run[i], by, key[*n]);
-        while (strcmp (key[g], key[*n]) != 0)
+        while (g < *n && !together (&runs->run[first[g]], &runs->run[i], by))
             g++;
+        if (g == *n)
+            first[(*n)++] = i;
         group[i] = g;
-        *n += g == *n;
     }
-    free (key);
+    free (first);
     return ST_OK;
 }
 
@@ -48,5 +60,9 @@ enum status calibrate_groups_of (const struct calibrate_runs *runs, int least,
     if (*n >= least)
         return ST_OK;
     *by = CALIBRATE_BY_CONFIG;
+    TRY (calibrate_groups (runs, *by, group, n, err));
+    if (*n > 1)
+        return ST_OK;
+    *by = CALIBRATE_BY_SHAPE;
     return calibrate_groups (runs, *by, group, n, err);
 }

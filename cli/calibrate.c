@@ -138,7 +138,10 @@ static void add_constants (const struct calibrate_fit *fit, struct table *t, jso
         table_cell (t, "%s", k->constant->key);
         table_cell (t, "%.4g", k->before);
         table_cell (t, "%.4g", k->after);
-        table_cell (t, "%s", k->told ? "fitted" : "not determined by these runs");
+        table_cell (t, "%s",
+                    k->told            ? "fitted"
+                    : fit->taken > 0.0 ? "not determined by these runs"
+                                       : "stays");
         json_array_append_new (list, json_pack ("{s:s, s:f, s:f, s:b}", "constant",
                                                 k->constant->key, "before", k->before,
                                                 "after", k->after, "told", k->told));
@@ -170,15 +173,20 @@ static void print_paces (const struct workload_profile *p)
 }
 
 /* How far the fit goes; nothing where it goes all the way. */
-static void print_taken (const struct calibrate_fit *fit)
+static void print_taken (const struct part *m)
 {
-    if (fit->taken <= 0.0)
+    double taken = m->fit.taken;
+
+    if (taken <= 0.0 && m->groups == 1)
+        cli_print (
+            "no run can be left out to see whether others meet it: constants stay\n");
+    else if (taken <= 0.0)
         cli_print ("runs left out are not met better by what the others tell: constants "
                    "stay\n");
-    else if (fit->taken < 1.0)
+    else if (taken < 1.0)
         cli_print ("runs left out are met best with %.0f %% of the way that the others "
                    "tell: so much is taken\n",
-                   100 * fit->taken);
+                   100 * taken);
 }
 
 static void print_part (enum calibrate_part what, const struct calibration *c)
@@ -191,7 +199,7 @@ static void print_part (enum calibrate_part what, const struct calibration *c)
     cli_print ("\n%s constants (docs/profile.md has their units):\n",
                what == CALIBRATE_TIME ? "time" : "memory");
     cli_table_end (t);
-    print_taken (&m->fit);
+    print_taken (m);
     if (what == CALIBRATE_TIME) {
         print_paces (&c->fitted);
         cli_print ("\n%d step times:\n", m->start.times.errors.n);

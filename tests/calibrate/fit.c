@@ -289,6 +289,39 @@ TEST (planted_times)
     calibrate_runs_release (&r);
 }
 
+/* So of one model that is cut in one way: runs of another batch, sequence or recomputation are left
+ * out. */
+TEST (one_cut)
+{
+    static const char *const recompute[] = {"recompute=none", "recompute=selective",
+                                            "recompute=full"};
+    struct workload_profile start = start_profile (), p = start, truth;
+    enum calibrate_grouping by;
+    struct calibrate_runs r;
+    struct calibrate_fit fit;
+    struct error err = {""};
+    struct text t = {0};
+    int group[72], n;
+
+    text_add (&t, "%s\n", RUNS_HEADER);
+    for (int i = 0; i < 72; i++) {
+        char seq[32], batch[32];
+
+        snprintf (seq, sizeof seq, "seq=%d", 1024 << i % 4);
+        snprintf (batch, sizeof batch, "global_batch=%d", 64 * (1 + i / 12));
+        ROW (&t, seq, batch, recompute[i / 4 % 3], "tp=2", "pp=2");
+    }
+    r = runs_of (text_str (&t));
+    text_free (&t);
+    truth = timed (&r, &start);
+    ok (calibrate_groups_of (&r, 2, &by, group, &n, &err), &err);
+    assert_true (n == 72 && by == CALIBRATE_BY_SHAPE);
+    ok (calibrate_fit (&r, CALIBRATE_TIME, NULL, &p, &fit, &err), &err);
+    assert_true (!fit.few && fit.taken == 1.0);
+    CLOSE (p.time.gemm, truth.time.gemm, 0.1);
+    calibrate_runs_release (&r);
+}
+
 /* Models that are slower and faster by turns, which no constant stands for: what the fit makes of
  * the runs that it sees is not taken where others would be met worse by it; the interval grows. */
 TEST (misfit)

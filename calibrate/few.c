@@ -316,7 +316,7 @@ static void pace_models (const struct few_fit *f, const double *weight,
 }
 
 enum status calibrate_few (const struct calibrate_few *runs, struct workload_profile *p,
-                           double *part, struct error *err)
+                           double *taken, struct error *err)
 {
     int n_all, had = p->n_paces;
     const struct workload_constant *all = workload_constants (&n_all);
@@ -334,12 +334,12 @@ enum status calibrate_few (const struct calibrate_few *runs, struct workload_pro
             add_together (&f, move[k], calibrate_few_spread (&all[k]));
         else
             memset (move[k], 0, sizeof move[k]);
-    *part = part_to_take (&f);
+    *taken = part_to_take (&f);
     weigh (&f, -1, weight);
     for (int i = 0; i < f.n; i++)
-        weight[i] *= *part;
+        weight[i] *= *taken;
     move_all (&f, weight, move, p);
-    if (*part > 0.0)
+    if (*taken > 0.0)
         pace_models (&f, weight, p);
     else
         p->n_paces = had;

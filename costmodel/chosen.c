@@ -1,7 +1,6 @@
 /* Groups of a placed plan, one by one: their rings as laid, and as somebody else chose. */
 #include "costmodel/costmodel_private.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 struct costmodel_groups {

@@ -1,8 +1,6 @@
 /* What the ranks send, and how many FLOPs a model needs. */
 #include "costmodel/prices.h"
 
-#include <math.h>
-
 /* Whose operations are counted. */
 struct about {
     const struct workload_model *m;

@@ -1,7 +1,6 @@
 /* Other people's memory models, for comparison on the same configurations. */
 #include "memest/memest_private.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char *const names[] = {"linkwise", "fujii", "korthikanti"};

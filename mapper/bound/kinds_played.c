@@ -11,7 +11,6 @@
 #include "mapper/bound/kinds.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/extremes.h"
 #include "mapper/bound/played.h"

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "base/threads.h"
 
 #define BATCH 64        /* configurations sketched between two looks at the best */
 #define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */

@@ -1,7 +1,6 @@
 /* The search's result as a plan file. */
 #include "mapper/search/search.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "base/threads.h"
 
 #define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
 #define LOOSE 0.03    /* of the step: closer bounds of single plans do not close it ... */

@@ -2,8 +2,6 @@
  * layers first; where links differ, every placement has a best split of its own. */
 #include "mapper/search/looks.h"
 
-#include <math.h>
-
 #include "base/memory.h"
 
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
-#include "base/threads.h"
 
 #define ADOPTED 64 /* sketches that try one's places, at once */
 #define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */

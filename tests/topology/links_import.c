@@ -425,6 +425,38 @@ TEST (refused)
     assert_int_equal (topology_links_import ("no/such", "auto", &doc, NULL, &err), ST_IO);
 }
 
+/* More nodes or columns than a document holds are bad input, not lack of memory. */
+TEST (too_many)
+{
+    struct text pairs = {0}, matrix = {0};
+
+    text_add (&pairs, "src,dst,gb_per_s\n");
+    for (int i = 0; i <= 4096; i++) {
+        text_add (&pairs, "h%d,h%d,1\n", i, i + 1);
+        text_add (&matrix, ",h%d", i);
+    }
+
+    const struct {
+        const char *format;
+        const struct text *text;
+        const char *why;
+    } bad[] = {{"pairs", &pairs, "f: expected at most 4096 nodes, found more"},
+               {"matrix", &matrix, "f: line 1: more than 4096 columns"}};
+
+    for (size_t i = 0; i < 2; i++) {
+        struct error err = {""};
+        json_t *doc = NULL;
+        enum status st = import_as (bad[i].format, text_str (bad[i].text),
+                                    bad[i].text->len, &doc, &err);
+
+        if (st != ST_INVALID || !strstr (err.text, bad[i].why))
+            fail_msg ("%s: status %d, \"%s\"", bad[i].format, st, err.text);
+        assert_null (doc);
+    }
+    text_free (&pairs);
+    text_free (&matrix);
+}
+
 /* Cutting a file anywhere, or breaking any byte, never crashes. */
 TEST (broken)
 {

@@ -297,9 +297,11 @@ static enum status build (struct reading *r, json_t **doc)
                      unnamed);
     if (st == ST_OK && json_array_size (nodes) == 0)
         st = import_fail (r->in, "the file has no host at a switch");
-    if (st == ST_OK)
+    if (st == ST_OK) {
         *doc = json_pack ("{s:i, s:s, s:O}", "version", 1, "source", "ibnetdiscover",
                           "nodes", nodes);
+        st = *doc ? ST_OK : err_nomem (r->in->err);
+    }
     FREE_ALL (between, cables, group);
     JSON_DECREF_ALL (nodes, seen);
     return st;

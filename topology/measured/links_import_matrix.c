@@ -93,12 +93,11 @@ static enum status read (struct links_table *t)
             f.unit = f.unit > 0 ? f.unit : UNITS_GB;
             words = text_cells (line, separator, LINKS_BLANKS, word, COLUMNS_MAX + 2);
             for (int j = 1; j < words && st == ST_OK; j++) {
-                if (j > COLUMNS_MAX ||
-                    links_table_place (t, word[j], 0, &end[n]) != ST_OK)
-                    st = links_fail (t, "too many columns, or out of memory");
-                else if (end[n] != n)
+                st = j > COLUMNS_MAX ? links_fail (t, "more than %d columns", COLUMNS_MAX)
+                                     : links_table_place (t, word[j], 0, &end[n]);
+                if (st == ST_OK && end[n] != n)
                     st = links_fail (t, "\"%.60s\" appears twice", word[j]);
-                else if (f.gpus > 0)
+                else if (st == ST_OK && f.gpus > 0)
                     t->node[t->end[n].node].gpus = f.gpus;
                 n++;
             }

@@ -54,7 +54,7 @@ struct links_table {
 /** Find a node by name, or add it.  A name that the contract does not allow has its other
  *  characters turned into '-'.
  *  @param[out] node  its index
- *  @return ST_OK or ST_NOMEM, also for more than can be held */
+ *  @return ST_OK, ST_NOMEM, or ST_INVALID for more than can be held */
 enum status links_table_node (struct links_table *t, const char *name, int *node);
 /** The same of an endpoint. */
 enum status links_table_end (struct links_table *t, int node, int gpu, int *end);

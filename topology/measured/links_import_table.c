@@ -17,6 +17,12 @@
 
 /* ---- the table ---- */
 
+static enum status too_many (const struct links_table *t, int most, const char *what)
+{
+    return err_set (t->err, ST_INVALID, "%s: expected at most %d %s, found more", t->file,
+                    most, what);
+}
+
 enum status links_table_node (struct links_table *t, const char *name, int *node)
 {
     char clean[TOPOLOGY_NAME_MAX + 1];
@@ -26,9 +32,10 @@ enum status links_table_node (struct links_table *t, const char *name, int *node
     while (i >= 0 && strcmp (t->node[i].name, clean) != 0)
         i--;
     if (i < 0) {
-        if (t->n_nodes == ENDS_MAX || !array_grow (&t->node, t->n_nodes, sizeof *t->node))
-            return err_set (t->err, ST_NOMEM, "%s: more than %d nodes, or out of memory",
-                            t->file, ENDS_MAX);
+        if (t->n_nodes == ENDS_MAX)
+            return too_many (t, ENDS_MAX, "nodes");
+        if (!array_grow (&t->node, t->n_nodes, sizeof *t->node))
+            return err_nomem (t->err);
         i = t->n_nodes;
         t->node[i] = (struct links_node){.name = strdup (clean), .gpus = 1};
         if (!t->node[i].name)
@@ -46,9 +53,10 @@ enum status links_table_end (struct links_table *t, int node, int gpu, int *end)
     while (i >= 0 && (t->end[i].node != node || t->end[i].gpu != gpu))
         i--;
     if (i < 0) {
-        if (t->n_ends == ENDS_MAX || !array_grow (&t->end, t->n_ends, sizeof *t->end))
-            return err_set (t->err, ST_NOMEM, "%s: more than %d GPUs, or out of memory",
-                            t->file, ENDS_MAX);
+        if (t->n_ends == ENDS_MAX)
+            return too_many (t, ENDS_MAX, "GPUs");
+        if (!array_grow (&t->end, t->n_ends, sizeof *t->end))
+            return err_nomem (t->err);
         i = t->n_ends++;
         t->end[i] = (struct links_end){node, gpu, i};
         if (t->node[node].gpus <= gpu)
@@ -115,9 +123,9 @@ enum status links_table_product (struct links_table *t, int node, const char *pr
 #define COUNT_MAX 9.0e18
 
 /* The entry of a place, appended where there is none. */
-static json_t *counter_entry (struct links_table *t, const struct links_counter *at)
+static enum status counter_entry (struct links_table *t, const struct links_counter *at,
+                                  json_t **one)
 {
-    json_t *one;
     int n;
 
     if (!t->counters)
@@ -126,16 +134,18 @@ static json_t *counter_entry (struct links_table *t, const struct links_counter 
         t->counter_at = json_object ();
     n = json_number_of (t->counter_at, "%s %d %s %s", at->node ? at->node : "", at->gpu,
                         at->uuid ? at->uuid : "", at->port ? at->port : "");
-    if (n < 0 || n >= COUNTERS_MAX)
-        return NULL;
-    if ((size_t) n < json_array_size (t->counters))
-        return json_array_get (t->counters, (size_t) n);
-    one = json_pack ("{s:s*, s:s*, s:s*, s:{}}", "node", at->node, "uuid", at->uuid,
-                     "port", at->port, "counts");
+    if (n < 0)
+        return err_nomem (t->err);
+    if (n >= COUNTERS_MAX)
+        return too_many (t, COUNTERS_MAX, "ports");
+    *one = json_array_get (t->counters, (size_t) n);
+    if (*one)
+        return ST_OK;
+    *one = json_pack ("{s:s*, s:s*, s:s*, s:{}}", "node", at->node, "uuid", at->uuid,
+                      "port", at->port, "counts");
     if (at->gpu >= 0)
-        json_object_set_new (one, "gpu", json_integer (at->gpu));
-    json_array_append_new (t->counters, one);
-    return one;
+        json_object_set_new (*one, "gpu", json_integer (at->gpu));
+    return json_array_append_new (t->counters, *one) == 0 ? ST_OK : err_nomem (t->err);
 }
 
 enum status links_table_count (struct links_table *t, const struct links_counter *at,
@@ -157,9 +167,7 @@ enum status links_table_count (struct links_table *t, const struct links_counter
         topology_links_name (at->node, node);
         clean.node = node;
     }
-    if (!(one = counter_entry (t, &clean)))
-        return err_set (t->err, ST_NOMEM, "%s: more than %d ports, or out of memory",
-                        t->file, COUNTERS_MAX);
+    TRY (counter_entry (t, &clean, &one));
     counts = json_object_get (one, "counts");
     if (x >= json_member_number (counts, kind->name))
         json_object_set_new (counts, kind->name,

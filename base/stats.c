@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 
 void stats_sort (double *v, int n)
@@ -161,7 +162,8 @@ struct stats_line stats_fit_line (const double *x, const double *y, int n)
                       fabs (p[i].y - line.intercept - line.slope * p[i].x) / p[i].y);
         line.groups = groups;
     }
-    free (weighted);
-    free (p);
+    if (!p || (groups >= 2 && !weighted))
+        memory_lost ();
+    FREE_ALL (weighted, p);
     return line;
 }

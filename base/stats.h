@@ -53,7 +53,8 @@ struct stats_line {
  *
  *  @param[in] x, y  [n] in any order; y > 0
  *  @param[in] n     points; at least two different x
- *  @return groups 0 and all NaN when there are fewer than two different x, or no memory
+ *  @return groups 0 and all NaN when there are fewer than two different x, or no memory, which is
+ *          noted as lost
  */
 struct stats_line stats_fit_line (const double *x, const double *y, int n);
 

@@ -154,7 +154,7 @@ enum status links_table_count (struct links_table *t, const struct links_counter
     const struct topology_counter *kind = topology_counter_spelled (name);
     char node[TOPOLOGY_NAME_MAX + 1];
     struct links_counter clean = *at;
-    json_t *one, *counts;
+    json_t *one = NULL, *counts;
     double x;
 
     if (!kind || links_absent (word))

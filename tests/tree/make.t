@@ -10,9 +10,9 @@ proves() { # NAME WANT OPTION...: what prove is given
 }
 proves "one test, and all it prints" "--verbose build/tests/mapper/bounds" T=mapper/bounds
 proves "files and folders, however they are written" \
-    "--jobs 5 tests/tree/shape.t build/tests/base/text build/tests/check/plan tests/tree/make.t tests/tree/spawn.t" \
+    "--jobs 6 tests/tree/shape.t build/tests/base/text build/tests/check/plan tests/tree/make.t tests/tree/spawn.t" \
     -j3 T="tests/tree/ tests/base/text.c build/tests/check/plan"
-proves "two more at once than JOBS says, the longest first" "--jobs 9 tests/tree/shape.t tests/tree/make.t tests/tree/spawn.t" JOBS=7 T=tree
+proves "three more at once than JOBS says, the longest first" "--jobs 10 tests/tree/shape.t tests/tree/make.t tests/tree/spawn.t" JOBS=7 T=tree
 expect 2 "a test that is not there" "T=mapper/none names no test" run check T=mapper/none
 expect 2 "helpers are no tests" "T=lib names no test" run check T=lib
 

@@ -129,6 +129,10 @@ const char *calibrate_read_model (const struct row *r, struct calibrate_run *run
  *  it.  @return NULL, or why the row must be skipped (a literal) */
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run);
 
+/** The optimizer of a row and what it keeps: by the cell or note that names it, else by an item of
+ *  the notes that is a name and nothing else.  @return NULL, or why the row must be skipped */
+const char *calibrate_read_optimizer (const struct row *r, struct calibrate_run *run);
+
 /** What a row has of the one before it, if it says so. */
 void calibrate_take_before (const struct row *r, const struct calibrate_run *before,
                             struct calibrate_run *run);
@@ -283,6 +287,7 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
                                       const double *estimate, int *first, int *n,
                                       struct error *err);
 
+#define CALIBRATE_QUARTERS 4  /* in which the way from the start to a fit is taken */
 #define CALIBRATE_FEW_MOST 64 /* up to so many configurations are few (few.c) */
 /** Configurations that a profile's residual counts as. */
 #define CALIBRATE_RESIDUAL_RUNS 5.0

@@ -27,9 +27,8 @@
 #define SCATTER_SPREAD 1.5
 #define STUDENT 2.0 /* degrees of freedom of that scatter */
 #define REWEIGHS 8
-/* Runs left out choose how many quarters of the fit are taken, if the roots of their errors, by
+/* Runs left out choose how much of the fit is taken, if the roots of their errors, by
  * which one far run does not rule, are at most so much of the start's. */
-#define PARTS 4
 #define TAKEN_MOST 0.95
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
@@ -140,18 +139,19 @@ static double met (const struct few_fit *f, const double *weight, int i)
 /* The part of the fit, 0 to 1, by which runs are met best that it did not see. */
 static double part_to_take (const struct few_fit *f)
 {
-    double error[PARTS + 1] = {0}, weight[CALIBRATE_FEW_MOST];
+    double error[CALIBRATE_QUARTERS + 1] = {0}, weight[CALIBRATE_FEW_MOST];
     int best = 0;
 
     for (int i = 0; i < f->n; i++) {
         weigh (f, i, weight);
-        for (int k = 0; k <= PARTS; k++)
-            error[k] += sqrt (fabs (f->error[i] - k * met (f, weight, i) / PARTS));
+        for (int k = 0; k <= CALIBRATE_QUARTERS; k++)
+            error[k] +=
+                sqrt (fabs (f->error[i] - k * met (f, weight, i) / CALIBRATE_QUARTERS));
     }
-    for (int k = 1; k <= PARTS; k++)
+    for (int k = 1; k <= CALIBRATE_QUARTERS; k++)
         if (error[k] < (best > 0 ? 1.0 : TAKEN_MOST) * error[best])
             best = k;
-    return best / (double) PARTS;
+    return best / (double) CALIBRATE_QUARTERS;
 }
 
 /* ---- what constants move ---- */

@@ -23,10 +23,8 @@
  * do not tell a thousand times as much as one: n count as n / (1 + n / RUNS_MOST) (the
  * coarsened posterior of Miller and Dunson, JASA 2019, section 2). */
 #define RUNS_MOST 300.0
-/* Folds are of whole models, or of configurations where there are fewer models than folds.  The way
- * is taken in quarters. */
+/* Folds are of whole models, or of configurations where there are fewer models than folds. */
 #define FOLDS 5
-#define PARTS 4
 
 struct fitting {
     bool memory; /* else times */
@@ -238,15 +236,15 @@ static enum status weigh (struct fitting *f, struct error *err)
  * which one far run does not rule.
  * @param x  of the fit to all runs  @param[out] error  [n], zeros */
 static enum status leave_out (struct fitting *f, const double *x, int n,
-                              double (*error)[PARTS + 1], struct error *err)
+                              double (*error)[CALIBRATE_QUARTERS + 1], struct error *err)
 {
     for (f->without = 0; f->without < FOLDS && f->without < n; f->without++) {
         double own[CALIBRATE_CONSTANTS_MAX];
 
         memcpy (own, x, sizeof own);
         TRY (minimise (f, own, err));
-        for (int k = 0; k <= PARTS; k++) {
-            struct workload_profile p = moved (f, own, k / (double) PARTS);
+        for (int k = 0; k <= CALIBRATE_QUARTERS; k++) {
+            struct workload_profile p = moved (f, own, k / (double) CALIBRATE_QUARTERS);
 
             for (int i = 0; i < f->runs->n; i++)
                 if (f->weight[i] > 0.0 && is_left_out (f, i))
@@ -259,12 +257,12 @@ static enum status leave_out (struct fitting *f, const double *x, int n,
 
 /* The part of the way that misses least, of those with which groups are missed by less than at the
  * start, and not by chance: all together by more than one deviation of such a sum. */
-static double best_part (double (*error)[PARTS + 1], int n)
+static double best_part (double (*error)[CALIBRATE_QUARTERS + 1], int n)
 {
     double most = 0.0;
     int best = 0;
 
-    for (int k = 1; k <= PARTS; k++) {
+    for (int k = 1; k <= CALIBRATE_QUARTERS; k++) {
         double gain = 0.0, squares = 0.0;
 
         for (int g = 0; g < n; g++) {
@@ -278,7 +276,7 @@ static double best_part (double (*error)[PARTS + 1], int n)
             best = k;
         }
     }
-    return best / (double) PARTS;
+    return best / (double) CALIBRATE_QUARTERS;
 }
 
 /* Go that part of the way, and tell anew how far runs scatter about it. */
@@ -309,7 +307,7 @@ static enum status take_part (struct fitting *f, double *x, struct error *err)
 static enum status guard (struct fitting *f, double *x, struct error *err)
 {
     enum calibrate_grouping by;
-    double (*error)[PARTS + 1];
+    double (*error)[CALIBRATE_QUARTERS + 1];
     enum status st;
     int n;
 

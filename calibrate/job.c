@@ -597,99 +597,6 @@ static const char *read_frozen (const struct row *r, struct workload_job *j)
                : NULL;
 }
 
-/* Optimizers by their names' letters and digits; the first one's moments are as its framework has
- * them. */
-static const struct optimizer {
-    const char *names;
-    struct calibrate_moments moments;
-} optimizers[] = {
-    {"adam adamw adamtorch adamwtorch adamwtorchfused adamtorchfused torchadam "
-     "torchadamw "
-     "adamwtorchxla adamwtorchnpufused adamwhf adamwapexfused adamwanyprecision "
-     "fusedadam "
-     "fusedadamw adamfused adamwfused foreachadamw apexfusedadam tefusedadam cpuadam "
-     "deepspeedcpuadam distributedadam distributedfusedadam distadam pagedadamw "
-     "distributedoptimizer decoupledadamw zerofusedadam",
-     {NAN, NAN}},
-    {"pagedadamw32bit adamw32bit adamwbnb32bit", {8, 8}},
-    {"adam8bit adamw8bit 8bitadam 8bitadamw adamwbnb8bit bnbadamw8bit pagedadam8bit "
-     "pagedadamw8bit paged8bitadam paged8bitadamw",
-     {2, 2}},
-    {"adafactor", {0, 0}},
-    {"lion8bit 8bitlion pagedlion8bit", {1, 1}},
-    {"lion lion32bit pagedlion pagedlion32bit", {2, 4}},
-    {"sgdmomentum sgdm sgdwithmomentum momentum", {2, 4}},
-    {"sgd", {0, 0}}};
-
-static const struct optimizer *optimizer_of (const char *name)
-{
-    char joined[CALIBRATE_JOINED];
-
-    calibrate_join (name, joined);
-    for (size_t i = 0; i < COUNT_OF (optimizers); i++)
-        if (text_has_word (optimizers[i].names, joined))
-            return &optimizers[i];
-    return NULL;
-}
-
-/* All of a cell, or the first name in it: "AdamW (8-bit)", "AdamW, momentum 0.9". */
-static const struct optimizer *optimizer_in (const char *cell)
-{
-    const struct optimizer *o = optimizer_of (cell);
-    char first[CALIBRATE_ITEM];
-
-    snprintf (first, sizeof first, "%.*s", (int) strcspn (cell, "(,;+"), cell);
-    if (!o && (o = optimizer_of (first)) && strcmp (o->names, "sgd") == 0 &&
-        calibrate_says (cell, "momentum") == SAID_YES)
-        o = optimizer_of ("momentum");
-    return o;
-}
-
-/* By the cell or note that names it, else by an item of the notes that is a name and nothing else.
- * @return NULL, or why the row is skipped */
-static const char *read_optimizer (const struct row *r, struct calibrate_run *run)
-{
-    const char *notes = calibrate_cell (r, "notes");
-    const struct optimizer *o = NULL;
-    char said[CALIBRATE_ITEM];
-    bool wide = run->job.precision == PREC_FP32 || run->job.precision == PREC_TF32;
-
-    snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
-    if (said[0] || calibrate_note (r, "optimizer", said, sizeof said) ||
-        calibrate_note (r, "optim", said, sizeof said)) {
-        if (!(o = optimizer_in (said)) && run->state_bytes <= 0.0)
-            return calibrate_cell (r, "optimizer")[0] != '\0'
-                       ? calibrate_refuse (r, "optimizer",
-                                           "AdamW, 8-bit AdamW, Adafactor, Lion or SGD")
-                       : "the optimizer among the notes is not known";
-    }
-    while (!o && calibrate_next_item (&notes, said))
-        o = optimizer_of (said);
-    if (!o || isnan (o->moments.narrow))
-        return NULL;
-    run->moments = &o->moments;
-    return wide && !run->job.lora && o->moments.wide < 8
-               ? "in fp32 optimizers other than AdamW are not supported"
-               : NULL;
-}
-
-/* "16 B/parameter" among the notes; 0: the row does not say. */
-static double said_state_bytes (const struct row *r)
-{
-    const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, " B/parameter");
-    double bytes = 0.0;
-
-    while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
-        at--;
-    if (at)
-        bytes = strtod (at, NULL);
-    /* Moments are paged out, and a layer's gradients go as soon as it has stepped. */
-    if (!at && calibrate_contains (notes, "paged 8-bit") &&
-        calibrate_contains (notes, "fused in backward"))
-        bytes = 2.0;
-    return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
-}
-
 const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
 {
     static const char *const optimizer_words[] = {"adam", "optim", "lion", NULL};
@@ -718,11 +625,10 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
     read_captured (r, run);
     TRY_ROW (read_dropped (r, run));
     TRY_ROW (read_dispatcher (r, run));
-    run->state_bytes = said_state_bytes (r);
     read_sampling (r, j);
     if (!read_tuning (r, j))
         return calibrate_refuse (r, "tuning", "full, LoRA or QLoRA");
     TRY_ROW (read_frozen (r, j));
-    TRY_ROW (read_optimizer (r, run));
+    TRY_ROW (calibrate_read_optimizer (r, run));
     return read_kernels (r, run);
 }

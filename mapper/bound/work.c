@@ -20,17 +20,26 @@
  * that nobody has listed. */
 #include "mapper/bound/bound_private.h"
 
+#include "base/memory.h"
+
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT (1 << 16)
+#define PLACES (1 << 16)
 
+struct kept {
+    struct costmodel_compute_key key;
+    double s; /* of one GPU */
+};
+
+/* Those kept follow each other in memory: a system gives it page by page, and pages of places that
+ * are far apart would take longer than what is kept. */
 struct bound_works {
-    struct {
-        struct costmodel_compute_key key;
-        double s; /* of one GPU; 0: nothing is kept here */
-    } at[KEPT];
+    struct kept *kept;
+    size_t n;
+    uint16_t at[PLACES]; /* by the key's hash: which is kept, from 1 on; 0: none */
 };
 
 struct bound_works *bound_works_create (void)
@@ -40,7 +49,26 @@ struct bound_works *bound_works_create (void)
 
 void bound_works_destroy (struct bound_works *w)
 {
+    if (w)
+        free (w->kept);
     free (w);
+}
+
+/* The entry for that key, new if its s is 0; NULL: no room. */
+static struct kept *entry (struct bound_works *w, const struct costmodel_compute_key *key)
+{
+    uint16_t *at = &w->at[costmodel_compute_hash (key) % PLACES];
+
+    if (*at == 0) {
+        if (w->n == UINT16_MAX || !array_grow (&w->kept, w->n, sizeof *w->kept))
+            return NULL;
+        w->n++;
+        *at = (uint16_t) w->n;
+    } else if (memcmp (&w->kept[*at - 1].key, key, sizeof *key) == 0) {
+        return &w->kept[*at - 1];
+    }
+    w->kept[*at - 1] = (struct kept){*key, 0.0};
+    return &w->kept[*at - 1];
 }
 
 static double work_of (struct bound_works *w, const struct pool *pool,
@@ -49,15 +77,13 @@ static double work_of (struct bound_works *w, const struct pool *pool,
     double slowest = costmodel_slowest (pool->problem->profile, &c->deg);
     struct costmodel_compute_key key =
         costmodel_compute_key (pool->problem->job, c, pool->problem->profile);
-    size_t i = costmodel_compute_hash (&key) % KEPT;
+    struct kept *k = w ? entry (w, &key) : NULL;
 
-    if (!w)
+    if (!k)
         return least_work_s (pool, c);
-    if (!(w->at[i].s > 0.0) || memcmp (&w->at[i].key, &key, sizeof key) != 0) {
-        w->at[i].key = key;
-        w->at[i].s = least_work_s (pool, c) / slowest;
-    }
-    return w->at[i].s * slowest;
+    if (!(k->s > 0.0))
+        k->s = least_work_s (pool, c) / slowest;
+    return k->s * slowest;
 }
 
 double bound_work (struct bound_works *w, const struct pool *pool,

@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM (1 << 16)
-#define PLACES 8 /* that are looked at: where all hold others, nothing is kept */
+#define LISTS (1 << 14)
 
 struct kept {
     struct costmodel_compute_key key;
     const struct topology_gpu_type *type;
     struct costmodel_compute compute;
+    struct kept *next;
 };
 
 struct pool_computes {
-    _Atomic (struct kept *) at[ROOM]; /* NULL: free; never changed once it is not */
+    _Atomic (struct kept *)
+        list[LISTS]; /* by the key's hash; what is in one never changes */
 };
 
 struct pool_computes *pool_computes_create (void)
@@ -28,43 +29,25 @@ struct pool_computes *pool_computes_create (void)
 
 void pool_computes_destroy (struct pool_computes *k)
 {
-    for (size_t i = 0; i < ROOM && k; i++)
-        free (atomic_load (&k->at[i]));
+    for (size_t i = 0; i < LISTS && k; i++)
+        for (struct kept *x = atomic_load (&k->list[i]), *next; x; x = next) {
+            next = x->next;
+            free (x);
+        }
     free (k);
 }
 
-/* The one of that key and type, or the first free place for it; both NULL: there is none. */
-static const struct kept *find (struct pool_computes *k,
-                                const struct costmodel_compute_key *key,
-                                const struct topology_gpu_type *type,
-                                _Atomic (struct kept *) **place)
+/* Keep it, unless there is no memory. */
+static void keep (_Atomic (struct kept *) *list, const struct kept *own)
 {
-    size_t first = costmodel_compute_hash (key) ^ (uintptr_t) type >> 4;
-
-    *place = NULL;
-    for (size_t i = 0; i < PLACES; i++) {
-        const struct kept *here = atomic_load (&k->at[(first + i) % ROOM]);
-
-        if (!here) {
-            *place = &k->at[(first + i) % ROOM];
-            return NULL;
-        }
-        if (here->type == type && memcmp (&here->key, key, sizeof *key) == 0)
-            return here;
-    }
-    return NULL;
-}
-
-/* Keep it, unless another thread has taken the place or there is no memory. */
-static void keep (_Atomic (struct kept *) *place, const struct kept *own)
-{
-    struct kept *new = place ? malloc (sizeof *new) : NULL, *none = NULL;
+    struct kept *new = malloc (sizeof *new);
 
     if (!new)
         return;
     *new = *own;
-    if (!atomic_compare_exchange_strong (place, &none, new))
-        free (new);
+    new->next = atomic_load (list);
+    while (!atomic_compare_exchange_weak (list, &new->next, new))
+        ;
 }
 
 void pool_compute (const struct pool *pool, const struct workload_config *c, int class,
@@ -73,12 +56,16 @@ void pool_compute (const struct pool *pool, const struct workload_config *c, int
     const struct mapper_problem *p = pool->problem;
     struct kept own = {.key = costmodel_compute_key (p->job, c, p->profile),
                        .type = pool->class[class].type};
-    _Atomic (struct kept *) *place;
-    const struct kept *known = find (pool->computes, &own.key, own.type, &place);
+    size_t hash = costmodel_compute_hash (&own.key) ^ (uintptr_t) own.type >> 4;
+    _Atomic (struct kept *) *list = &pool->computes->list[hash % LISTS];
+    const struct kept *known = atomic_load (list);
 
+    while (known && (known->type != own.type ||
+                     memcmp (&known->key, &own.key, sizeof own.key) != 0))
+        known = known->next;
     if (!known) {
         costmodel_compute_alike (p->model, p->job, c, p->profile, own.type, &own.compute);
-        keep (place, &own);
+        keep (list, &own);
         known = &own;
     }
     *out = known->compute;

@@ -407,6 +407,10 @@ linkwise_time (const struct linkwise_cluster *cluster, const struct linkwise_mod
     if (st == ST_OK) {
         costmodel_note_types (cluster->c, x.plan.job.precision, api_notes (notes));
         topology_gpus_in_order (cluster->c, world, gpu);
+        st = costmodel_profile_used (&x.profile, cluster->c, gpu, world, &x.plan.model,
+                                     &x.plan.job, api_error (err));
+    }
+    if (st == ST_OK) {
         priced.layers = x.plan.layers_per_stage;
         st = api_price (&priced, gpu, out, api_error (err));
     }

@@ -221,7 +221,7 @@ static enum status search (struct planning *x, struct error *err)
     st = in->from.file
              ? mapper_replan (&x->p, &x->work.plan, &in->settings, &in->from.how, &x->r,
                               &x->info, &in->from.done, err)
-             : mapper_search_prudent (&x->p, &in->settings, &x->r, &x->info, err);
+             : api_search (&x->p, &x->work.profile, &in->settings, &x->r, &x->info, err);
     if (st == ST_OK && !in->from.file)
         st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);

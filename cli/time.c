@@ -222,6 +222,9 @@ static enum status run_time (void *input, struct notes *notes, struct error *err
         gpu = calloc ((size_t) workload_world (&x.plan.config.deg), sizeof *gpu);
         st = gpu ? place (in, &x, gpu, notes, err) : err_nomem (err);
     }
+    THEN (st, costmodel_profile_used (&x.profile, x.cluster->c, gpu,
+                                      (int) workload_world (&x.plan.config.deg),
+                                      &x.plan.model, &x.plan.job, err));
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         st = price (in, &x, gpu, NULL, notes, err);

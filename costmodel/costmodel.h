@@ -107,6 +107,16 @@ bool costmodel_slower (const struct topology_gpu_type *a,
 /** Add the GPU types of a cluster's nodes, for which its job's profile is chosen.  Drained nodes
  *  have no part in it, unless all are. */
 void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all);
+/** The same of a plan's nodes, as far as the cluster has them. */
+void costmodel_gpus_of_plan (const struct topology_cluster *c,
+                             const struct workload_plan *p, struct workload_gpus *all);
+/** Let the profile of a job be the one that serves on the types of n ranks' GPUs, which are fewer
+ *  than those that it was chosen for: idle nodes change no estimate.
+ *  @param[in] gpu  [n] cluster-wide */
+enum status costmodel_profile_used (struct workload_profile *p,
+                                    const struct topology_cluster *c, const int *gpu,
+                                    int n, const struct workload_model *m,
+                                    const struct workload_job *j, struct error *err);
 
 /** Do products take blocks with a scale each (mxfp8, nvfp4)?  Types whose units do that have fp4,
  *  too. */

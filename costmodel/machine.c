@@ -1,6 +1,7 @@
 /* What a GPU type reaches in practice: its rates, by the type's constants and the profile's. */
 #include "costmodel/compute_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
@@ -30,21 +31,57 @@ bool costmodel_slower (const struct topology_gpu_type *a,
            costmodel_matrix_rate (b, PREC_FP16) * b->gemm_efficiency;
 }
 
+static void add_type (struct workload_gpus *all, const char *name)
+{
+    int k = 0;
+
+    while (k < all->n && strcmp (all->name[k], name) != 0)
+        k++;
+    if (k == all->n && k < WORKLOAD_GPUS_MAX)
+        all->name[all->n++] = name;
+}
+
 void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all)
 {
     bool drained = true;
 
     for (int i = 0; i < c->n_nodes; i++)
         drained = drained && c->node[i].drained;
-    for (int i = 0; i < c->n_nodes; i++) {
-        const char *name = c->node[i].type->name;
-        int k = 0;
+    for (int i = 0; i < c->n_nodes; i++)
+        if (drained || !c->node[i].drained)
+            add_type (all, c->node[i].type->name);
+}
 
-        while (k < all->n && strcmp (all->name[k], name) != 0)
-            k++;
-        if (k == all->n && k < WORKLOAD_GPUS_MAX && (drained || !c->node[i].drained))
-            all->name[all->n++] = name;
+void costmodel_gpus_of_plan (const struct topology_cluster *c,
+                             const struct workload_plan *p, struct workload_gpus *all)
+{
+    for (int r = 0; r < p->n_ranks; r++) {
+        int node = topology_node_find (c, p->place[r].node);
+
+        if (node >= 0)
+            add_type (all, c->node[node].type->name);
     }
+}
+
+enum status costmodel_profile_used (struct workload_profile *p,
+                                    const struct topology_cluster *c, const int *gpu,
+                                    int n, const struct workload_model *m,
+                                    const struct workload_job *j, struct error *err)
+{
+    struct workload_profile serving;
+    struct workload_gpus on = {.n = 0};
+
+    if (!p->meant[0])
+        return ST_OK;
+    for (int r = 0; r < n; r++)
+        add_type (&on, c->node[c->node_of_gpu[gpu[r]]].type->name);
+    TRY (workload_profile_on (p, &on, &serving, NULL, err));
+    if (strcmp (serving.name, p->name) == 0)
+        return ST_OK;
+    snprintf (serving.why, sizeof serving.why, "for the GPU types in use");
+    workload_profile_pace (&serving, m, j->precision);
+    *p = serving;
+    return ST_OK;
 }
 
 /* Part of the peak that large products reach, of the GPU type and the profile. */

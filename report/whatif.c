@@ -122,6 +122,8 @@ static enum status put_in_place (const struct report_whatif_plan *plan,
 {
     int world = (int) workload_world (&plan->config->deg), nodes;
     int *gpu = calloc ((size_t) world, sizeof *gpu);
+    struct workload_profile serving = *there->profile;
+    struct mapper_problem mine = *there;
     struct error wrong = {""};
     enum status st = ST_OK;
 
@@ -133,8 +135,13 @@ static enum status put_in_place (const struct report_whatif_plan *plan,
     else if (there->max_nodes > 0 && (nodes = topology_nodes_under (
                                           there->cluster, gpu, world)) > there->max_nodes)
         snprintf (why, 256, "the plan is on %d nodes", nodes);
-    else
-        st = mapper_result_put (there, plan->config, plan->layers, gpu, found, &wrong);
+    else {
+        mine.profile = &serving;
+        st = costmodel_profile_used (&serving, mine.cluster, gpu, world, mine.model,
+                                     mine.job, &wrong);
+        THEN (st,
+              mapper_result_put (&mine, plan->config, plan->layers, gpu, found, &wrong));
+    }
     free (gpu);
     if (st == ST_NOMEM)
         return err_nomem (err);
@@ -174,6 +181,7 @@ enum status report_what_run (const struct report_whatif_plan *plan,
         there.cluster = what->changed.c;
         costmodel_gpus (there.cluster, &gpus);
         TRY (workload_profile_on (plan->p->profile, &gpus, &serving, NULL, err));
+        workload_profile_pace (&serving, there.model, there.job->precision);
         there.profile = &serving;
     }
     if (what->changed.max_nodes > 0 &&

@@ -165,6 +165,23 @@ static void say_miss (const struct mapper_problem *p, const struct mapper_info *
 
 /* ---- the profile of the types in use ---- */
 
+enum status api_profile_allowed (const struct mapper_problem *p,
+                                 struct workload_profile *profile, struct error *err)
+{
+    struct workload_profile serving;
+    struct workload_gpus on = {.n = 0};
+
+    for (int i = 0; i < p->cluster->n_nodes; i++)
+        if (mapper_node_allowed (p, i))
+            workload_gpus_add (&on, p->cluster->node[i].type->name);
+    TRY (workload_profile_on (profile, &on, &serving, NULL, err));
+    if (strcmp (serving.name, profile->name) == 0)
+        return ST_OK;
+    workload_profile_pace (&serving, p->model, p->job->precision);
+    *profile = serving;
+    return ST_OK;
+}
+
 /* The problem on the nodes alone whose GPUs the profile serves on.
  * @param[out] marks  of the nodes; free it */
 static enum status narrow (struct mapper_problem *p,
@@ -293,6 +310,7 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
 {
     const struct mapper_nodes nodes = {.only = only};
     struct request r = {.marks = NULL};
+    struct workload_profile by;
     enum status st;
 
     API_NEED (plan);
@@ -301,8 +319,11 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
     if (!cluster)
         cluster = plan->cluster;
     r.p = api_plan_problem (plan, cluster->c);
+    r.p.profile = &by;
+    by = plan->profile;
     costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
     st = mapper_choose_nodes (&nodes, &r.p, &r.marks, api_error (err));
+    THEN (st, api_profile_allowed (&r.p, &by, api_error (err)));
     THEN (st, mapper_bind (&r.p, &plan->plan, &r.result, &r.info, api_error (err)));
     THEN (st, plan_of (&r, cluster, NULL, out, api_error (err)));
     request_release (&r);
@@ -318,6 +339,7 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
     struct mapper_replan_settings moves = mapper_replan_settings_default ();
     struct request r = {.marks = NULL};
     struct mapper_replanned done = {0};
+    struct workload_profile by;
     enum status st;
 
     API_NEED (plan);
@@ -331,8 +353,11 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
     if (!cluster)
         cluster = plan->cluster;
     r.p = api_plan_problem (plan, cluster->c);
+    r.p.profile = &by;
+    by = plan->profile;
     r.p.axes = mapper_axes_free ();
     st = take_settings (settings, true, &r, api_error (err));
+    THEN (st, api_profile_allowed (&r.p, &by, api_error (err)));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
         r.p.step_error = api_step_error (&r.p);

@@ -262,6 +262,8 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
     TRY (cli_hosts_read (x->p.cluster, "--pin", false, &in->nodes.pin, &in->pin, notes,
                          err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
+    if (in->from.file && !in->job.profile)
+        TRY (api_profile_allowed (&x->p, &x->work.profile, err));
     api_note_nodes (&x->p, in->nodes.nodes, notes);
     x->p.step_error = api_step_error (&x->p);
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);

@@ -31,16 +31,6 @@ bool costmodel_slower (const struct topology_gpu_type *a,
            costmodel_matrix_rate (b, PREC_FP16) * b->gemm_efficiency;
 }
 
-static void add_type (struct workload_gpus *all, const char *name)
-{
-    int k = 0;
-
-    while (k < all->n && strcmp (all->name[k], name) != 0)
-        k++;
-    if (k == all->n && k < WORKLOAD_GPUS_MAX)
-        all->name[all->n++] = name;
-}
-
 void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all)
 {
     bool drained = true;
@@ -49,7 +39,7 @@ void costmodel_gpus (const struct topology_cluster *c, struct workload_gpus *all
         drained = drained && c->node[i].drained;
     for (int i = 0; i < c->n_nodes; i++)
         if (drained || !c->node[i].drained)
-            add_type (all, c->node[i].type->name);
+            workload_gpus_add (all, c->node[i].type->name);
 }
 
 void costmodel_gpus_of_plan (const struct topology_cluster *c,
@@ -59,7 +49,7 @@ void costmodel_gpus_of_plan (const struct topology_cluster *c,
         int node = topology_node_find (c, p->place[r].node);
 
         if (node >= 0)
-            add_type (all, c->node[node].type->name);
+            workload_gpus_add (all, c->node[node].type->name);
     }
 }
 
@@ -74,7 +64,7 @@ enum status costmodel_profile_used (struct workload_profile *p,
     if (!p->meant[0])
         return ST_OK;
     for (int r = 0; r < n; r++)
-        add_type (&on, c->node[c->node_of_gpu[gpu[r]]].type->name);
+        workload_gpus_add (&on, c->node[c->node_of_gpu[gpu[r]]].type->name);
     TRY (workload_profile_on (p, &on, &serving, NULL, err));
     if (strcmp (serving.name, p->name) == 0)
         return ST_OK;

@@ -554,6 +554,7 @@ struct workload_gpus {
     const char *name[WORKLOAD_GPUS_MAX]; /* further ones are left out */
     int n;
 };
+void workload_gpus_add (struct workload_gpus *all, const char *name); /* once each */
 
 /** The first of the types on which a shipped profile that p has for others serves in its place,
  *  since none of the runs that p was fitted on used it; NULL: p serves on all. */

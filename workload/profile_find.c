@@ -274,6 +274,16 @@ enum status workload_profile_read (const char *arg, struct workload_profile *p,
 
 /* ---- where none is named ---- */
 
+void workload_gpus_add (struct workload_gpus *all, const char *name)
+{
+    int k = 0;
+
+    while (k < all->n && strcmp (all->name[k], name) != 0)
+        k++;
+    if (k == all->n && k < WORKLOAD_GPUS_MAX)
+        all->name[all->n++] = name;
+}
+
 const char *workload_profile_strange (const struct workload_profile *p,
                                       const struct workload_gpus *on)
 {

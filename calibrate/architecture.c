@@ -416,7 +416,7 @@ static const char *refuse (const struct row *r)
     bool other =
         calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
 
-    for (size_t i = 0; i < COUNT_OF (words); i++)
+    for (size_t i = 0; i < COUNT_OF (words) && !workload_preset_meant (name); i++)
         other = other || calibrate_contains (name, words[i]);
     if (other)
         return "architecture not supported (hybrid, multimodal, grpo, mimo, "

@@ -141,7 +141,7 @@ static size_t word_at (const char *s, char word[WORD])
     return n;
 }
 
-/* Does a word of the same clause before it deny what begins at `at`? */
+/* Does a word of the same clause before it, or a "!" at it, deny what begins at `at`? */
 static bool denied_before (const char *s, const char *at)
 {
     static const char no[] = "no not non without w/o never instead than vs versus",
@@ -150,6 +150,8 @@ static bool denied_before (const char *s, const char *at)
     char word[WORDS_AWAY][WORD];
     int n = 0;
 
+    if (at > s && at[-1] == '!')
+        return true;
     while (from > s && !strchr (",;()+", from[-1]))
         from--;
     while (from < at) {

@@ -231,10 +231,13 @@ TEST (captures)
                  {"notes=no CUDA graphs", CHOICE_NO},
                  {"notes=CUDA graph: off", CHOICE_NO},
                  {"notes=FP8 without CUDA graphs", CHOICE_NO},
+                 {"notes=without CUDA graphs", CHOICE_NO},
+                 {"notes=10 runs; !CUDA graphs", CHOICE_NO},
+                 {"notes=!cuda-graphs", CHOICE_NO},
                  {"notes=no FP8; CUDA graphs", CHOICE_YES},
                  {"notes=CUDA graphs as before", CHOICE_PROFILE}};
     struct workload_profile p = profile_of ("nemo");
-    double step_s[10];
+    double step_s[sizeof known / sizeof *known];
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r =

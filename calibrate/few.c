@@ -6,8 +6,8 @@
  * with its spread.  Runs of one model have more in common, which no constant is to answer for: that
  * model's pace has it (struct workload_pace).  How far the runs scatter about that, as Student's t,
  * is not known either: several levels are weighed by how likely they make the runs.  Runs left out
- * one by one then say which part of all this to take, so that the fit is not worse than its start
- * on what it has not seen.  What no run shows keeps its value. */
+ * one by one then say which part of all this to take, so that the fit is seldom worse than its
+ * start on what it has not seen.  What no run shows keeps its value. */
 #include "calibrate/calibrate_private.h"
 
 #include <math.h>
@@ -17,8 +17,6 @@
 #define STEP 0.03 /* of a constant's logarithm, to see what it moves */
 /* Of a constant, since what it moves is linear near the start alone. */
 #define SPREAD_MOST 0.3
-/* Priors are of what constants are anywhere.  Those of one place, its scale told, lie closer. */
-#define SPREAD_PART 0.5
 /* Of what runs of one model and precision err by together, their scale and constants told. */
 #define MODEL_SPREAD 0.06
 /* A constant of which all runs show less does not take part in the scale of all times. */
@@ -27,9 +25,8 @@
 #define SCATTER_SPREAD 1.5
 #define STUDENT 2.0 /* degrees of freedom of that scatter */
 #define REWEIGHS 8
-/* Runs left out choose how much of the fit is taken, if the roots of their errors, by
- * which one far run does not rule, are at most so much of the start's. */
-#define TAKEN_MOST 0.95
+
+#define NO_FIT 3.0 /* times as likely as the fit, before any run is looked at */
 
 static const double scatters[] = {0.5 * CALIBRATE_ROW_SPREAD, CALIBRATE_ROW_SPREAD,
                                   2.0 * CALIBRATE_ROW_SPREAD, 4.0 * CALIBRATE_ROW_SPREAD,
@@ -136,22 +133,22 @@ static double met (const struct few_fit *f, const double *weight, int i)
     return sum;
 }
 
-/* The part of the fit, 0 to 1, by which runs are met best that it did not see. */
+/* The part of the fit to take, in hundredths: the mean of all and none of it, each as likely as it
+ * makes the runs that it did not see.  Their density falls with the roots of their errors, so that
+ * one far run does not rule, by no known scale: n are as likely as the sum of these to the power of
+ * -2 n.  A run alone tells nothing of others. */
 static double part_to_take (const struct few_fit *f)
 {
-    double error[CALIBRATE_QUARTERS + 1] = {0}, weight[CALIBRATE_FEW_MOST];
-    int best = 0;
+    double without = 0.0, with = 0.0, weight[CALIBRATE_FEW_MOST];
 
     for (int i = 0; i < f->n; i++) {
         weigh (f, i, weight);
-        for (int k = 0; k <= CALIBRATE_QUARTERS; k++)
-            error[k] +=
-                sqrt (fabs (f->error[i] - k * met (f, weight, i) / CALIBRATE_QUARTERS));
+        without += sqrt (fabs (f->error[i]));
+        with += sqrt (fabs (f->error[i] - met (f, weight, i)));
     }
-    for (int k = 1; k <= CALIBRATE_QUARTERS; k++)
-        if (error[k] < (best > 0 ? 1.0 : TAKEN_MOST) * error[best])
-            best = k;
-    return best / (double) CALIBRATE_QUARTERS;
+    if (f->n < 2 || without <= 0.0)
+        return 0.0;
+    return round (100.0 / (1.0 + NO_FIT * pow (with / without, 2 * f->n))) / 100.0;
 }
 
 /* ---- what constants move ---- */
@@ -208,7 +205,7 @@ static bool moves (const struct calibrate_few *runs, const struct workload_profi
 
 double calibrate_few_spread (const struct workload_constant *k)
 {
-    return SPREAD_PART * fmin (SPREAD_MOST, k->spread);
+    return fmin (SPREAD_MOST, k->spread);
 }
 
 static void add_together (struct few_fit *f, const double *move, double spread)

@@ -184,9 +184,10 @@ static void print_taken (const struct part *m)
         cli_print ("runs left out are not met better by what the others tell: constants "
                    "stay\n");
     else if (taken < 1.0)
-        cli_print ("runs left out are met best with %.0f %% of the way that the others "
-                   "tell: so much is taken\n",
-                   100 * taken);
+        cli_print (
+            "%.0f %% of what the runs tell is taken: so runs left out are met best "
+            "by what the others tell\n",
+            100 * taken);
 }
 
 static void print_part (enum calibrate_part what, const struct calibration *c)

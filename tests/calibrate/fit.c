@@ -459,7 +459,7 @@ static void place_of (struct calibrate_runs *r, const struct workload_profile *s
 }
 
 /* Five runs of a place that is slower as a whole tell how much, and one of them that is far off
- * does not rule; runs that only scatter about the estimate leave it as it is. */
+ * does not rule; runs that only scatter about the estimate leave it nearly as it is. */
 TEST (few)
 {
     static const struct {
@@ -480,8 +480,9 @@ TEST (few)
             assert_true (error_of (&r, use, false, &p) <
                          0.4 * error_of (&r, use, false, &start));
         else
-            assert_true (p.time.gemm == start.time.gemm &&
-                         p.time.link == start.time.link &&
+            assert_true (fit.taken < .1 &&
+                         fabs (log (p.time.gemm / start.time.gemm)) < .005 &&
+                         fabs (log (p.time.link / start.time.link)) < .005 &&
                          p.time.residual < start.time.residual);
         calibrate_runs_release (&r);
     }

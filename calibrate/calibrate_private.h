@@ -243,8 +243,8 @@ bool calibrate_contains_name (const char *s, const char *name);
 size_t calibrate_spelled (const char *s, const char *name);
 
 /** Is what s has at `at`, n bytes of it, denied or switched off: by "no", "not", "without" and the
- *  like up to three words before it in its clause, by a "!" at it, or by "none", "false", "off", "0", "disabled",
- *  "was not used" and the like behind it? */
+ *  like up to three words before it in its clause, by a "!" at it, or by "none", "false", "off",
+ *  "0", "disabled", "was not used" and the like behind it? */
 bool calibrate_denied (const char *s, const char *at, size_t n);
 
 /** What s says of a thing, whose name may be part of a word there, its words joined by blanks,

@@ -321,11 +321,15 @@ static enum status guard (struct fitting *f, double *x, struct error *err)
 }
 
 /* The residual that the profile gets.  As many configurations as constants were told say nothing of
- * how far others scatter; the profile's own residual counts as some.
- * @param own  the profile's  @param left  what scatters about the fit */
+ * how far others scatter; the profile's own residual counts as some.  Where t of the way is taken,
+ * what is left keeps (1 - t)^2 of what the whole fit takes off, so that told constants count as 1
+ * less that each.
+ * @param told  constants beside this one  @param own  the profile's  @param left  what scatters about
+ * the fit */
 static double pooled (const struct calibrate_fit *fit, int told, double own, double left)
 {
-    double n = fit->configurations, more = fmax (0.0, n - told);
+    double n = fit->configurations, kept = 1.0 - fit->taken,
+           more = fmax (0.0, n - told * (1.0 - kept * kept));
 
     return sqrt ((CALIBRATE_RESIDUAL_RUNS * own * own + n * left * left) /
                  (CALIBRATE_RESIDUAL_RUNS + more));

@@ -361,7 +361,8 @@ TEST (scattered_peaks)
     }
     ok (calibrate_fit (&r, CALIBRATE_MEMORY, use, &p, &fit, &err), &err);
     assert_true (fit.taken == 0.0);
-    assert_true (p.memory.residual > .18); /* about the fit it would be .179 */
+    /* About the fit it would be .143; were constants counted that stay, .183. */
+    assert_true (p.memory.residual > .144 && p.memory.residual < .15);
     p.memory.residual = start.memory.residual;
     assert_memory_equal (&p, &start, sizeof p);
     calibrate_runs_release (&r);

@@ -99,23 +99,28 @@ static int owner_of (const struct drawn *x, int position)
     return position < x->world ? position / x->per_stage : x->c->deg.pp;
 }
 
-/* All that a stage has on one node with what another one has, or with idle GPUs, on another. */
+/* All that a stage has on one node, or on a pair of one, with what another one has, or with idle
+ * GPUs, on another. */
 static void draw_blocks (struct motion *m)
 {
     const struct drawn *x = m->x;
     const int at[] = {rng_below (&m->rng, x->world), rng_below (&m->rng, x->n)};
+    const int *pair = x->pair;
+    bool whole = rng_below (&m->rng, 2) == 0;
     int have[2] = {0, 0};
 
-    if (node_at (x, at[0]) == node_at (x, at[1]) ||
-        owner_of (x, at[0]) == owner_of (x, at[1]))
+    if (owner_of (x, at[0]) == owner_of (x, at[1]) ||
+        (whole ? node_at (x, at[0]) == node_at (x, at[1])
+               : pair[x->gpu[at[0]]] == pair[x->gpu[at[1]]]))
         return;
     for (int k = 0; k < 2; k++) {
-        int owner = owner_of (x, at[k]), node = node_at (x, at[k]);
+        int owner = owner_of (x, at[k]), node = node_at (x, at[k]),
+            of = pair[x->gpu[at[k]]];
         int first = owner * x->per_stage,
             end = owner < x->c->deg.pp ? first + x->per_stage : x->n;
 
         for (int r = first; r < end; r++)
-            if (node_at (x, r) == node)
+            if (whole ? node_at (x, r) == node : pair[x->gpu[r]] == of)
                 m->node_at[k][have[k]++] = r;
     }
     for (int k = 0; k < have[0] && k < have[1]; k++)

@@ -115,6 +115,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
                         .world = (int) workload_world (&c->deg),
                         .n = w->n_gpus,
                         .slot = c->deg.tp * c->deg.cp,
+                        .pair = w->pair,
                         .unit = workload_layers_unit (c, p->profile),
                         .least = workload_layers_least (p->model, c)};
     x->per_stage = x->world / c->deg.pp;
@@ -583,18 +584,21 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
     *out = (struct sketch){0};
     if (st == ST_OK)
         st = room_for (c->deg.pp, x.n, out, err);
-    l.poured = malloc ((size_t) pp * sizeof (int));
-    if (!l.poured)
+    l.even = malloc (2 * (size_t) pp * sizeof (int));
+    if (!l.even)
         st = err_nomem (err);
-    for (int i = 0; i < pp && st == ST_OK; i++)
-        if (from->layers[i] < x.least || (from->layers[i] - x.least) % x.unit != 0)
-            st = err_set (err, ST_NOFIT, "these layers do not divide into its chunks");
     if (st == ST_OK) {
-        l.even = from->layers;
+        bool divide = true; /* into its chunks; else pouring begins with even ones */
+
+        for (int i = 0; i < pp && divide; i++)
+            divide =
+                from->layers[i] >= x.least && (from->layers[i] - x.least) % x.unit == 0;
+        l.poured = l.even + pp;
+        memcpy (l.even, divide ? from->layers : x.layers, (size_t) pp * sizeof (int));
         memcpy (x.gpu, from->gpu, (size_t) x.n * sizeof (int));
         try_layout (&l);
     }
-    free (l.poured);
+    free (l.even);
     drawn_release (&x);
     return finish (st, out, err);
 }

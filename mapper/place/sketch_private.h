@@ -19,6 +19,7 @@ struct vessel {
 struct drawn {
     const struct pool *pool;
     const struct workload_config *c;
+    const int *pair; /* as the walks' */
     int world, n, per_stage, slot;
     int unit;              /* layers that move together: one of every chunk, or one */
     int least;             /* layers of a stage */

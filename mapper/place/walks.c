@@ -122,6 +122,30 @@ static void find_usual (const struct pool *pool, double *usual)
     }
 }
 
+/* GPUs of a node that its best links join, as pairs of NVLinks do, by the first one of them. */
+static void find_pairs (const struct pool *pool, int *pair)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+
+    for (int i = 0; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &c->node[pool->node[i]];
+        double best = 0.0;
+
+        for (int k = 1; k < n->gpus; k++)
+            for (int to = 0; to < k; to++)
+                best = fmax (
+                    best,
+                    topology_link (c, n->first_gpu + to, n->first_gpu + k).bytes_per_s);
+        for (int k = n->gpus - 1; k >= 0; k--) {
+            pair[n->first_gpu + k] = n->first_gpu + k;
+            for (int to = k - 1; to >= 0; to--)
+                if (topology_link (c, n->first_gpu + to, n->first_gpu + k).bytes_per_s >=
+                    GOOD * best)
+                    pair[n->first_gpu + k] = n->first_gpu + to;
+        }
+    }
+}
+
 /* Was every link between nodes measured, with one latency? */
 static bool all_measured (const struct pool *pool)
 {
@@ -145,8 +169,9 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
     *w = (struct walks){
         .n_gpus = pool->all_gpus,
         .seq = malloc (WALKS * n * sizeof (int)),
+        .pair = malloc ((size_t) pool->problem->cluster->n_gpus * sizeof (int)),
         .usual = malloc ((size_t) pool->problem->cluster->n_nodes * sizeof (double))};
-    if (!v || !w->seq || !w->usual) {
+    if (!v || !w->seq || !w->pair || !w->usual) {
         free (v);
         return err_nomem (err);
     }
@@ -160,6 +185,7 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
             w->seq[walk * pool->n_nodes + i] = v[i].at;
     }
     find_usual (pool, w->usual);
+    find_pairs (pool, w->pair);
     w->all_usual = all_measured (pool);
     free (v);
     return ST_OK;
@@ -168,5 +194,6 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
 void walks_release (struct walks *w)
 {
     free (w->seq);
+    free (w->pair);
     free (w->usual);
 }

@@ -69,17 +69,27 @@ enum status looks_sort (const struct search *x, struct looks *l, bool midway,
 int looks_pick (const struct search *x, const struct looks *l, double below,
                 int of_degrees, int most, long *pick)
 {
-    int n = 0;
+    int n = 0, of_pace = (of_degrees + 1) / 2;
 
-    for (long i = 0; i < l->n && n < most; i++) {
-        int alike = 0;
+    /* Last those that had to make room. */
+    for (int part = 0; part < 2; part++, of_pace = of_degrees)
+        for (long i = 0; i < l->n && n < most; i++) {
+            const struct workload_config *c = &x->config[l->look[i].index];
+            int alike = 0, paced = 0;
+            bool had = l->look[i].bound >= below && i > 0;
 
-        for (int k = 0; k < n; k++)
-            alike += look_same_degrees (&x->config[l->look[i].index],
-                                        &x->config[l->look[pick[k]].index]);
-        if (alike < of_degrees && (l->look[i].bound < below || i == 0))
-            pick[n++] = i;
-    }
+            for (int k = 0; k < n && !had; k++) {
+                const struct workload_config *other = &x->config[l->look[pick[k]].index];
+
+                had = pick[k] == i;
+                if (look_same_degrees (c, other)) {
+                    alike++;
+                    paced += look_same_pace (c, other);
+                }
+            }
+            if (!had && alike < of_degrees && paced < of_pace)
+                pick[n++] = i;
+        }
     return n;
 }
 
@@ -89,6 +99,12 @@ bool look_same_degrees (const struct workload_config *a, const struct workload_c
 {
     return a->deg.tp == b->deg.tp && a->deg.pp == b->deg.pp && a->deg.dp == b->deg.dp &&
            a->deg.cp == b->deg.cp && a->deg.ep == b->deg.ep && a->deg.etp == b->deg.etp;
+}
+
+bool look_same_pace (const struct workload_config *a, const struct workload_config *b)
+{
+    return a->deg.vpp == b->deg.vpp && a->micro_batch == b->micro_batch &&
+           a->schedule == b->schedule;
 }
 
 static bool same_shape (const struct workload_config *a, const struct workload_config *b)

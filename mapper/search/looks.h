@@ -28,6 +28,9 @@ double look_value (const struct search *x, const struct look *l);
 double look_energy (const struct search *x, const struct look *l);
 
 bool look_same_degrees (const struct workload_config *a, const struct workload_config *b);
+/** Of the same chunks, micro-batch and schedule: what differs else hardly changes what places are
+ *  good. */
+bool look_same_pace (const struct workload_config *a, const struct workload_config *b);
 
 /** The best first.
  *  @param[in] midway  by energy, since all will be moved on; else those with fewer links that
@@ -36,7 +39,9 @@ bool look_same_degrees (const struct workload_config *a, const struct workload_c
 enum status looks_sort (const struct search *x, struct looks *l, bool midway,
                         struct error *err);
 
-/** Those of the sorted ones that may still become the best, few of the same degrees.
+/** Those of the sorted ones that may still become the best, few of the same degrees.  Half of these
+ *  are of one pace, more only where places are left: near ones fill them all else, and other chunks
+ *  never get the moves that find their layers.
  *  @param[in]  below  what their bounds are below
  *  @param[out] pick   [most] @return how many */
 #define LOOKS_PICKED_MOST 256
@@ -61,6 +66,16 @@ void looks_release (struct looks *l);
  *  @return ST_OK or ST_NOMEM */
 enum status looks_start_anew (struct search *x, struct looks *l, int generation,
                               int idle_most, struct error *err);
+
+/** The degrees that are moved by themselves: those near the best, which come first, and some of
+ *  those that are not but whose bounds are the least.  What keeps the gap open may be far only
+ *  since nothing was laid out well for it.
+ *  @param[in]  most    1..LOOKS_DEGREES_MOST
+ *  @param[in]  bounds  those of the least bounds, at most
+ *  @param[out] like    a configuration of each @return how many */
+#define LOOKS_DEGREES_MOST 16
+int looks_degrees (const struct search *x, const struct looks *l, int most, int bounds,
+                   const struct workload_config *like[LOOKS_DEGREES_MOST]);
 
 /** Anneal the best ones.  @return ST_OK or ST_NOMEM */
 enum status looks_anneal (struct search *x, struct looks *l, struct error *err);

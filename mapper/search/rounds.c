@@ -20,7 +20,6 @@
 #define STARTS_IDLE 5       /* rounds in a row without a gain */
 #define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
 #define OTHER_START 4       /* one start in so many is of another configuration */
-#define OTHERS 16           /* degrees that are near */
 #define NEAR 0.1            /* of the best: worth a start */
 #define NEAR_OWN 0.05       /* the same of its degrees */
 
@@ -33,7 +32,9 @@ static const struct round {
 #define GENERATIONS_GPUS 256  /* of an odd pool that gets them */
 #define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
 #define COPIED 1000   /* sketches of such a set */
-#define OF_DEGREES 4  /* degrees moved by themselves; in the first generation OTHERS */
+#define OF_DEGREES 4  /* degrees moved by themselves; more in the first generation */
+#define OF_BOUNDS 2   /* of those, at most, that are not near but have the least bounds */
+#define LAST_NEAR 0.03    /* of the best: what the last round may still gain */
 #define OF_DEGREES_IDLE 2 /* rounds of starts of theirs without a gain */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
 #define FIRST_HOT 0.1 /* of the step; halved from round to round */
@@ -166,16 +167,33 @@ static enum status try_siblings (struct search *x, struct looks *l, long index,
     return ST_OK;
 }
 
+/* The best sketches, one of the same degrees and pace: others of these differ in little else than
+ * what siblings try.  @return how many */
+static int best_kinds (const struct search *x, const struct looks *l, long of[SIBLINGS])
+{
+    int n = 0;
+
+    for (long i = 0; i < l->n && n < SIBLINGS; i++) {
+        const struct workload_config *c = &x->config[l->look[i].index];
+        bool other = true;
+
+        for (int k = 0; k < n && other; k++)
+            other = !look_same_degrees (c, &x->config[of[k]]) ||
+                    !look_same_pace (c, &x->config[of[k]]);
+        if (other)
+            of[n++] = l->look[i].index;
+    }
+    return n;
+}
+
 /* @param[in] midway  as in looks_sort */
 static enum status siblings (struct search *x, struct looks *l, bool midway,
                              struct error *err)
 {
     enum status st = ST_OK;
     long of[SIBLINGS];
-    int n = l->n < SIBLINGS ? (int) l->n : SIBLINGS;
+    int n = best_kinds (x, l, of);
 
-    for (int i = 0; i < n; i++)
-        of[i] = l->look[i].index;
     for (int i = 0; i < n && st == ST_OK; i++) {
         struct sketch own; /* the list may change */
 
@@ -187,25 +205,18 @@ static enum status siblings (struct search *x, struct looks *l, bool midway,
     return st == ST_OK ? looks_sort (x, l, midway, err) : st;
 }
 
-/* Of the same chunks, micro-batch and schedule: what differs else hardly changes what places are
- * good, and siblings try it. */
-static bool same_pace (const struct workload_config *a, const struct workload_config *b)
-{
-    return a->deg.vpp == b->deg.vpp && a->micro_batch == b->micro_batch &&
-           a->schedule == b->schedule;
-}
-
 /* The best look of each kind that is near the best.
  * @param[in] own  kinds are paces in the best's own degrees; else they are other degrees
  * @return how many */
 static int near_kinds (const struct search *x, const struct looks *l, bool own,
-                       long near[OTHERS])
+                       long near[LOOKS_DEGREES_MOST])
 {
     const struct workload_config *best = &x->config[l->look[0].index];
     double most = look_value (x, &l->look[0]) * (1 + (own ? NEAR_OWN : NEAR));
     int n = 0;
 
-    for (long i = 1; i < l->n && n < OTHERS && look_value (x, &l->look[i]) < most; i++) {
+    for (long i = 1;
+         i < l->n && n < LOOKS_DEGREES_MOST && look_value (x, &l->look[i]) < most; i++) {
         const struct workload_config *c = &x->config[l->look[i].index];
         bool other = look_same_degrees (c, best) == own;
 
@@ -213,7 +224,7 @@ static int near_kinds (const struct search *x, const struct looks *l, bool own,
             const struct workload_config *had =
                 y < 0 ? best : &x->config[l->look[near[y]].index];
 
-            other = own ? !same_pace (c, had) : !look_same_degrees (c, had);
+            other = own ? !look_same_pace (c, had) : !look_same_degrees (c, had);
         }
         if (other)
             near[n++] = i;
@@ -225,7 +236,7 @@ static int near_kinds (const struct search *x, const struct looks *l, bool own,
  * in turns; the best itself where there is none. */
 static long other_start (const struct search *x, const struct looks *l, int k)
 {
-    long near[OTHERS];
+    long near[LOOKS_DEGREES_MOST];
     int n = near_kinds (x, l, k % 2, near);
 
     return n > 0 ? near[k / 2 % n] : 0;
@@ -302,16 +313,19 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
     return ST_OK;
 }
 
-/* All rounds, each generation with its own numbers. */
+/* All rounds, each generation with its own numbers.
+ * @param[in] most  the last round is not for what is above this then */
 static enum status anneal_rounds (struct search *x, struct looks *l, int generation,
-                                  struct error *err)
+                                  double most, struct error *err)
 {
     long pick[LOOKS_PICKED_MOST];
     struct deadline all = x->deadline;
     enum status st = ST_OK;
     double hot = FIRST_HOT;
 
-    for (int r = 0; r < ROUNDS && st == ST_OK; r++, hot /= 2) {
+    for (int r = 0; r < ROUNDS && st == ST_OK &&
+                    (r + 1 < ROUNDS || look_value (x, &l->look[0]) < most);
+         r++, hot /= 2) {
         int n = looks_pick (x, l, look_energy (x, &l->look[0]), rounds[r].of_degrees,
                             rounds[r].most, pick);
         bool midway = r + 1 < ROUNDS;
@@ -383,7 +397,8 @@ static enum status move_degrees (struct search *x, const struct looks *from, boo
 
     if (st == ST_OK && own.n > 0)
         st = anew ? looks_start_anew (x, &own, generation, OF_DEGREES_IDLE, err)
-                  : anneal_rounds (x, &own, generation, err);
+                  : anneal_rounds (x, &own, generation,
+                                   look_value (x, &l->look[0]) * (1 + LAST_NEAR), err);
     if (st == ST_OK)
         st = merge_looks (&own, l, err);
     if (st == ST_OK)
@@ -392,19 +407,62 @@ static enum status move_degrees (struct search *x, const struct looks *from, boo
     return st;
 }
 
-/* The best degrees, each moved by itself.
- * @param[in] from  the first sketches, moved in all rounds; NULL: l, in starts */
-static enum status each_degrees (struct search *x, const struct looks *from, int most,
-                                 int generation, struct looks *l, struct error *err)
+/* Is it of the degrees of one of these? */
+static bool is_among (const struct workload_config *const *like, int n,
+                      const struct workload_config *c)
 {
-    const struct workload_config *like[OTHERS + 1];
-    long near[OTHERS];
-    int n = near_kinds (x, l, false, near);
-
-    like[0] = &x->config[l->look[0].index];
     for (int i = 0; i < n; i++)
-        like[i + 1] = &x->config[l->look[near[i]].index];
-    for (int i = 0; i <= n && i < most && !deadline_passed (&x->deadline); i++)
+        if (look_same_degrees (like[i], c))
+            return true;
+    return false;
+}
+
+/* Beside these degrees those of the least bounds, until they are so many.
+ * @return how many there are then */
+static int add_least_bounds (const struct search *x, const struct looks *l, int most,
+                             const struct workload_config **like, int n)
+{
+    while (n < most) {
+        double least = look_value (x, &l->look[0]);
+        long best = -1;
+
+        for (long i = 0; i < l->n; i++)
+            if (l->look[i].bound < least &&
+                !is_among (like, n, &x->config[l->look[i].index])) {
+                least = l->look[i].bound;
+                best = i;
+            }
+        if (best < 0)
+            break;
+        like[n++] = &x->config[l->look[best].index];
+    }
+    return n;
+}
+
+int looks_degrees (const struct search *x, const struct looks *l, int most, int bounds,
+                   const struct workload_config *like[LOOKS_DEGREES_MOST])
+{
+    long near[LOOKS_DEGREES_MOST];
+    int n = near_kinds (x, l, false, near) + 1;
+
+    n = n < most ? n : most;
+    like[0] = &x->config[l->look[0].index];
+    for (int i = 1; i < n; i++)
+        like[i] = &x->config[l->look[near[i - 1]].index];
+    return add_least_bounds (x, l, n + bounds < most ? n + bounds : most, like, n);
+}
+
+/* The best degrees, each moved by itself.
+ * @param[in] from  the first sketches, moved in all rounds; NULL: l, in starts
+ * @param[in] bounds  as in looks_degrees */
+static enum status each_degrees (struct search *x, const struct looks *from, int most,
+                                 int bounds, int generation, struct looks *l,
+                                 struct error *err)
+{
+    const struct workload_config *like[LOOKS_DEGREES_MOST];
+    int n = looks_degrees (x, l, most, bounds, like);
+
+    for (int i = 0; i < n && !deadline_passed (&x->deadline); i++)
         TRY (move_degrees (x, from ? from : l, !from, like[i], generation + i, l, err));
     return ST_OK;
 }
@@ -413,10 +471,11 @@ static enum status each_degrees (struct search *x, const struct looks *from, int
 static enum status next_generation (struct search *x, const struct looks *first,
                                     int generation, struct looks *l, struct error *err)
 {
-    int number = generation * 2 * (OTHERS + 1);
+    int number = generation * 2 * (LOOKS_DEGREES_MOST + 1);
 
-    TRY (each_degrees (x, first, generation == 1 ? OTHERS : OF_DEGREES, number, l, err));
-    TRY (each_degrees (x, NULL, OF_DEGREES, number + OTHERS, l, err));
+    TRY (each_degrees (x, first, generation == 1 ? LOOKS_DEGREES_MOST : OF_DEGREES,
+                       generation == 1 ? OF_BOUNDS : 0, number, l, err));
+    TRY (each_degrees (x, NULL, OF_DEGREES, 0, number + LOOKS_DEGREES_MOST, l, err));
     return looks_start_anew (x, l, number, STARTS_IDLE, err);
 }
 
@@ -427,7 +486,7 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
     double before = INFINITY;
 
     if (!x->odd || x->pool.n_gpus > GENERATIONS_GPUS) {
-        TRY (anneal_rounds (x, l, 0, err));
+        TRY (anneal_rounds (x, l, 0, INFINITY, err));
         return looks_start_anew (
             x, l, 0,
             x->odd || x->pool.n_gpus <= STARTS_GPUS ? STARTS_IDLE : STARTS_IDLE_ALIKE,
@@ -435,7 +494,7 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
     }
     st = copy_looks (x, l, NULL, &first, err);
     if (st == ST_OK)
-        st = anneal_rounds (x, l, 0, err);
+        st = anneal_rounds (x, l, 0, INFINITY, err);
     for (int g = 1; g <= GENERATIONS && st == ST_OK && !deadline_passed (&x->deadline) &&
                     look_value (x, &l->look[0]) < before * (1 - GENERATION_WORTH);
          g++) {

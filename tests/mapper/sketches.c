@@ -1,8 +1,9 @@
 /* Odd pools too large to be tried whole: layers and places moved together come to the best of all
  * splits and placements, or within .5 % of it; sketches keep to limits on nodes, and lay groups
- * across them, and take usual links for what a good placement may take. */
+ * across them, and take usual links for what a good placement may take; which are moved on. */
 #include "mapper/place/place.h"
 #include "mapper/place/sketch.h"
+#include "mapper/search/looks.h"
 #include "topology/edit/edit.h"
 #include "tests/lib/search.h"
 #include "tests/lib/clusters.h"
@@ -352,6 +353,104 @@ TEST (stages_are_laid_out_anew)
     }
     assert_true (times_found (&s, layers, by_stage, by_replica) >= 18);
     topology_cluster_destroy (s.cluster);
+}
+
+/* Pairs of fast links in nodes whose pairs are joined more slowly than nodes are: stages on a node
+ * each exchange a pair at once.  A single GPU leaves both rings on the slow links. */
+TEST (pairs_move_whole)
+{
+    enum { REPLICAS = 4, N = 2 * REPLICAS };
+    double rate[N * N];
+    struct setting s =
+        small_job_as (NULL, LAYERS, 2048, 48, config_of (1, 2, REPLICAS, 1));
+    int layers[] = {LAYERS / 2, LAYERS / 2}, gpu[N], mixed[] = {0, 1, 6, 7, 4, 5, 2, 3};
+
+    for (int i = 0; i < N * N; i++)
+        rate[i] = i / N / 2 == i % N / 2 ? 100 : i / N / 4 == i % N / 4 ? 1 : 10;
+    s.cluster = cluster_of_rates (2, N / 2, "h100-sxm5-80g", true, rate);
+    for (int i = 0; i < N; i++)
+        gpu[i] = i;
+    s.layers[0] = s.layers[1] = LAYERS / 2;
+    assert_true (times_found (&s, layers, gpu, mixed) >= 18);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Places serve a configuration of other chunks too, though a stage's layers do not divide into
+ * these: they are poured anew. */
+TEST (places_serve_other_chunks)
+{
+    struct setting s = small_job_as (
+        cluster_of ("1x2 h100-sxm5-80g intra:370 inter:24 + 1x2 l40s intra:20"), LAYERS,
+        512, 24, config_of (1, 4, 1, 1));
+    struct mapper_problem p = search_config (&s);
+    const struct costmodel_price none = {.step_s = INFINITY, .smooth_s = INFINITY};
+    int layers[] = {5, 5, 1, 1}, gpu[] = {0, 1, 2, 3}, sum = 0;
+    const struct sketch from = {layers, gpu, none};
+    struct workload_config other = s.config;
+    struct sketch k;
+    struct pool pool;
+    struct walks walks;
+    struct error err = {""};
+
+    other.deg.vpp = 2;
+    other.schedule = SCHEDULE_INTERLEAVED;
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (walks_init (&walks, &pool, &err), &err);
+    ok (sketch_adopt (&pool, &walks, &other, &from, &k, &err), &err);
+    for (int i = 0; i < 4; i++) {
+        assert_true (k.layers[i] >= 2);
+        assert_int_equal (k.gpu[i], gpu[i]);
+        sum += k.layers[i];
+    }
+    assert_int_equal (sum, LAYERS);
+    assert_true (k.layers[0] > k.layers[2]);
+    assert_true (isfinite (k.price.step_s));
+    sketch_release (&k);
+    walks_release (&walks);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+}
+
+/* Which sketches are moved on: of the same degrees at most half of one pace, where others may still
+ * be best; and by themselves near degrees and those of the least bounds. */
+TEST (what_is_moved_on)
+{
+    static const struct {
+        int pp, vpp, zero;
+        double step_s, bound_s;
+    } drawn[] = {{4, 1, 0, 1.0, .9},    {4, 1, 1, 1.01, .9},  {4, 1, 2, 1.02, .9},
+                 {4, 1, 3, 1.03, .9},   {2, 1, 0, 1.05, .95}, {16, 1, 0, 1.2, 1.1},
+                 {12, 1, 0, 1.25, .85}, {4, 2, 0, 1.3, .7},   {4, 4, 0, 1.4, 1.2},
+                 {8, 1, 0, 1.5, .8},    {6, 1, 0, 1.6, .87}};
+    enum { N = sizeof drawn / sizeof *drawn };
+    const int by_themselves[] = {4, 2, 8, 12};
+    const long picked[] = {0, 1, 4, 6, 7, 9, 10, 2};
+    struct mapper_problem p = {0};
+    struct workload_config config[N];
+    struct look look[N];
+    struct search x = {.p = &p, .config = config};
+    struct looks l = {.look = look, .n = N};
+    const struct workload_config *like[LOOKS_DEGREES_MOST];
+    long pick[N];
+    int n;
+
+    for (int i = 0; i < N; i++) {
+        config[i] = config_of (1, drawn[i].pp, 4, 1);
+        config[i].deg.vpp = drawn[i].vpp;
+        config[i].zero = drawn[i].zero;
+        look[i] = (struct look){i, drawn[i].bound_s, {.price.step_s = drawn[i].step_s}};
+    }
+    l.n = 4;
+    assert_int_equal (looks_pick (&x, &l, 1, 4, N, pick), 4); /* no other pace */
+    l.n = N;
+    assert_int_equal (looks_pick (&x, &l, 1, 4, N, pick), 8);
+    assert_memory_equal (pick, picked, sizeof picked);
+    n = looks_degrees (&x, &l, LOOKS_DEGREES_MOST, 2, like);
+    assert_int_equal (n, 4);
+    for (int i = 0; i < n; i++)
+        assert_int_equal (like[i]->deg.pp, by_themselves[i]);
+    assert_int_equal (looks_degrees (&x, &l, 3, 2, like), 3);
+    assert_int_equal (looks_degrees (&x, &l, 1, 0, like), 1);
 }
 
 /* Fast GPUs among slow ones in every stage: one stage gets them all, and layers with them.  Each of

@@ -229,19 +229,6 @@ enum status api_profile (const struct linkwise_profile *given,
                          const struct workload_gpus *on, struct workload_profile *out,
                          struct error *err);
 
-/** Let a plan's profile be the one that serves on all allowed nodes, to which ranks may move. */
-enum status api_profile_allowed (const struct mapper_problem *p,
-                                 struct workload_profile *profile, struct error *err);
-
-/** mapper_search_prudent, by the profile that serves on the GPU types that the plan uses: where
- *  another one serves on these than on all, their nodes are searched again, so that idle nodes
- *  change no estimate.
- *  @param[in,out] p        whose profile is the next parameter
- *  @param[in,out] profile  that serves on all allowed nodes; then on those in use */
-enum status api_search (struct mapper_problem *p, struct workload_profile *profile,
-                        const struct mapper_settings *s, struct mapper_result *r,
-                        struct mapper_info *info, struct error *err);
-
 /** Memory of every stage of a plan, whose ranks need not be known.
  *  @param[in] gpu_bytes  of each GPU  @param[out] stage  [pp]
  *  @return the one that is nearest to its limit */

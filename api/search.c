@@ -1,7 +1,6 @@
 /* Searching, binding, replanning. */
 #include "api/api.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,100 +162,6 @@ static void say_miss (const struct mapper_problem *p, const struct mapper_info *
     text_free (&all);
 }
 
-/* ---- the profile of the types in use ---- */
-
-enum status api_profile_allowed (const struct mapper_problem *p,
-                                 struct workload_profile *profile, struct error *err)
-{
-    struct workload_profile serving;
-    struct workload_gpus on = {.n = 0};
-
-    for (int i = 0; i < p->cluster->n_nodes; i++)
-        if (mapper_node_allowed (p, i))
-            workload_gpus_add (&on, p->cluster->node[i].type->name);
-    TRY (workload_profile_on (profile, &on, &serving, NULL, err));
-    if (strcmp (serving.name, profile->name) == 0)
-        return ST_OK;
-    workload_profile_pace (&serving, p->model, p->job->precision);
-    *profile = serving;
-    return ST_OK;
-}
-
-/* The problem on the nodes alone whose GPUs the profile serves on.
- * @param[out] marks  of the nodes; free it */
-static enum status narrow (struct mapper_problem *p,
-                           const struct workload_profile *profile, bool **marks,
-                           struct error *err)
-{
-    const struct topology_cluster *c = p->cluster;
-
-    *marks = calloc ((size_t) c->n_nodes, sizeof **marks);
-    if (!*marks)
-        return err_nomem (err);
-    for (int i = 0; i < c->n_nodes; i++) {
-        const struct workload_gpus own = {.name = {c->node[i].type->name}, .n = 1};
-
-        (*marks)[i] =
-            mapper_node_allowed (p, i) && !workload_profile_strange (profile, &own);
-    }
-    p->node_allowed = *marks;
-    p->profile = profile;
-    p->step_error = api_step_error (p);
-    return ST_OK;
-}
-
-/* What the search of all nodes found, into that of some, which is the answer.  Each compares plans
- * by one profile, so that what holds in both is its gap. */
-static void hand_over (const struct mapper_result *all, const struct mapper_info *of_all,
-                       struct mapper_result *r, struct mapper_info *info)
-{
-    r->lower_bound_s = fmin (r->lower_bound_s, all->lower_bound_s / all->estimate.step_s *
-                                                   r->estimate.step_s);
-    info->proven = info->proven && of_all->proven;
-    info->seconds += of_all->seconds;
-}
-
-enum status api_search (struct mapper_problem *p, struct workload_profile *profile,
-                        const struct mapper_settings *s, struct mapper_result *r,
-                        struct mapper_info *info, struct error *err)
-{
-    struct mapper_problem some = *p;
-    struct mapper_settings again = *s;
-    struct workload_profile serving = *profile;
-    struct mapper_result better = {0};
-    struct mapper_info more = {0};
-    struct error why;
-    bool *marks = NULL;
-    enum status st;
-
-    TRY (mapper_search_prudent (p, s, r, info, err));
-    st = info->stopped ? ST_OK
-                       : costmodel_profile_used (&serving, p->cluster, r->gpu,
-                                                 (int) workload_world (&r->config.deg),
-                                                 p->model, p->job, err);
-    if (st != ST_OK || strcmp (serving.name, profile->name) == 0)
-        return st;
-    if (s->time_limit_s > 0)
-        again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
-    st = narrow (&some, &serving, &marks, err);
-    THEN (st, mapper_search_prudent (&some, &again, &better, &more, &why));
-    free (marks);
-    if (st != ST_OK) { /* the plan in hand is one, too */
-        mapper_info_release (&more);
-        return st == ST_NOMEM ? err_nomem (err) : ST_OK;
-    }
-    hand_over (r, info, &better, &more);
-    mapper_result_release (r);
-    mapper_info_release (info);
-    *r = better;
-    *info = more;
-    *profile = serving;
-    some.profile = profile;
-    some.node_allowed = p->node_allowed;
-    *p = some;
-    return ST_OK;
-}
-
 enum linkwise_status linkwise_search (
     const struct linkwise_cluster *cluster, const struct linkwise_model *model,
     const struct linkwise_profile *profile, const struct linkwise_job *job,
@@ -287,12 +192,14 @@ enum linkwise_status linkwise_search (
                   : err_set (api_error (err), ST_USAGE,
                              "layers: a search finds them; they cannot be given"));
     THEN (st, take_settings (settings, false, &r, api_error (err)));
-    if (st == ST_OK) {
+    if (st == ST_OK)
         workload_profile_pace (&by, &model->m, trained.precision);
+    THEN (st, mapper_profile_allowed (&r.p, &by, api_error (err)));
+    if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
-        r.p.step_error = api_step_error (&r.p);
+        r.p.step_error = api_step_error;
         costmodel_note_types (cluster->c, trained.precision, api_notes (notes));
-        st = api_search (&r.p, &by, &r.s, &r.result, &r.info, api_error (err));
+        st = mapper_search_used (&r.p, &by, &r.s, &r.result, &r.info, api_error (err));
         say_miss (&r.p, &r.info, api_error (err));
     }
     THEN (st, plan_of (&r, cluster, NULL, out, api_error (err)));
@@ -323,8 +230,9 @@ enum linkwise_status linkwise_bind (const struct linkwise_plan *plan,
     by = plan->profile;
     costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
     st = mapper_choose_nodes (&nodes, &r.p, &r.marks, api_error (err));
-    THEN (st, api_profile_allowed (&r.p, &by, api_error (err)));
+    THEN (st, mapper_profile_allowed (&r.p, &by, api_error (err)));
     THEN (st, mapper_bind (&r.p, &plan->plan, &r.result, &r.info, api_error (err)));
+    THEN (st, mapper_result_use (&r.p, &by, &r.result, api_error (err)));
     THEN (st, plan_of (&r, cluster, NULL, out, api_error (err)));
     request_release (&r);
     return (enum linkwise_status) st;
@@ -357,10 +265,10 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
     by = plan->profile;
     r.p.axes = mapper_axes_free ();
     st = take_settings (settings, true, &r, api_error (err));
-    THEN (st, api_profile_allowed (&r.p, &by, api_error (err)));
+    THEN (st, mapper_profile_allowed (&r.p, &by, api_error (err)));
     if (st == ST_OK) {
         api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
-        r.p.step_error = api_step_error (&r.p);
+        r.p.step_error = api_step_error;
         costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
         moves.tie = r.in.tie;
         if (how) {
@@ -371,6 +279,7 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         st = mapper_replan (&r.p, &plan->plan, &r.s, &moves, &r.result, &r.info, &done,
                             api_error (err));
     }
+    THEN (st, mapper_replanned_use (&r.p, &by, &r.result, &done, api_error (err)));
     THEN (st, plan_of (&r, cluster,
                        json_pack ("{s:o}", "replan",
                                   mapper_replanned_to_json (&r.p, &done, "plan")),

@@ -345,7 +345,7 @@ static enum status compare_model (const struct comparison *x, const char *name,
         p[k].axes = x->in->job.axes;
         p[k].limit_free =
             mapper_limit_free (x->in->job.memory_limit_pct, x->in->job.oom_risk);
-        p[k].step_error = api_step_error (&p[k]);
+        p[k].step_error = api_step_error;
         costmodel_note_types (x->c[k], p[k].job->precision, notes);
     }
     cli_progress_start (&progress);

@@ -118,7 +118,7 @@ static enum status run (void *input, struct notes *notes, struct error *err)
     if (st == ST_OK) {
         costmodel_note_types (x.cluster->c, x.plan.job.precision, notes);
         p = api_plan_problem (&x, x.cluster->c);
-        p.step_error = api_step_error (&p);
+        p.step_error = api_step_error;
         cli_progress_start (&progress);
         st = report_explain (&p, &x.plan, gpu, cli_looking, &progress, &found, err);
         progress_end (&progress);

@@ -188,7 +188,7 @@ static enum status find_plan (struct import *x, const struct mapper_problem *own
     settings.tie = MAPPER_USUAL_TIE;
     if (nodes.nodes < c->n_nodes)
         st = mapper_choose_nodes (&nodes, &p, &marks, err);
-    THEN (st, report_find_best (&p, &settings, &x->best, err));
+    THEN (st, report_find_best (&p, &settings, NULL, &x->best, err));
     free (marks);
     x->searched = st == ST_OK;
     return st;
@@ -200,7 +200,8 @@ static enum status look (struct import *x, struct error *err)
     struct progress progress;
     enum status st;
 
-    x->step_error = p.step_error = api_step_error (&p);
+    p.step_error = api_step_error;
+    x->step_error = api_step_error (&p);
     cli_progress_start (&progress);
     st = report_explain (&p, &x->work.plan, x->gpu, cli_looking, &progress, &x->explained,
                          err);

@@ -221,8 +221,11 @@ static enum status search (struct planning *x, struct error *err)
     st = in->from.file
              ? mapper_replan (&x->p, &x->work.plan, &in->settings, &in->from.how, &x->r,
                               &x->info, &in->from.done, err)
-             : api_search (&x->p, &x->work.profile, &in->settings, &x->r, &x->info, err);
-    if (st == ST_OK && !in->from.file)
+             : mapper_search_used (&x->p, &x->work.profile, &in->settings, &x->r,
+                                   &x->info, err);
+    if (st == ST_OK && in->from.file)
+        st = mapper_replanned_use (&x->p, &x->work.profile, &x->r, &in->from.done, err);
+    else if (st == ST_OK)
         st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);
     progress_end (&progress);
@@ -262,10 +265,9 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
     TRY (cli_hosts_read (x->p.cluster, "--pin", false, &in->nodes.pin, &in->pin, notes,
                          err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
-    if (in->from.file && !in->job.profile)
-        TRY (api_profile_allowed (&x->p, &x->work.profile, err));
+    TRY (mapper_profile_allowed (&x->p, &x->work.profile, err));
     api_note_nodes (&x->p, in->nodes.nodes, notes);
-    x->p.step_error = api_step_error (&x->p);
+    x->p.step_error = api_step_error;
     costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
     x->p.axes = in->job.axes;
     x->p.limit_free = mapper_limit_free (in->job.memory_limit_pct, in->job.oom_risk);

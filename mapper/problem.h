@@ -93,8 +93,8 @@ struct mapper_problem {
     double oom_risk; /* above 0: a chance of running out instead (memest_limit) */
     /* mapper_limit_free: mapper_search_prudent may choose a stricter one */
     bool limit_free;
-    /* of log (measured / estimate) of steps on these GPUs; 0: the profile's residual */
-    double step_error;
+    /* of log (measured / estimate) of steps on its nodes; NULL, or 0: the profile's residual */
+    double (*step_error) (const struct mapper_problem *p);
     enum memest_model memory_model;
     enum costmodel_kind cost_model; /* what is minimised, bounded and reported */
     enum mapper_objective objective;
@@ -118,7 +118,9 @@ static inline bool mapper_node_allowed (const struct mapper_problem *p, int node
 /** How far off its estimates are: plans as near to each other cannot be told apart. */
 static inline double mapper_step_error (const struct mapper_problem *p)
 {
-    return p->step_error > 0.0 ? p->step_error : p->profile->time.residual;
+    double own = p->step_error ? p->step_error (p) : 0.0;
+
+    return own > 0.0 ? own : p->profile->time.residual;
 }
 
 /** The most bytes that a stage may take on a GPU that reports so many, if none are states

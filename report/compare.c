@@ -6,11 +6,14 @@
 
 enum status report_find_best (const struct mapper_problem *p,
                               const struct mapper_settings *settings,
-                              struct report_best *out, struct error *err)
+                              struct workload_profile *used, struct report_best *out,
+                              struct error *err)
 {
     struct error why = {""};
     struct mapper_problem own = *p;
-    enum status st = mapper_search_prudent (&own, settings, &out->plan, &out->info, &why);
+    enum status st =
+        used ? mapper_search_used (&own, used, settings, &out->plan, &out->info, &why)
+             : mapper_search_prudent (&own, settings, &out->plan, &out->info, &why);
 
     if (st == ST_NOFIT || st == ST_INVALID) {
         snprintf (out->why, sizeof out->why, "%.255s", why.text);
@@ -94,9 +97,9 @@ enum status report_compare (const struct mapper_problem *a,
                             struct report_compared *out, struct error *err)
 {
     struct report_compared x = {.kept_step_s = INFINITY, .moved = -1};
-    enum status st = report_find_best (a, settings, &x.best[0], err);
+    enum status st = report_find_best (a, settings, NULL, &x.best[0], err);
 
-    THEN (st, report_find_best (b, settings, &x.best[1], err));
+    THEN (st, report_find_best (b, settings, NULL, &x.best[1], err));
     if (st == ST_OK && snapshots && x.best[0].fits && x.best[1].fits)
         st = keep (a, b, &x, err);
     if (st == ST_OK)

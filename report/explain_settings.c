@@ -16,18 +16,25 @@ static enum status price (struct report_explaining *e, const struct workload_con
                           struct costmodel_breakdown *part, char why[256])
 {
     struct mapper_problem p = *e->plan.p;
+    struct workload_profile by = *p.profile;
     struct mapper_result r = {.lower_bound_s = 0};
     struct mapper_info info = {0};
     struct error wrong = {""};
-    enum status st;
+    enum status st = ST_OK;
 
     p.job = job;
+    if (anew) {
+        st = mapper_profile_allowed (&p, &by, &wrong);
+        p.profile = &by;
+    }
     p.axes = mapper_axes_of (c);
     *step_s = INFINITY;
-    st = workload_config_check (p.model, p.job, c, &wrong);
+    THEN (st, workload_config_check (p.model, p.job, c, &wrong));
     THEN (st, workload_config_offered (p.model, c, p.profile, &wrong));
     THEN (st, !anew ? mapper_result_put (&p, c, e->plan.layers, e->plan.gpu, &r, &wrong)
                     : mapper_search (&p, e->plan.settings, &r, &info, &wrong));
+    if (anew)
+        THEN (st, mapper_result_use (&p, &by, &r, &wrong));
     if (st == ST_OK) {
         *step_s = r.estimate.step_s;
         if (part)

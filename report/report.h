@@ -104,10 +104,13 @@ struct report_best {
 };
 
 /** Search; that nothing fits is an answer too.
+ *  @param[in,out] used  the problem's profile, which becomes that of the GPU types that the plan
+ *                       uses; NULL: it stays
  *  @param[out] out  zeros before; release its plan and info */
 enum status report_find_best (const struct mapper_problem *p,
                               const struct mapper_settings *settings,
-                              struct report_best *out, struct error *err);
+                              struct workload_profile *used, struct report_best *out,
+                              struct error *err);
 
 /** The same GPUs in another cluster's numbers.
  *  @param[out] out  [n] -1 for one that is not there, or drained

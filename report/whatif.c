@@ -172,22 +172,18 @@ enum status report_what_run (const struct report_whatif_plan *plan,
     struct mapper_problem there = *plan->p;
     struct mapper_nodes nodes = *plan->nodes;
     struct mapper_result in_place = {.gpu = NULL};
-    struct workload_profile serving;
-    struct workload_gpus gpus = {.n = 0};
+    struct workload_profile serving = *plan->p->profile;
     bool *marks = NULL;
     enum status st;
 
-    if (what->changed.c) {
+    if (what->changed.c)
         there.cluster = what->changed.c;
-        costmodel_gpus (there.cluster, &gpus);
-        TRY (workload_profile_on (plan->p->profile, &gpus, &serving, NULL, err));
-        workload_profile_pace (&serving, there.model, there.job->precision);
-        there.profile = &serving;
-    }
+    there.profile = &serving;
     if (what->changed.max_nodes > 0 &&
         (nodes.nodes == 0 || what->changed.max_nodes < nodes.nodes))
         nodes.nodes = what->changed.max_nodes;
     st = mapper_choose_nodes (&nodes, &there, &marks, err);
+    THEN (st, mapper_profile_allowed (&there, &serving, err));
     if (st == ST_NOFIT) { /* no node is left */
         what->in_place_s = INFINITY;
         snprintf (what->why, sizeof what->why, "%.255s", err->text);
@@ -204,7 +200,8 @@ enum status report_what_run (const struct report_whatif_plan *plan,
             return ST_OK;
         }
         if (st == ST_OK && plan->settings)
-            st = report_find_best (&there, plan->settings, &what->replanned, err);
+            st = report_find_best (&there, plan->settings, &serving, &what->replanned,
+                                   err);
         if (st == ST_OK && in_place.gpu && plan->p->objective == MAPPER_STEP)
             take_in_place (&what->replanned, &in_place);
         else

@@ -285,8 +285,11 @@ enum status mapper_heldout (const struct mapper_problem *p,
                             struct error *err)
 {
     const struct workload_config config = r->config;
-    struct heldout h = {.p = p, .s = s, .how = how, .passes = passes, .config = &config};
-    enum status st = ST_OK;
+    struct mapper_problem own = *p; /* places may be on nodes where its profile serves */
+    struct heldout h = {
+        .p = &own, .s = s, .how = how, .passes = passes, .config = &config};
+    bool *marks = NULL;
+    enum status st;
 
     *out = (struct mapper_heldout){.gain = NAN,
                                    .low = NAN,
@@ -298,7 +301,9 @@ enum status mapper_heldout (const struct mapper_problem *p,
                                    .by_file = passes->by_file};
     if (!isfinite (r->default_order_step_s))
         return ST_OK;
-    st = heldout_init (&h, err);
+    st = mapper_serving_nodes (p, &marks, err);
+    own.node_allowed = marks;
+    THEN (st, heldout_init (&h, err));
     for (int k = 0; k < passes->passes && st == ST_OK; k++) {
         if (held_out && !held_out[k])
             continue;
@@ -310,11 +315,12 @@ enum status mapper_heldout (const struct mapper_problem *p,
     /* Also where the gain is certain to be none. */
     if (st == ST_OK && out->low <= 0 &&
         r->default_order_unmeasured <= r->estimate.n_unmeasured) {
-        st = mapper_result_put (p, &config, r->layers, h.ordered, r, err);
+        st = mapper_result_put (&own, &config, r->layers, h.ordered, r, err);
         out->kept_default = st == ST_OK;
     }
     THEN (st, draw_steps (&h, r, out, err));
     heldout_release (&h);
+    free (marks);
     return st;
 }
 

@@ -350,6 +350,23 @@ enum status mapper_replan (const struct mapper_problem *p,
     return st;
 }
 
+enum status mapper_replanned_use (struct mapper_problem *p,
+                                  struct workload_profile *profile,
+                                  struct mapper_result *r, struct mapper_replanned *x,
+                                  struct error *err)
+{
+    double before_s = r->estimate.step_s, to;
+
+    TRY (mapper_result_use (p, profile, r, err));
+    to = r->estimate.step_s / before_s;
+    x->stay_step_s *= to;
+    x->best_step_s *= to;
+    x->pays_after_steps /= to;
+    for (int k = 0; k < x->n_moves; k++)
+        x->move[k].gain_s *= to;
+    return ST_OK;
+}
+
 /* ---- the plan file ---- */
 
 static json_t *move_json (const struct topology_cluster *c, const struct mapper_move *m)

@@ -48,6 +48,11 @@ struct mapper_replanned {
     char old_degrees[256]; /* why the old degrees cannot run; "" when they can */
 };
 void mapper_replanned_release (struct mapper_replanned *x);
+/** mapper_result_use of what mapper_replan found; its times follow in proportion. */
+enum status mapper_replanned_use (struct mapper_problem *p,
+                                  struct workload_profile *profile,
+                                  struct mapper_result *r, struct mapper_replanned *x,
+                                  struct error *err);
 
 /** Plan anew from an old plan, moving as little as pays.
  *

@@ -179,6 +179,28 @@ enum status mapper_search_prudent (struct mapper_problem *p,
                                    const struct mapper_settings *s,
                                    struct mapper_result *r, struct mapper_info *info,
                                    struct error *err);
+
+/** Let a job's profile be the one that serves on all nodes that may be used, where ranks may go.
+ *  @param[in,out] profile  not p's, or p's own */
+enum status mapper_profile_allowed (const struct mapper_problem *p,
+                                    struct workload_profile *profile, struct error *err);
+/** Those of the nodes that may be used on which the problem's profile serves.
+ *  @param[out] marks  [n_nodes], in place of node_allowed; free it */
+enum status mapper_serving_nodes (const struct mapper_problem *p, bool **marks,
+                                  struct error *err);
+/** Price a result by the profile that serves on the GPU types that it uses, where that is another
+ *  one than on all: idle nodes change no estimate.  Its gap stays; a list of others goes.
+ *  @param[in,out] p        whose profile is the next parameter then
+ *  @param[in,out] profile  as p's; then that on the types in use */
+enum status mapper_result_use (struct mapper_problem *p, struct workload_profile *profile,
+                               struct mapper_result *r, struct error *err);
+/** mapper_search_prudent and mapper_result_use.  Where that takes another profile, its nodes are
+ *  searched again by it, unless the time is over, and the better plan is taken.
+ *  @param[in,out] p, profile  as above */
+enum status mapper_search_used (struct mapper_problem *p,
+                                struct workload_profile *profile,
+                                const struct mapper_settings *s, struct mapper_result *r,
+                                struct mapper_info *info, struct error *err);
 void mapper_result_release (struct mapper_result *r);
 
 /** The stage of a result whose memory is nearest to its limit. */

@@ -119,12 +119,11 @@ static int by_price (const void *a, const void *b)
 }
 
 /* Is it within the model's error of the best? */
-static bool is_tie (const struct search *x, long i)
+static bool is_tie (const struct search *x, long i, double error)
 {
     struct costmodel_price v = search_value (x, i), best = search_value (x, x->best);
 
-    return v.unmeasured == best.unmeasured &&
-           v.step_s <= best.step_s * (1.0 + mapper_step_error (x->p));
+    return v.unmeasured == best.unmeasured && v.step_s <= best.step_s * (1.0 + error);
 }
 
 static enum status list_top (const struct search *x, struct mapper_result *r,
@@ -150,7 +149,7 @@ static enum status list_top (const struct search *x, struct mapper_result *r,
             .step_s = x->placed[at].plan.price.step_s,
             .lower_bound_s =
                 fmin (x->placed[at].bound, list[i].price.step_s) / search_weight (x, c),
-            .tie = is_tie (x, at)};
+            .tie = is_tie (x, at, r->model_error)};
     }
     r->n_top = n;
     free (list);
@@ -193,7 +192,7 @@ enum status search_finish (struct search *x, struct mapper_result *out, struct e
     enum status st;
 
     for (long i = 0; i < x->n_placed; i++)
-        r.ties += is_tie (x, i);
+        r.ties += is_tie (x, i, r.model_error);
     st = list_top (x, &r, err);
     if (st == ST_OK)
         st = result_put (&x->pool, c, placed->layers, placed->gpu, &r, err);

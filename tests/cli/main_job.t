@@ -48,6 +48,16 @@ result $? "an idle node of another GPU type changes no estimate" "$T/out"
 expect 0 "... nor has check another" "step time +ok" $L check "$T/a100.json" "$A + 1x8 v100"
 [ "$($L time "$A + 1x8 v100" $M $job ${few%--s*} --json 2>/dev/null | grep step_s)" = "$($L time "$A" $M $job ${few%--s*} --json 2>/dev/null | grep step_s)" ]
 result $? "... nor time"
+$L plan --from "$T/a100.json" "5x8 a100-sxm4-80g + 1x8 v100" -o "$T/moved.json" >"$T/out" && $L check "$T/moved.json" >>"$T/out" &&
+  [ "$(json "$T/moved.json" "$same, d['replan']['stay_step_s'] == d['estimate']['step_s']")" = "$(json "$T/a100.json" "$same, True")" ]
+result $? "... nor have those that it is replanned beside"
+$L bind "$T/idle.json" --only "n[0-4]" -o "$T/bound.json" >"$T/out" && $L check "$T/bound.json" >>"$T/out" &&
+  [ "$(json "$T/bound.json" "d['estimate']['step_s']")" = "$(json "$T/a100.json" "d['estimate']['step_s']")" ]
+result $? "... or bound beside" "$T/out"
+$L plan "$A + 1x8 v100" $M $job $few --what-if "+1 nodes like n0" --json >"$T/more.json" 2>"$T/out" &&
+  [ "$(json "$T/more.json" "[abs(w['replanned']['step_s'] / d['estimate']['step_s'] - 1) < 1e-3 for w in d['what_if']]")" = "[True, True]" ]
+result $? "one more node of the plan's type takes no other profile either" "$T/out"
+expect 0 "nodes that may not be used neither" "^gap      none: proven" $L plan "$A + 1x8 v100" $M $job --exclude n4 -q
 $LINKWISE plan - $M $job $few --json <$C | $LINKWISE check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
 result $? "a cluster and a plan through standard input" "$T/out"
 $L plan $C - $job $few --json <$M >"$T/c.json"

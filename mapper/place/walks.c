@@ -10,6 +10,7 @@
 
 #define SAMPLED 64      /* links of a node */
 #define GOOD 0.9        /* so many of them are no better than those that it can have */
+#define PAIRED 0.9      /* of its node's best link: what one must reach to be as good */
 #define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
 
 struct visit {
@@ -140,7 +141,7 @@ static void find_pairs (const struct pool *pool, int *pair)
             pair[n->first_gpu + k] = n->first_gpu + k;
             for (int to = k - 1; to >= 0; to--)
                 if (topology_link (c, n->first_gpu + to, n->first_gpu + k).bytes_per_s >=
-                    GOOD * best)
+                    PAIRED * best)
                     pair[n->first_gpu + k] = n->first_gpu + to;
         }
     }

@@ -279,7 +279,8 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
         st = mapper_replan (&r.p, &plan->plan, &r.s, &moves, &r.result, &r.info, &done,
                             api_error (err));
     }
-    THEN (st, mapper_replanned_use (&r.p, &by, &r.result, &done, api_error (err)));
+    THEN (st, mapper_replanned_use (&r.p, &by, &plan->plan, &r.s, &r.result, &r.info,
+                                    &done, api_error (err)));
     THEN (st, plan_of (&r, cluster,
                        json_pack ("{s:o}", "replan",
                                   mapper_replanned_to_json (&r.p, &done, "plan")),

@@ -224,7 +224,8 @@ static enum status search (struct planning *x, struct error *err)
              : mapper_search_used (&x->p, &x->work.profile, &in->settings, &x->r,
                                    &x->info, err);
     if (st == ST_OK && in->from.file)
-        st = mapper_replanned_use (&x->p, &x->work.profile, &x->r, &in->from.done, err);
+        st = mapper_replanned_use (&x->p, &x->work.profile, &x->work.plan, &in->settings,
+                                   &x->r, &x->info, &in->from.done, err);
     else if (st == ST_OK)
         st = plan_passes_price (&in->passes, &x->p, &in->settings, &x->r, err);
     sigaction (SIGINT, &old, NULL);

@@ -156,9 +156,10 @@ static void print_go (const struct mapper_replanned *d, const struct mapper_resu
         if (d->ranks_gone > 0)
             cli_print (" (%d ranks have lost their GPU)", d->ranks_gone);
     } else {
-        cli_print (": the step takes %s instead of %s, %.2f %% less",
+        cli_print (": the step takes %s instead of %s, %.2f %% %s",
                    cli_seconds (d->best_step_s, best), cli_seconds (d->stay_step_s, stay),
-                   100 * (1 - d->best_step_s / d->stay_step_s));
+                   100 * fabs (1 - d->best_step_s / d->stay_step_s),
+                   d->best_step_s > d->stay_step_s ? "more" : "less");
         if (d->move_cost_s > 0 && isfinite (d->pays_after_steps))
             cli_print ("; moving costs %.0f s and pays off after %.0f steps",
                        d->move_cost_s, ceil (d->pays_after_steps));

@@ -350,20 +350,53 @@ enum status mapper_replan (const struct mapper_problem *p,
     return st;
 }
 
+/* The best of all degrees by the profile in use, of the axes that the first search had. */
+static enum status restart_used (struct mapper_problem *p,
+                                 const struct workload_profile *of_all,
+                                 const struct mapper_settings *s, struct mapper_result *r,
+                                 struct mapper_info *info, struct error *err)
+{
+    struct mapper_problem asked = *p;
+    struct mapper_settings left = *s;
+    bool limit_free = p->limit_free;
+    enum status st;
+
+    if (s->time_limit_s > 0)
+        left.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
+    asked.profile = of_all;
+    asked.axes.optimizer_bytes = mapper_axes_of (&r->config).optimizer_bytes;
+    asked.axes.offload = (int) r->config.offload;
+    asked.limit_free = false;
+    st = mapper_search_serving (&asked, p, &left, r, info, err);
+    p->limit_free = limit_free;
+    return st;
+}
+
 enum status mapper_replanned_use (struct mapper_problem *p,
                                   struct workload_profile *profile,
-                                  struct mapper_result *r, struct mapper_replanned *x,
-                                  struct error *err)
+                                  const struct workload_plan *old,
+                                  const struct mapper_settings *s,
+                                  struct mapper_result *r, struct mapper_info *info,
+                                  struct mapper_replanned *x, struct error *err)
 {
-    double before_s = r->estimate.step_s, to;
+    const struct workload_profile of_all = *profile;
+    struct workload_gpus on = {.n = 0};
+    double to = r->estimate.step_s, gain_s = x->stay_step_s - x->best_step_s;
 
     TRY (mapper_result_use (p, profile, r, err));
-    to = r->estimate.step_s / before_s;
-    x->stay_step_s *= to;
-    x->best_step_s *= to;
-    x->pays_after_steps /= to;
+    if (strcmp (profile->name, of_all.name) == 0)
+        return ST_OK;
+    to = r->estimate.step_s / to;
+    if (x->verdict == MAPPER_RESTART && !info->stopped)
+        TRY (restart_used (p, &of_all, s, r, info, err));
+    x->best_step_s = x->verdict == MAPPER_STAY ? x->best_step_s * to : r->estimate.step_s;
+    costmodel_gpus_of_plan (p->cluster, old, &on);
+    if (!workload_profile_strange (profile, &on))
+        x->stay_step_s *= to;
     for (int k = 0; k < x->n_moves; k++)
         x->move[k].gain_s *= to;
+    if (x->pays_after_steps > 0 && x->stay_step_s > x->best_step_s)
+        x->pays_after_steps *= gain_s / (x->stay_step_s - x->best_step_s);
     return ST_OK;
 }
 

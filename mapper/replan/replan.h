@@ -48,11 +48,6 @@ struct mapper_replanned {
     char old_degrees[256]; /* why the old degrees cannot run; "" when they can */
 };
 void mapper_replanned_release (struct mapper_replanned *x);
-/** mapper_result_use of what mapper_replan found; its times follow in proportion. */
-enum status mapper_replanned_use (struct mapper_problem *p,
-                                  struct workload_profile *profile,
-                                  struct mapper_result *r, struct mapper_replanned *x,
-                                  struct error *err);
 
 /** Plan anew from an old plan, moving as little as pays.
  *
@@ -77,6 +72,16 @@ enum status mapper_replan (const struct mapper_problem *p,
                            const struct mapper_replan_settings *how,
                            struct mapper_result *r, struct mapper_info *info,
                            struct mapper_replanned *out, struct error *err);
+
+/** mapper_result_use of what mapper_replan found; where the job restarts, with a search of the nodes
+ *  on which that profile serves.  The times of `x` follow, that of the old placement unless it is
+ *  on other GPU types, too.  On failure mapper_replan's outputs are still to be released. */
+enum status mapper_replanned_use (struct mapper_problem *p,
+                                  struct workload_profile *profile,
+                                  const struct workload_plan *old,
+                                  const struct mapper_settings *s,
+                                  struct mapper_result *r, struct mapper_info *info,
+                                  struct mapper_replanned *x, struct error *err);
 
 /** The plan file's `replan`.  @param[in] from the old plan's file.  A new reference. */
 json_t *mapper_replanned_to_json (const struct mapper_problem *p,

@@ -194,6 +194,15 @@ enum status mapper_serving_nodes (const struct mapper_problem *p, bool **marks,
  *  @param[in,out] profile  as p's; then that on the types in use */
 enum status mapper_result_use (struct mapper_problem *p, struct workload_profile *profile,
                                struct mapper_result *r, struct error *err);
+/** Search the nodes on which the result's profile serves, and take what is better.  What the search
+ *  of all nodes found holds as well: each compares plans by one profile, so that this is its gap.
+ *  @param[in]     p     as it was searched
+ *  @param[in,out] used  as mapper_result_use left it; then that of what is taken */
+enum status mapper_search_serving (const struct mapper_problem *p,
+                                   struct mapper_problem *used,
+                                   const struct mapper_settings *s,
+                                   struct mapper_result *r, struct mapper_info *info,
+                                   struct error *err);
 /** mapper_search_prudent and mapper_result_use.  Where that takes another profile, its nodes are
  *  searched again by it, unless the time is over, and the better plan is taken.
  *  @param[in,out] p, profile  as above */

@@ -73,9 +73,7 @@ enum status mapper_result_use (struct mapper_problem *p, struct workload_profile
     return st;
 }
 
-/* Search the nodes on which the result's profile serves, and take what is better.  What the search
- * of all nodes found holds as well: each compares plans by one profile, so that this is its gap. */
-static enum status search_serving (const struct mapper_problem *p,
+enum status mapper_search_serving (const struct mapper_problem *p,
                                    struct mapper_problem *used,
                                    const struct mapper_settings *s,
                                    struct mapper_result *r, struct mapper_info *info,
@@ -128,7 +126,7 @@ enum status mapper_search_used (struct mapper_problem *p,
     if (s->time_limit_s > 0)
         again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
     if (st == ST_OK && !info->stopped && strcmp (name, profile->name) != 0)
-        st = search_serving (&asked, p, &again, r, info, err);
+        st = mapper_search_serving (&asked, p, &again, r, info, err);
     if (st != ST_OK)
         mapper_result_release (r);
     return st;

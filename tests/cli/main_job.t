@@ -51,6 +51,11 @@ result $? "... nor time"
 $L plan --from "$T/a100.json" "5x8 a100-sxm4-80g + 1x8 v100" -o "$T/moved.json" >"$T/out" && $L check "$T/moved.json" >>"$T/out" &&
   [ "$(json "$T/moved.json" "$same, d['replan']['stay_step_s'] == d['estimate']['step_s']")" = "$(json "$T/a100.json" "$same, True")" ]
 result $? "... nor have those that it is replanned beside"
+$L plan "$A + 1x8 v100" $M $job --tp 1 --pp 5 --micro-batch 1 -o "$T/mix.json" >"$T/out" &&
+  $L plan --from "$T/mix.json" "$A + 1x8 v100" --spares 1 --degrees any -o "$T/spare.json" >>"$T/out" && $L check "$T/spare.json" >>"$T/out" &&
+  $L plan "$A" $M $job -o "$T/anew.json" >>"$T/out" &&
+  [ "$(json "$T/spare.json" "d['estimate']['step_s'], d['replan']['best_step_s']")" = "$(json "$T/anew.json" "d['estimate']['step_s'], d['estimate']['step_s']")" ]
+result $? "a restart on fewer types is searched by their profile" "$T/out"
 $L bind "$T/idle.json" --only "n[0-4]" -o "$T/bound.json" >"$T/out" && $L check "$T/bound.json" >>"$T/out" &&
   [ "$(json "$T/bound.json" "d['estimate']['step_s']")" = "$(json "$T/a100.json" "d['estimate']['step_s']")" ]
 result $? "... or bound beside" "$T/out"

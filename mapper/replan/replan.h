@@ -73,9 +73,9 @@ enum status mapper_replan (const struct mapper_problem *p,
                            struct mapper_result *r, struct mapper_info *info,
                            struct mapper_replanned *out, struct error *err);
 
-/** mapper_result_use of what mapper_replan found; where the job restarts, with a search of the nodes
- *  on which that profile serves.  The times of `x` follow, that of the old placement unless it is
- *  on other GPU types, too.  On failure mapper_replan's outputs are still to be released. */
+/** mapper_result_use of what mapper_replan found; where the job restarts, with a search of the
+ *  nodes on which that profile serves.  The times of `x` follow, that of the old placement unless
+ *  it is on other GPU types, too.  On failure mapper_replan's outputs are still to be released. */
 enum status mapper_replanned_use (struct mapper_problem *p,
                                   struct workload_profile *profile,
                                   const struct workload_plan *old,

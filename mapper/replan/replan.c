@@ -372,6 +372,22 @@ static enum status restart_used (struct mapper_problem *p,
     return st;
 }
 
+/* The old placement by the profile in use. */
+static enum status price_stay_again (const struct mapper_problem *p,
+                                     const struct workload_plan *old,
+                                     struct mapper_replanned *x, struct error *err)
+{
+    int *home = malloc ((size_t) old->n_ranks * sizeof *home);
+    enum status st;
+
+    if (!home)
+        return err_nomem (err);
+    find_homes (p, old, home);
+    st = price_stay (p, old, home, x, err);
+    free (home);
+    return st;
+}
+
 enum status mapper_replanned_use (struct mapper_problem *p,
                                   struct workload_profile *profile,
                                   const struct workload_plan *old,
@@ -392,7 +408,7 @@ enum status mapper_replanned_use (struct mapper_problem *p,
     x->best_step_s = x->verdict == MAPPER_STAY ? x->best_step_s * to : r->estimate.step_s;
     costmodel_gpus_of_plan (p->cluster, old, &on);
     if (!workload_profile_strange (profile, &on))
-        x->stay_step_s *= to;
+        TRY (price_stay_again (p, old, x, err));
     for (int k = 0; k < x->n_moves; k++)
         x->move[k].gain_s *= to;
     if (x->pays_after_steps > 0 && x->stay_step_s > x->best_step_s)

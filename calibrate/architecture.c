@@ -413,11 +413,14 @@ static const char *refuse (const struct row *r)
                                                   "dora",          "qdora"},
                              *const preferences[] = {"dpo", "ppo", "grpo", "kto", "orpo"};
     const char *name = calibrate_cell (r, "model"), *notes = calibrate_cell (r, "notes");
+    const struct workload_model *preset = workload_preset_meant (name);
     bool other =
         calibrate_contains (notes, "spec=") && calibrate_contains (notes, "mamba");
 
-    for (size_t i = 0; i < COUNT_OF (words) && !workload_preset_meant (name); i++)
-        other = other || calibrate_contains (name, words[i]);
+    /* A preset may be called so; what follows its name, "llama-3-8b-multimodal", is no part. */
+    for (size_t i = 0; i < COUNT_OF (words); i++)
+        other = other || (calibrate_contains (name, words[i]) &&
+                          !(preset && calibrate_contains (preset->name, words[i])));
     if (other)
         return "architecture not supported (hybrid, multimodal, grpo, mimo, "
                "release)";

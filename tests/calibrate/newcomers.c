@@ -318,6 +318,9 @@ TEST (sizes_named)
              {"llama-3-8b (GQA 8 heads)", 32, 4096},
              {"mamba2-2.7b", 64, 2560}, /* a preset; other hybrids are not read */
              {"mamba-hybrid", 0, 0},
+             {"llama-3-8b-multimodal", 0, 0},
+             {"llama-3-8b GRPO", 0, 0}, /* what follows a preset's name is not ignored */
+             {"mamba2-2.7b-release", 0, 0},
              {"llama-3-8b (16 layers)", 0, 0},
              {"Llama-3.1-8B-4layers", 0, 0},
              {"Mixtral 8x7B (4 layers)", 0, 0}};

@@ -180,14 +180,15 @@ double calibrate_slope (const struct calibrate_run *run,
                         const struct workload_constant *k)
 {
     struct workload_profile up = *p, down = *p;
-    double a, b;
+    double a, b, step; /* to one side alone where the constant is at a bound */
 
     workload_constant_times (&up, k, exp (STEP));
     workload_constant_times (&down, k, exp (-STEP));
+    step = log (*workload_constant_of (&up, k) / *workload_constant_of (&down, k));
     if (calibrate_step (run, cluster, &up, &a, NULL, NULL) != ST_OK ||
         calibrate_step (run, cluster, &down, &b, NULL, NULL) != ST_OK)
         return NAN;
-    return log (a / b) / (2.0 * STEP);
+    return log (a / b) / step;
 }
 
 /* How the logarithm of every run's time moves with that of a constant; with all times, where

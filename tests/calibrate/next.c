@@ -3,6 +3,9 @@
 #include "tests/lib/runs.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "calibrate/calibrate_private.h"
 
 /* What calibrate says after runs that took as long as the profile has it. */
 static struct calibrate_next next_of (const char *rows, struct calibrate_runs *r)
@@ -46,6 +49,30 @@ static void add_run (struct text *t, const struct calibrate_run *run)
     snprintf (cell[5], sizeof cell[5], "seq=%d", run->job.seq);
     snprintf (cell[6], sizeof cell[6], "global_batch=%d", run->job.global_batch);
     ROW (t, cell[0], cell[1], cell[2], cell[3], cell[4], cell[5], cell[6]);
+}
+
+/* What a constant moves is told, too, where it is at a bound, from the one side that it has. */
+TEST (at_a_bound)
+{
+    struct calibrate_runs r =
+        ONE ("dp=64", "gpus=64", "gpus_per_node=1", "global_batch=64");
+    struct workload_profile p = profile_of ("nemo");
+    struct topology_cluster *cluster = NULL;
+    struct error err = {""};
+    int n;
+    const struct workload_constant *k = workload_constants (&n);
+    double at, below;
+
+    while (strcmp (k->key, "dp_overlap") != 0)
+        k++;
+    ok (calibrate_cluster (r.run, &p, &cluster, &err), &err);
+    p.time.dp_overlap = 1.0;
+    at = calibrate_slope (r.run, cluster, &p, k);
+    p.time.dp_overlap = .97;
+    below = calibrate_slope (r.run, cluster, &p, k);
+    assert_true (below < -1e-4 && fabs (at / below - 1.0) < .1);
+    topology_cluster_destroy (cluster);
+    calibrate_runs_release (&r);
 }
 
 /* From one run on, each time the run that is named is added; the next one is another, of those

@@ -243,8 +243,8 @@ bool calibrate_contains_name (const char *s, const char *name);
 size_t calibrate_spelled (const char *s, const char *name);
 
 /** Is what s has at `at`, n bytes of it, denied or switched off: by "no", "not", "without" and the
- *  like up to three words before it in its clause, by a "!" at it, or by "none", "false", "off",
- *  "0", "disabled", "was not used" and the like behind it? */
+ *  like up to three words before it in its clause, by a "!" at its word, or by "none", "false",
+ *  "off", "0", "disabled", "was not used" and the like behind it? */
 bool calibrate_denied (const char *s, const char *at, size_t n);
 
 /** What s says of a thing, whose name may be part of a word there, its words joined by blanks,
@@ -259,7 +259,8 @@ enum calibrate_said calibrate_says (const char *s, const char *name);
 /** Does s say so of a name that is whole words there? */
 bool calibrate_says_word (const char *s, const char *name);
 
-/** The next item of notes, between commas or semicolons.  @param[in,out] s  what follows
+/** The next item of notes, between commas or semicolons; "!x" is "no x".
+ *  @param[in,out] s  what follows
  *  @return false: there is none */
 #define CALIBRATE_ITEM 128
 bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM]);
@@ -287,7 +288,6 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
                                       const double *estimate, int *first, int *n,
                                       struct error *err);
 
-#define CALIBRATE_QUARTERS 4  /* in which the way from the start to a fit is taken */
 #define CALIBRATE_FEW_MOST 64 /* up to so many configurations are few (few.c) */
 /** Configurations that a profile's residual counts as. */
 #define CALIBRATE_RESIDUAL_RUNS 5.0

@@ -141,7 +141,7 @@ static size_t word_at (const char *s, char word[WORD])
     return n;
 }
 
-/* Does a word of the same clause before it, or a "!" at it, deny what begins at `at`? */
+/* Does a word of the same clause before it, or a "!" at its word, deny what begins at `at`? */
 static bool denied_before (const char *s, const char *at)
 {
     static const char no[] = "no not non without w/o never instead than vs versus",
@@ -150,7 +150,9 @@ static bool denied_before (const char *s, const char *at)
     char word[WORDS_AWAY][WORD];
     int n = 0;
 
-    if (at > s && at[-1] == '!')
+    while (from > s && isalnum ((unsigned char) from[-1])) /* "!QLoRA" is no LoRA */
+        from--;
+    if (from > s && from[-1] == '!')
         return true;
     while (from > s && !strchr (",;()+", from[-1]))
         from--;
@@ -229,14 +231,17 @@ bool calibrate_says_word (const char *s, const char *name)
 bool calibrate_next_item (const char **s, char item[CALIBRATE_ITEM])
 {
     size_t n, end;
+    bool denied;
 
     *s += strspn (*s, " ,;");
+    denied = **s == '!';
+    *s += denied;
     n = end = strcspn (*s, ",;");
     while (end > 0 && (*s)[end - 1] == ' ')
         end--;
-    snprintf (item, CALIBRATE_ITEM, "%.*s", (int) end, *s);
+    snprintf (item, CALIBRATE_ITEM, "%s%.*s", denied ? "no " : "", (int) end, *s);
     *s += n;
-    return end > 0;
+    return denied || end > 0;
 }
 
 const char *calibrate_next_word (const char *s, char word[CALIBRATE_ITEM])

@@ -576,8 +576,8 @@ static const char *read_offload (const struct row *r, struct calibrate_run *run)
         calibrate_contains (notes, "and CPU offload") ||
         calibrate_contains (notes, "offloads to host memory"))
         return "offloading to the host is not supported";
-    if (calibrate_contains (notes, "activation offloading") ||
-        calibrate_contains (notes, "checkpointing and offloading"))
+    if (calibrate_says (notes, "activation offloading") == SAID_YES ||
+        calibrate_says (notes, "checkpointing and offloading") == SAID_YES)
         *what = OFFLOAD_CHECKPOINTS; /* whose copies run beside the compute */
     return NULL;
 }

@@ -25,6 +25,7 @@
 #define RUNS_MOST 300.0
 /* Folds are of whole models, or of configurations where there are fewer models than folds. */
 #define FOLDS 5
+#define QUARTERS 4 /* in which the way from the start to a fit is taken */
 
 struct fitting {
     bool memory; /* else times */
@@ -285,15 +286,15 @@ static enum status look_near (struct fitting *f, const double *x, struct error *
  * which one far run does not rule.
  * @param x  of the fit to all runs  @param[out] error  [n], zeros */
 static enum status leave_out (struct fitting *f, const double *x, int n,
-                              double (*error)[CALIBRATE_QUARTERS + 1], struct error *err)
+                              double (*error)[QUARTERS + 1], struct error *err)
 {
     for (f->without = 0; f->without < FOLDS && f->without < n; f->without++) {
         double own[CALIBRATE_CONSTANTS_MAX];
 
         memcpy (own, x, sizeof own);
         TRY (minimise (f, own, err));
-        for (int k = 0; k <= CALIBRATE_QUARTERS; k++) {
-            struct workload_profile p = moved (f, own, k / (double) CALIBRATE_QUARTERS);
+        for (int k = 0; k <= QUARTERS; k++) {
+            struct workload_profile p = moved (f, own, k / (double) QUARTERS);
 
             for (int i = 0; i < f->runs->n; i++)
                 if (f->weight[i] > 0.0 && is_left_out (f, i))
@@ -306,12 +307,12 @@ static enum status leave_out (struct fitting *f, const double *x, int n,
 
 /* The part of the way that misses least, of those with which groups are missed by less than at the
  * start, and not by chance: all together by more than one deviation of such a sum. */
-static double best_part (double (*error)[CALIBRATE_QUARTERS + 1], int n)
+static double best_part (double (*error)[QUARTERS + 1], int n)
 {
     double most = 0.0;
     int best = 0;
 
-    for (int k = 1; k <= CALIBRATE_QUARTERS; k++) {
+    for (int k = 1; k <= QUARTERS; k++) {
         double gain = 0.0, squares = 0.0;
 
         for (int g = 0; g < n; g++) {
@@ -325,7 +326,7 @@ static double best_part (double (*error)[CALIBRATE_QUARTERS + 1], int n)
             best = k;
         }
     }
-    return best / (double) CALIBRATE_QUARTERS;
+    return best / (double) QUARTERS;
 }
 
 /* Go that part of the way, and tell anew how far runs scatter about it. */
@@ -356,7 +357,7 @@ static enum status take_part (struct fitting *f, double *x, struct error *err)
 static enum status guard (struct fitting *f, double *x, struct error *err)
 {
     enum calibrate_grouping by;
-    double (*error)[CALIBRATE_QUARTERS + 1];
+    double (*error)[QUARTERS + 1];
     enum status st;
     int n;
 

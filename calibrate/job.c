@@ -618,7 +618,7 @@ const char *calibrate_read_job (const struct row *r, struct calibrate_run *run)
         return calibrate_refuse (r, "precision",
                                  "bf16, fp16, fp8, fp4, fp32, tf32 or amp, no optimizer");
     run->chunked_loss =
-        calibrate_contains (calibrate_cell (r, "notes"), "chunked cross-entropy");
+        calibrate_says (calibrate_cell (r, "notes"), "chunked cross-entropy") == SAID_YES;
     run->fused_loss =
         calibrate_contains (calibrate_cell (r, "notes"), "lmhead-chunks=") ||
         calibrate_says (calibrate_cell (r, "notes"), "liger") == SAID_YES;

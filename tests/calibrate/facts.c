@@ -252,6 +252,30 @@ TEST (captures)
     assert_true (step_s[4] == step_s[1] && step_s[5] == step_s[0]);
 }
 
+/* What notes say is denied by a word before it and by a "!" alike. */
+TEST (denied)
+{
+    static const char *const said[] = {"compile", "activation offloading", "8-bit Adam",
+                                       "QLoRA", "chunked cross-entropy"};
+    static const char *const before[] = {"", "no ", "10 runs; without ", "!",
+                                         "10 runs; !"};
+
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++) {
+            char notes[64];
+            struct calibrate_runs r;
+            const struct calibrate_run *run;
+
+            snprintf (notes, sizeof notes, "notes=%s%s", before[k], said[i]);
+            r = ONE (notes, "hidden=512", "heads=8", "ffn=2048");
+            run = r.run;
+            if ((run->compiled || run->config.offload != OFFLOAD_NONE || run->moments ||
+                 run->job.lora || run->chunked_loss) != (k == 0))
+                fail_msg ("%s", notes);
+            calibrate_runs_release (&r);
+        }
+}
+
 /* Parts are captured where a row says so, else as the profile's recipes do: in racks. */
 TEST (captured_parts)
 {

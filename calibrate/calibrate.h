@@ -404,7 +404,7 @@ struct calibrate_fit {
     int used;             /* runs that have the part's figures */
     int configurations;   /* of them; repeats of one count once */
     bool few;             /* of times, so few that most constants are not told (few.c) */
-    double taken; /* of the way that the runs tell: what runs left out are met best by */
+    double taken; /* the part of what the runs tell, by how well it meets runs left out */
 };
 
 /** Fit a profile's constants of memory, or of time, to the runs that `use` marks.

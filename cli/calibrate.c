@@ -172,22 +172,22 @@ static void print_paces (const struct workload_profile *p)
                    p->pace[i].factor);
 }
 
-/* How far the fit goes; nothing where it goes all the way. */
+/* How much of the fit is taken; nothing where all of it is. */
 static void print_taken (const struct part *m)
 {
     double taken = m->fit.taken;
+    bool alone = m->fit.few ? m->fit.configurations == 1 : m->groups == 1;
 
-    if (taken <= 0.0 && m->groups == 1)
+    if (taken <= 0.0 && alone)
         cli_print (
             "no run can be left out to see whether others meet it: constants stay\n");
     else if (taken <= 0.0)
         cli_print ("runs left out are not met better by what the others tell: constants "
                    "stay\n");
     else if (taken < 1.0)
-        cli_print (
-            "%.0f %% of what the runs tell is taken: so runs left out are met best "
-            "by what the others tell\n",
-            100 * taken);
+        cli_print ("%.0f %% of what the runs tell is taken, by how well what the others "
+                   "tell meets runs left out\n",
+                   100 * taken);
 }
 
 static void print_part (enum calibrate_part what, const struct calibration *c)
@@ -218,7 +218,7 @@ static void print_part (enum calibrate_part what, const struct calibration *c)
         score_row (t, what, name, &m->held_out);
     cli_table_end (t);
     if (m->groups == 1)
-        cli_print ("all runs have one configuration: none can be held out\n");
+        cli_print ("all runs are of one model and shape: none is held out\n");
 }
 
 static json_t *scores_json (enum calibrate_part what, const struct cli_scores *s)

@@ -54,7 +54,7 @@ $L calibrate "$T/runs.csv" --profile llm-foundry -o - >"$T/stdout.json"
 cmp -s <(grep -v '"name"' "$T/stdout.json") <(grep -v '"name"' "$T/mine.json")
 result $? "the same profile on standard output"
 { echo "$header"; row llama-a 8 1 1 24.0 0; } >"$T/one.csv"
-expect 0 "one run" "all runs have one configuration" $L calibrate "$T/one.csv"
+expect 0 "one run" "all runs are of one model and shape: none is held out" $L calibrate "$T/one.csv"
 prints "^base_gb +([0-9.]+) +\\1 +stays" "^no run can be left out to see whether others meet it: constants stay"
 { echo "$header"; row llama-a 8 1 1 "" ""; } >"$T/unmeasured.csv"
 expect 1 "nothing measured" "unmeasured.csv: no run has a measured peak, an out-of-memory label or a step time" $L calibrate "$T/unmeasured.csv"

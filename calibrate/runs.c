@@ -63,7 +63,8 @@ static void take_local_batch (struct calibrate_run *run)
 {
     const struct workload_degrees *d = &run->config.deg;
 
-    if (d->pp > 1 && run->config.micro_batch * d->dp == run->job.global_batch &&
+    if (d->pp > 1 &&
+        (long long) run->config.micro_batch * d->dp == run->job.global_batch &&
         calibrate_contains_name (run->framework, "torchtitan")) {
         run->micro_batch_said = false;
         run->config.micro_batch = 1;

@@ -267,14 +267,13 @@ static void draw (const struct file *f, double times, double *figure)
             step_s[some.n] = f->step_s[i];
             some.run[some.n++] = f->runs.run[i];
         }
-    /* Fewer than FEW_LEAST are left where many profiles share a source's runs. */
-    for (int d = 0; d < DRAWS && some.n >= FEW_LEAST; d++) {
-        choose (&rng, some.n, others);
-        none[d] = errors_of (&some, step_s, others).mape;
-        five[d] = fitted_mape (&some, others, f->p[first]);
-        worse += five[d] > none[d] + 0.01;
-    }
-    if (some.n >= FEW_LEAST) {
+    if (some.n >= FEW_LEAST) { /* many profiles may share a source's runs */
+        for (int d = 0; d < DRAWS; d++) {
+            choose (&rng, some.n, others);
+            none[d] = errors_of (&some, step_s, others).mape;
+            five[d] = fitted_mape (&some, others, f->p[first]);
+            worse += five[d] > none[d] + 0.01;
+        }
         *figure++ = some.n;
         *figure++ = 100 * stats_median (none, DRAWS);
         *figure++ = 100 * stats_median (five, DRAWS);

@@ -1,9 +1,6 @@
 /* What a GPU type reaches in practice: its rates, by the type's constants and the profile's. */
 #include "costmodel/compute_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 double costmodel_matrix_rate (const struct topology_gpu_type *t,
                               enum workload_precision precision)
 {
@@ -58,20 +55,13 @@ enum status costmodel_profile_used (struct workload_profile *p,
                                     int n, const struct workload_model *m,
                                     const struct workload_job *j, struct error *err)
 {
-    struct workload_profile serving;
     struct workload_gpus on = {.n = 0};
 
     if (!p->meant[0])
         return ST_OK;
     for (int r = 0; r < n; r++)
         workload_gpus_add (&on, c->node[c->node_of_gpu[gpu[r]]].type->name);
-    TRY (workload_profile_on (p, &on, &serving, NULL, err));
-    if (strcmp (serving.name, p->name) == 0)
-        return ST_OK;
-    snprintf (serving.why, sizeof serving.why, "for the GPU types in use");
-    workload_profile_pace (&serving, m, j->precision);
-    *p = serving;
-    return ST_OK;
+    return workload_profile_serve (p, &on, m, j->precision, err);
 }
 
 /* Part of the peak that large products reach, of the GPU type and the profile. */

@@ -557,7 +557,8 @@ struct workload_gpus {
 void workload_gpus_add (struct workload_gpus *all, const char *name); /* once each */
 
 /** The first of the types on which a shipped profile that p has for others serves in its place,
- *  since none of the runs that p was fitted on used it; NULL: p serves on all. */
+ *  since none of the runs that p was fitted on used it; NULL: p serves on all, as a file, or a
+ *  release, does everywhere. */
 const char *workload_profile_strange (const struct workload_profile *p,
                                       const struct workload_gpus *on);
 /** The name of the shipped profile that serves on all of the types where p is meant: its own where
@@ -566,13 +567,19 @@ const char *workload_profile_serving (const struct workload_profile *p,
                                       const struct workload_gpus *on);
 
 /** A profile that was read, or what serves in the place of a shipped one on the job's GPU types; of
- *  one that serves so already, on others.  A file, or a release, is itself everywhere. */
+ *  one that serves so already, on others. */
 enum status workload_profile_on (const struct workload_profile *named,
                                  const struct workload_gpus *on,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err);
 
-/** The same of the name or file that an option or a plan has. */
+/** Let a job's profile, with its model's pace, be the one that serves on these types. */
+enum status workload_profile_serve (struct workload_profile *p,
+                                    const struct workload_gpus *on,
+                                    const struct workload_model *m,
+                                    enum workload_precision precision, struct error *err);
+
+/** The same as workload_profile_on of the name or file that an option or a plan has. */
 enum status workload_profile_for (const char *arg, const struct workload_gpus *on,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err);

@@ -289,7 +289,9 @@ const char *workload_profile_strange (const struct workload_profile *p,
 {
     const struct workload_model dense = {.experts = 0};
 
-    for (int i = 0; i < on->n && p->elsewhere[0]; i++)
+    if (p->elsewhere[0] == '\0' || strcmp (p->from, p->name) != 0)
+        return NULL;
+    for (int i = 0; i < on->n; i++)
         if (!workload_is_fitted (p, &dense, on->name[i]))
             return on->name[i];
     return NULL;
@@ -314,7 +316,7 @@ enum status workload_profile_on (const struct workload_profile *named,
         named = &meant;
     }
     strange = workload_profile_strange (named, on);
-    if (strcmp (named->from, named->name) != 0 || !strange) {
+    if (!strange) {
         *out = *named;
         return ST_OK;
     }
@@ -322,6 +324,23 @@ enum status workload_profile_on (const struct workload_profile *named,
     snprintf (out->meant, sizeof out->meant, "%s", named->name);
     snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
               named->name, strange);
+    return ST_OK;
+}
+
+enum status workload_profile_serve (struct workload_profile *p,
+                                    const struct workload_gpus *on,
+                                    const struct workload_model *m,
+                                    enum workload_precision precision, struct error *err)
+{
+    struct workload_profile serving;
+
+    TRY (workload_profile_on (p, on, &serving, NULL, err));
+    if (strcmp (serving.name, p->name) == 0)
+        return ST_OK;
+    if (serving.why[0] == '\0')
+        snprintf (serving.why, sizeof serving.why, "for the GPU types in use");
+    workload_profile_pace (&serving, m, precision);
+    *p = serving;
     return ST_OK;
 }
 

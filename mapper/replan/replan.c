@@ -357,12 +357,10 @@ static enum status restart_used (struct mapper_problem *p,
                                  struct mapper_info *info, struct error *err)
 {
     struct mapper_problem asked = *p;
-    struct mapper_settings left = *s;
+    const struct mapper_settings left = mapper_settings_left (s, info->seconds);
     bool limit_free = p->limit_free;
     enum status st;
 
-    if (s->time_limit_s > 0)
-        left.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
     asked.profile = of_all;
     asked.axes.optimizer_bytes = mapper_axes_of (&r->config).optimizer_bytes;
     asked.axes.offload = (int) r->config.offload;

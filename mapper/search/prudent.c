@@ -49,16 +49,14 @@ static enum status search_offloading (struct mapper_problem *p,
     if (st != ST_NOFIT || !info->missed || p->axes.offload != MAPPER_FREE)
         return st;
     for (int i = 0; i < MAPPER_RESORTS; i++) {
-        struct mapper_settings again = *s;
+        struct mapper_settings left = mapper_settings_left (s, clock_s () - start_s);
         struct mapper_info more = {0};
         struct error why;
 
         if (!mapper_can_offload (p, mapper_resorts[i]))
             continue;
-        if (s->time_limit_s > 0)
-            again.time_limit_s = fmax (s->time_limit_s - (clock_s () - start_s), 1e-3);
         p->axes.offload = (int) mapper_resorts[i];
-        st = mapper_search (p, &again, r, &more, &why);
+        st = mapper_search (p, &left, r, &more, &why);
         if (st == ST_OK) {
             mapper_info_release (info);
             *info = more;
@@ -77,7 +75,7 @@ enum status mapper_search_prudent (struct mapper_problem *p,
                                    struct mapper_result *r, struct mapper_info *info,
                                    struct error *err)
 {
-    struct mapper_settings again = *s;
+    struct mapper_settings left;
     struct mapper_result safe = {0};
     struct mapper_info more = {0};
     struct error why;
@@ -92,10 +90,9 @@ enum status mapper_search_prudent (struct mapper_problem *p,
         info->safer = MAPPER_SAFER_STOPPED;
         return ST_OK;
     }
-    if (s->time_limit_s > 0)
-        again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
+    left = mapper_settings_left (s, info->seconds);
     p->oom_risk = MAPPER_RISK;
-    st = mapper_search (p, &again, &safe, &more, &why);
+    st = mapper_search (p, &left, &safe, &more, &why);
     if (st != ST_OK) { /* what may run out is better than nothing */
         p->oom_risk = 0;
         info->safer = MAPPER_SAFER_NONE;

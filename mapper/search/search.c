@@ -49,6 +49,16 @@ struct mapper_settings mapper_settings_default (void)
         .granularity = MAPPER_AUTO, .seed = 1, .top = 5, .polish = 16, .effort = 1};
 }
 
+struct mapper_settings mapper_settings_left (const struct mapper_settings *s,
+                                             double spent_s)
+{
+    struct mapper_settings left = *s;
+
+    if (s->time_limit_s > 0)
+        left.time_limit_s = fmax (s->time_limit_s - spent_s, 1e-3);
+    return left;
+}
+
 /* ---- links that nobody measured ---- */
 
 /* How many the configuration needs at least.  The other cost models leave some out. */

@@ -37,6 +37,10 @@ struct mapper_settings {
 /** Ties that commands reckon with unless told otherwise; the default settings have none. */
 #define MAPPER_USUAL_TIE 1e-3
 struct mapper_settings mapper_settings_default (void);
+/** Those of a further search after so many seconds: with what is left of the time, a little at
+ *  least. */
+struct mapper_settings mapper_settings_left (const struct mapper_settings *s,
+                                             double spent_s);
 
 /** Which nodes to use, in the words of the command line. */
 struct mapper_nodes {

@@ -12,18 +12,12 @@
 enum status mapper_profile_allowed (const struct mapper_problem *p,
                                     struct workload_profile *profile, struct error *err)
 {
-    struct workload_profile serving;
     struct workload_gpus on = {.n = 0};
 
     for (int i = 0; i < p->cluster->n_nodes; i++)
         if (mapper_node_allowed (p, i))
             workload_gpus_add (&on, p->cluster->node[i].type->name);
-    TRY (workload_profile_on (profile, &on, &serving, NULL, err));
-    if (strcmp (serving.name, profile->name) == 0)
-        return ST_OK;
-    workload_profile_pace (&serving, p->model, p->job->precision);
-    *profile = serving;
-    return ST_OK;
+    return workload_profile_serve (profile, &on, p->model, p->job->precision, err);
 }
 
 enum status mapper_serving_nodes (const struct mapper_problem *p, bool **marks,
@@ -37,9 +31,8 @@ enum status mapper_serving_nodes (const struct mapper_problem *p, bool **marks,
     for (int i = 0; i < c->n_nodes; i++) {
         const struct workload_gpus own = {.name = {c->node[i].type->name}, .n = 1};
 
-        (*marks)[i] = mapper_node_allowed (p, i) &&
-                      (strcmp (p->profile->from, p->profile->name) != 0 ||
-                       !workload_profile_strange (p->profile, &own));
+        (*marks)[i] =
+            mapper_node_allowed (p, i) && !workload_profile_strange (p->profile, &own);
     }
     return ST_OK;
 }
@@ -116,17 +109,16 @@ enum status mapper_search_used (struct mapper_problem *p,
                                 struct mapper_info *info, struct error *err)
 {
     const struct mapper_problem asked = *p;
-    struct mapper_settings again = *s;
+    struct mapper_settings left;
     char name[sizeof profile->name];
     enum status st;
 
     memcpy (name, profile->name, sizeof name);
     TRY (mapper_search_prudent (p, s, r, info, err));
     st = mapper_result_use (p, profile, r, err);
-    if (s->time_limit_s > 0)
-        again.time_limit_s = fmax (s->time_limit_s - info->seconds, 1e-3);
+    left = mapper_settings_left (s, info->seconds);
     if (st == ST_OK && !info->stopped && strcmp (name, profile->name) != 0)
-        st = mapper_search_serving (&asked, p, &again, r, info, err);
+        st = mapper_search_serving (&asked, p, &left, r, info, err);
     if (st != ST_OK)
         mapper_result_release (r);
     return st;

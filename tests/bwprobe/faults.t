@@ -21,7 +21,7 @@ valid links "$T/links.json" "... and valid"
 result $? "no journal is left"
 
 # Somebody else knocks, at rank 0 and at a partner's door.
-ranks 3 --passes 2 --pause 1 -o "$T/links.json"
+ranks 3 --passes 2 --pause 4 -o "$T/links.json"
 python3 - $port "${pid[1]}" >"$T/why" 2>&1 <<'P'
 import os, re, socket, sys, time
 def doors (pid):

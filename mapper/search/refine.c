@@ -49,8 +49,7 @@ enum status search_refine (struct search *x, struct error *err)
     struct looks l = {0};
     enum status st;
 
-    if (!looks_apply (x) || x->pool.n_gpus > REFINED_GPUS || x->pool.all_alike ||
-        place_tries_all (&x->pool) ||
+    if (!looks_apply (x) || x->pool.n_gpus > REFINED_GPUS || place_tries_all (&x->pool) ||
         search_least_bound (x) > search_cut (x) * (1 - near))
         return ST_OK;
     st = walks_init (&l.walks, &x->pool, err);

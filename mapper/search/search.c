@@ -376,6 +376,7 @@ static enum status search_heap (struct search *x, struct error *err)
         CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
 
     x->odd = odd;
+    /* Where all is alike, layouts of whole nodes tell more than a sketch that is not moved on. */
     if (!looks_apply (x) || (x->pool.all_alike && x->pool.n_gpus > JOINT_GPUS))
         return run (x, all, err);
     x->by_kinds = by_kinds;

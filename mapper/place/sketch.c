@@ -276,6 +276,12 @@ static struct costmodel_price keep_better (struct layouts *l)
     return price;
 }
 
+/* Is there a layout, and is even the best one no good?  Then others are not so much better. */
+static bool is_far (const struct layouts *l)
+{
+    return isfinite (l->best->price.step_s) && l->best->price.step_s > l->far_s;
+}
+
 /* Price the GPUs in hand with layers poured by so many.  @return the better price of both */
 static struct costmodel_price try_poured (struct layouts *l, int some,
                                           struct costmodel_price than)
@@ -409,9 +415,7 @@ static void try_line (struct layouts *l, const int *order, int quantum, bool all
         if ((k == 1 && pp == 1) || (k > 1 && depths[k] >= pp))
             continue;
         for (int how = 0; how < 2 * turns; how++) {
-            /* Other ways round are not so much better. */
-            if (how > 0 && isfinite (l->best->price.step_s) &&
-                l->best->price.step_s > l->far_s)
+            if (how > 0 && is_far (l))
                 break;
 
             struct way w = {l->along.order, quantum, depths[k],
@@ -458,7 +462,7 @@ static void try_lines (struct layouts *l, bool all)
 
     walk_groups (l);
     try_line (l, NULL, 0, all);
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n && (k == 0 || !is_far (l)); k++)
         for (int walk = 0; walk < WALKS; walk++) {
             const int *order = order_of (l, walk);
             int have = walk_nodes (l, order, quantum[k]);

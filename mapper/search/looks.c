@@ -66,17 +66,30 @@ enum status looks_sort (const struct search *x, struct looks *l, bool midway,
     return ST_OK;
 }
 
+/* What is over so many times the best first layout is not moved. */
+static double far_of (const struct search *x)
+{
+    return x->odd && x->pool.n_gpus > LOOKS_GENERATIONS_GPUS ? LOOKS_FAR : INFINITY;
+}
+
+static double far_energy (const struct search *x, const struct looks *l)
+{
+    return l->n > 0 ? far_of (x) * look_energy (x, &l->look[0]) : INFINITY;
+}
+
 int looks_pick (const struct search *x, const struct looks *l, double below,
                 int of_degrees, int most, long *pick)
 {
     int n = 0, of_pace = (of_degrees + 1) / 2;
+    double far = far_energy (x, l);
 
     /* Last those that had to make room. */
     for (int part = 0; part < 2; part++, of_pace = of_degrees)
         for (long i = 0; i < l->n && n < most; i++) {
             const struct workload_config *c = &x->config[l->look[i].index];
             int alike = 0, paced = 0;
-            bool had = l->look[i].bound >= below && i > 0;
+            bool had = i > 0 &&
+                       (l->look[i].bound >= below || look_energy (x, &l->look[i]) > far);
 
             for (int k = 0; k < n && !had; k++) {
                 const struct workload_config *other = &x->config[l->look[pick[k]].index];
@@ -257,7 +270,7 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     num_threads(x->threads) private(why)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[e[i].index];
-        double far_s = joint ? INFINITY : FAR * best / search_weight (x, c);
+        double far_s = (joint ? far_of (x) : FAR) * best / search_weight (x, c);
 
         if (!sketch[i].gpu)
             st[i] = deadline_passed (&x->deadline)
@@ -290,6 +303,7 @@ static double least_value (const struct search *x, const struct looks *l, double
 enum status looks_closer (struct search *x, struct looks *l, struct error *err)
 {
     long most = search_fewer (x, IN_ALL_WAYS), n = l->n < most ? l->n : most;
+    double far = far_energy (x, l);
     bool failed = false;
 
 #pragma omp parallel for if (n > 1) schedule(dynamic, 1) num_threads(x->threads) \
@@ -301,7 +315,7 @@ enum status looks_closer (struct search *x, struct looks *l, struct error *err)
         struct sketch other;
         struct error why;
         enum status st =
-            deadline_passed (&x->deadline)
+            look_energy (x, k) > far || deadline_passed (&x->deadline)
                 ? ST_NOFIT
                 : sketch_build (&x->pool, &l->walks, search_groups (x, c->deg.tp), c,
                                 SKETCH_ALL, INFINITY, &other, &why);

@@ -22,6 +22,11 @@ struct looks {
 /** A gain of the step that is worth as much work again. */
 #define LOOK_WORTH 1e-4
 
+/** GPUs of an odd pool that gets generations of rounds; in larger ones there are too few moves to
+ *  make up for a first layout that is LOOKS_FAR times the best. */
+#define LOOKS_GENERATIONS_GPUS 256
+#define LOOKS_FAR 1.5
+
 /** Its step in the objective's measure. */
 double look_value (const struct search *x, const struct look *l);
 /** The same with what links that nobody measured count as while it is moved. */

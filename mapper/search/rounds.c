@@ -29,7 +29,6 @@ static const struct round {
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
 #define GENERATIONS 3         /* at most, until one brings nothing */
 #define GENERATION_WORTH 5e-4 /* of the step: a gain that is worth another */
-#define GENERATIONS_GPUS 256  /* of an odd pool that gets them */
 #define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
 #define COPIED 1000   /* sketches of such a set */
 #define OF_DEGREES 4  /* degrees moved by themselves; more in the first generation */
@@ -485,7 +484,7 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
     enum status st;
     double before = INFINITY;
 
-    if (!x->odd || x->pool.n_gpus > GENERATIONS_GPUS) {
+    if (!x->odd || x->pool.n_gpus > LOOKS_GENERATIONS_GPUS) {
         TRY (anneal_rounds (x, l, 0, INFINITY, err));
         return looks_start_anew (
             x, l, 0,

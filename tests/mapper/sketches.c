@@ -424,7 +424,7 @@ TEST (what_is_moved_on)
                  {8, 1, 0, 1.5, .8},    {6, 1, 0, 1.6, .87}};
     enum { N = sizeof drawn / sizeof *drawn };
     const int by_themselves[] = {4, 2, 8, 12};
-    const long picked[] = {0, 1, 4, 6, 7, 9, 10, 2};
+    const long picked[] = {0, 1, 4, 6, 7, 9, 10, 2}, near[] = {0, 1, 4, 6, 7, 9, 2};
     struct mapper_problem p = {0};
     struct workload_config config[N];
     struct look look[N];
@@ -451,6 +451,11 @@ TEST (what_is_moved_on)
         assert_int_equal (like[i]->deg.pp, by_themselves[i]);
     assert_int_equal (looks_degrees (&x, &l, 3, 2, like), 3);
     assert_int_equal (looks_degrees (&x, &l, 1, 0, like), 1);
+    /* A large pool has too few moves to make up for a first layout over 1.5 times the best. */
+    x.odd = true;
+    x.pool.n_gpus = LOOKS_GENERATIONS_GPUS + 1;
+    assert_int_equal (looks_pick (&x, &l, 1, 4, N, pick), 7);
+    assert_memory_equal (pick, near, sizeof near);
 }
 
 /* Fast GPUs among slow ones in every stage: one stage gets them all, and layers with them.  Each of

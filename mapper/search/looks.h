@@ -3,6 +3,8 @@
 #ifndef MAPPER_SEARCH_LOOKS_H
 #define MAPPER_SEARCH_LOOKS_H
 
+#include <stdint.h>
+
 #include "mapper/place/sketch.h"
 #include "mapper/search/search_private.h"
 
@@ -81,6 +83,10 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
 #define LOOKS_DEGREES_MOST 16
 int looks_degrees (const struct search *x, const struct looks *l, int most, int bounds,
                    const struct workload_config *like[LOOKS_DEGREES_MOST]);
+
+/** Where a configuration's random numbers begin, wherever the list has it: what more memory or
+ *  another node lists before it is not to change its luck. */
+uint64_t looks_luck (const struct search *x, const struct workload_config *c);
 
 /** Anneal the best ones.  @return ST_OK or ST_NOMEM */
 enum status looks_anneal (struct search *x, struct looks *l, struct error *err);

@@ -28,7 +28,7 @@ static const struct round {
     int moves;
 } rounds[] = {{LOOKS_PICKED_MOST, 16, 250}, {64, 8, 1000}, {16, 4, 4000}, {4, 3, 16000}};
 #define GENERATIONS 3         /* at most, until one brings nothing */
-#define GENERATION_WORTH 5e-4 /* of the step: a gain that is worth another */
+#define GENERATION_WORTH 1e-3 /* of the step: a gain that is worth another, as of a tie */
 #define GENERATION 64 /* numbers of rounds between two sets of looks that are moved */
 #define COPIED 1000   /* sketches of such a set */
 #define OF_DEGREES 4  /* degrees moved by themselves; more in the first generation */
@@ -36,7 +36,8 @@ static const struct round {
 #define LAST_NEAR 0.03    /* of the best: what the last round may still gain */
 #define OF_DEGREES_IDLE 2 /* rounds of starts of theirs without a gain */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
-#define FIRST_HOT 0.1 /* of the step; halved from round to round */
+#define LUCK 0xffffffffff /* above it: the round's number */
+#define FIRST_HOT 0.1     /* of the step; halved from round to round */
 /* The hotter, the longer: else the way back is lost. */
 static const struct start {
     double hot; /* of the step */
@@ -64,6 +65,30 @@ static double heat_for (const struct search *x, double hot)
     return hot * share * share;
 }
 
+uint64_t looks_luck (const struct search *x, const struct workload_config *c)
+{
+    const int of[] = {c->deg.tp,
+                      c->deg.pp,
+                      c->deg.dp,
+                      c->deg.cp,
+                      c->deg.ep,
+                      c->deg.etp,
+                      c->deg.vpp,
+                      c->micro_batch,
+                      c->zero,
+                      c->shard,
+                      c->sequence_parallel,
+                      (int) c->recompute,
+                      c->recompute_layers,
+                      (int) c->recompute_modules,
+                      (int) c->schedule};
+    struct rng mix = {x->s->seed};
+
+    for (int i = 0; i < (int) (sizeof of / sizeof *of); i++)
+        mix = (struct rng){rng_next (&mix) + (uint64_t) of[i]};
+    return rng_next (&mix) & LUCK;
+}
+
 static enum status anneal_picked (struct search *x, struct looks *l, const long *pick,
                                   int n, int moves, double hot, int round,
                                   struct error *err)
@@ -76,8 +101,7 @@ static enum status anneal_picked (struct search *x, struct looks *l, const long 
     for (int i = 0; i < n; i++) {
         struct look *k = &l->look[pick[i]];
         const struct workload_config *c = &x->config[k->index];
-        struct rng mix = {x->s->seed * 1000003u + (unsigned long) k->index +
-                          ((uint64_t) round << 40)};
+        struct rng mix = {looks_luck (x, c) + ((uint64_t) round << 40)};
         struct error why;
 
         if (!deadline_passed (&x->deadline))
@@ -259,7 +283,7 @@ static enum status start_anew (struct search *x, struct looks *l, int round,
     for (int i = 0; i < STARTS; i++) {
         const struct look *k = &l->look[from[i]];
         const struct workload_config *c = &x->config[k->index];
-        struct rng mix = {x->s->seed * 1000003u + (unsigned long) k->index +
+        struct rng mix = {looks_luck (x, c) +
                           ((uint64_t) (ROUNDS + round * STARTS + i) << 40)};
         const struct start *how = &starts[(round * STARTS + i) % KINDS_OF_STARTS];
         struct error why;

@@ -458,6 +458,30 @@ TEST (what_is_moved_on)
     assert_memory_equal (pick, near, sizeof near);
 }
 
+/* A configuration has the same random numbers wherever the list has it, and other ones than any other
+ * and with another seed. */
+TEST (luck_is_its_own)
+{
+    struct mapper_settings settings = mapper_settings_default ();
+    struct search x = {.s = &settings};
+    struct workload_config all[7];
+    uint64_t first;
+
+    for (int i = 0; i < 7; i++)
+        all[i] = config_of (2, 4, 2, 1);
+    all[1].deg.pp = 8;
+    all[2].deg.vpp = 2;
+    all[3].zero = 2;
+    all[4].micro_batch++;
+    all[5].recompute_modules = 1;
+    first = looks_luck (&x, &all[0]);
+    for (int i = 1; i < 6; i++)
+        assert_true (looks_luck (&x, &all[i]) != first);
+    assert_true (looks_luck (&x, &all[6]) == first);
+    settings.seed++;
+    assert_true (looks_luck (&x, &all[0]) != first);
+}
+
 /* Fast GPUs among slow ones in every stage: one stage gets them all, and layers with them.  Each of
  * them alone would make no stage faster. */
 TEST (fast_gpus_gather)

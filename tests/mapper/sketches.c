@@ -458,8 +458,8 @@ TEST (what_is_moved_on)
     assert_memory_equal (pick, near, sizeof near);
 }
 
-/* A configuration has the same random numbers wherever the list has it, and other ones than any other
- * and with another seed. */
+/* A configuration has the same random numbers wherever the list has it, others than any other one
+ * has, and others with another seed. */
 TEST (luck_is_its_own)
 {
     struct mapper_settings settings = mapper_settings_default ();

@@ -17,11 +17,12 @@
 #define STARTS 8               /* anew, at once */
 #define STARTS_GPUS 64         /* of a pool that gets all rounds of them */
 #define STARTS_ROUNDS 10
-#define STARTS_IDLE 5       /* rounds in a row without a gain */
-#define STARTS_IDLE_ALIKE 2 /* the same in larger pools that are not odd */
-#define OTHER_START 4       /* one start in so many is of another configuration */
-#define NEAR 0.1            /* of the best: worth a start */
-#define NEAR_OWN 0.05       /* the same of its degrees */
+#define STARTS_ROUNDS_LARGE 4 /* in odd pools without generations, as long as they gain */
+#define STARTS_IDLE 5         /* rounds in a row without a gain */
+#define STARTS_IDLE_ALIKE 2   /* the same in larger pools that are not odd */
+#define OTHER_START 4         /* one start in so many is of another configuration */
+#define NEAR 0.1              /* of the best: worth a start */
+#define NEAR_OWN 0.05         /* the same of its degrees */
 
 static const struct round {
     int most, of_degrees; /* sketches, and of the same degrees */
@@ -321,9 +322,12 @@ static int fewer_of (const struct search *x, int most)
 enum status looks_start_anew (struct search *x, struct looks *l, int generation,
                               int idle_most, struct error *err)
 {
+    int most = x->odd && x->pool.n_gpus > LOOKS_GENERATIONS_GPUS
+                   ? STARTS_ROUNDS_LARGE
+                   : fewer_of (x, STARTS_ROUNDS);
+
     for (int r = 0, idle = 0;
-         r < fewer_of (x, STARTS_ROUNDS) && idle < fewer_of (x, idle_most) &&
-         !deadline_passed (&x->deadline);
+         r < most && idle < fewer_of (x, idle_most) && !deadline_passed (&x->deadline);
          r++) {
         double before = look_value (x, &l->look[0]);
 

@@ -372,18 +372,26 @@ enum status calibrate_runs_of (const struct calibrate_runs *all, enum calibrate_
 /** Repeats of one run are not further apart by noise. */
 #define CALIBRATE_NOISE_MOST 1.5
 
+/** What repeats of one run are compared by. */
+enum calibrate_figure {
+    CALIBRATE_FIGURE_PEAK,
+    CALIBRATE_FIGURE_STEP,
+    CALIBRATE_FIGURE_LABEL, /* of running out: 0 or 1 */
+    CALIBRATE_FIGURES
+};
+
 /** Rows of one configuration, with figures that no noise explains. */
 struct calibrate_contradiction {
     int rows;
     int low_row, high_row; /* of the file, the header not counted */
-    double low, high;      /* step times, s, or peaks, B */
+    double low, high;      /* B, s, or 0 and 1 */
 };
 
-/** Find them, among the runs that have the part's figure and an estimate under p.
+/** Find them, among the runs that have the figure and an estimate under p.
  *  @param[out] out  [CALIBRATE_CONTRADICTIONS_MAX] in the file's order
  *  @return ST_OK or ST_NOMEM */
 enum status calibrate_contradictions (const struct calibrate_runs *runs,
-                                      enum calibrate_part part,
+                                      enum calibrate_figure figure,
                                       const struct workload_profile *p,
                                       struct calibrate_contradiction *out, int *n,
                                       struct error *err);

@@ -72,14 +72,18 @@ enum status calibrate_configurations (const struct calibrate_runs *runs,
 
 /* ---- rows that contradict each other ---- */
 
-static double figure_of (const struct calibrate_run *run, enum calibrate_part part)
+static double figure_of (const struct calibrate_run *run, enum calibrate_figure figure)
 {
-    return part == CALIBRATE_TIME ? run->iter_time_s : run->peak_bytes;
+    double label = run->oom < 0 ? NAN : run->oom;
+
+    return figure == CALIBRATE_FIGURE_STEP   ? run->iter_time_s
+           : figure == CALIBRATE_FIGURE_PEAK ? run->peak_bytes
+                                             : label;
 }
 
 /* Estimates of the runs that have the figure, NAN of others. */
 static enum status estimate_all (const struct calibrate_runs *runs,
-                                 enum calibrate_part part,
+                                 enum calibrate_figure figure,
                                  const struct workload_profile *p, double *estimate,
                                  struct error *err)
 {
@@ -89,10 +93,12 @@ static enum status estimate_all (const struct calibrate_runs *runs,
         enum status st = ST_OK;
 
         estimate[i] = NAN;
-        if (isnan (figure_of (run, part)))
+        if (isnan (figure_of (run, figure)))
             continue;
-        if (part == CALIBRATE_MEMORY)
+        if (figure == CALIBRATE_FIGURE_PEAK)
             estimate[i] = calibrate_peak (run, p);
+        else if (figure == CALIBRATE_FIGURE_LABEL)
+            estimate[i] = calibrate_need (run, p, MEMEST_LINKWISE) / run->gpu_bytes;
         else if ((st = calibrate_cluster (run, p, &cluster, NULL)) == ST_OK)
             st = calibrate_step (run, cluster, p, &estimate[i], NULL, NULL);
         topology_cluster_destroy (cluster);
@@ -100,6 +106,12 @@ static enum status estimate_all (const struct calibrate_runs *runs,
             return err_nomem (err);
     }
     return ST_OK;
+}
+
+/* Attention's kernels, whose bytes no estimate tells apart, may be others. */
+static bool same_kernels (const struct calibrate_runs *runs, int a, int b)
+{
+    return runs->run[a].job.attention == runs->run[b].job.attention;
 }
 
 /* Count a run in the figures of its configuration. */
@@ -118,7 +130,7 @@ static void span (struct calibrate_contradiction *c, const struct calibrate_run 
 }
 
 enum status calibrate_contradictions (const struct calibrate_runs *runs,
-                                      enum calibrate_part part,
+                                      enum calibrate_figure figure,
                                       const struct workload_profile *p,
                                       struct calibrate_contradiction *out, int *n,
                                       struct error *err)
@@ -130,11 +142,11 @@ enum status calibrate_contradictions (const struct calibrate_runs *runs,
     enum status st = all && estimate && first ? ST_OK : err_nomem (err);
 
     *n = 0;
-    THEN (st, estimate_all (runs, part, p, estimate, err));
+    THEN (st, estimate_all (runs, figure, p, estimate, err));
     THEN (st, calibrate_configurations (runs, estimate, first, &configurations, err));
     for (int i = 0; i < runs->n && st == ST_OK; i++)
-        if (first[i] >= 0)
-            span (&all[first[i]], &runs->run[i], figure_of (&runs->run[i], part));
+        if (first[i] >= 0 && same_kernels (runs, first[i], i))
+            span (&all[first[i]], &runs->run[i], figure_of (&runs->run[i], figure));
     for (int i = 0; i < runs->n && st == ST_OK && *n < CALIBRATE_CONTRADICTIONS_MAX; i++)
         if (all[i].high > CALIBRATE_NOISE_MOST * all[i].low)
             out[(*n)++] = all[i];

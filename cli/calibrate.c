@@ -70,24 +70,38 @@ static void on_fold (void *context, int done, int of)
 
 /* Repeats of one run that differ by more than noise: the fit takes their mean. */
 static enum status note_contradictions (const struct calibrate_runs *runs,
-                                        enum calibrate_part what,
+                                        enum calibrate_figure figure,
                                         const struct workload_profile *p,
                                         struct notes *notes, struct error *err)
 {
+    static const struct {
+        const char *name, *unit;
+        double of;
+    } what[CALIBRATE_FIGURES] = {[CALIBRATE_FIGURE_PEAK] = {"peaks", "GiB", UNITS_GIB},
+                                 [CALIBRATE_FIGURE_STEP] = {"step times", "s", 1.0}};
     struct calibrate_contradiction found[CALIBRATE_CONTRADICTIONS_MAX];
-    double unit = what == CALIBRATE_TIME ? 1.0 : UNITS_GIB;
     int n;
 
-    TRY (calibrate_contradictions (runs, what, p, found, &n, err));
-    for (int i = 0; i < n; i++)
-        notes_add (notes,
-                   "rows %d and %d contradict each other: %s of %.3g and %.3g %s, and %d "
-                   "rows of this configuration; repeats of one run are expected to be "
-                   "within a factor of %.1f",
-                   found[i].low_row + 2, found[i].high_row + 2,
-                   what == CALIBRATE_TIME ? "step times" : "peaks", found[i].low / unit,
-                   found[i].high / unit, what == CALIBRATE_TIME ? "s" : "GiB",
-                   found[i].rows, CALIBRATE_NOISE_MOST);
+    TRY (calibrate_contradictions (runs, figure, p, found, &n, err));
+    for (int i = 0; i < n; i++) {
+        const struct calibrate_contradiction *c = &found[i];
+        int low = c->low_row + 2, high = c->high_row + 2;
+
+        if (figure == CALIBRATE_FIGURE_LABEL)
+            notes_add (notes,
+                       "rows %d and %d contradict each other: the first ran, the second "
+                       "ran out of memory, and %d rows of this configuration",
+                       low, high, c->rows);
+        else
+            notes_add (
+                notes,
+                "rows %d and %d contradict each other: %s of %.3g and %.3g %s, and "
+                "%d rows of this configuration; repeats of one run are expected to "
+                "be within a factor of %.1f",
+                low, high, what[figure].name, c->low / what[figure].of,
+                c->high / what[figure].of, what[figure].unit, c->rows,
+                CALIBRATE_NOISE_MOST);
+    }
     return ST_OK;
 }
 
@@ -106,7 +120,9 @@ static enum status fit_part (struct calibration *c, enum calibrate_part what,
         st = err_nomem (err);
     if (st != ST_OK || n == 0)
         goto out;
-    st = note_contradictions (&m->runs, what, &c->start, notes, err);
+    for (enum calibrate_figure f = 0; f < CALIBRATE_FIGURES && st == ST_OK; f++)
+        if ((f == CALIBRATE_FIGURE_STEP) == (what == CALIBRATE_TIME))
+            st = note_contradictions (&m->runs, f, &c->start, notes, err);
     THEN (st, calibrate_fit (&m->runs, what, NULL, &c->fitted, &m->fit, err));
     THEN (st, score (&m->runs, what, &c->start, work, &m->start, err));
     THEN (st, score (&m->runs, what, &c->fitted, work, &m->fitted, err));
@@ -345,6 +361,9 @@ static enum status answer (const struct calibrate_input *in, const struct calibr
                            c->part[CALIBRATE_TIME].runs.n_skipped);
         if (c->part[CALIBRATE_TIME].runs.n > 0)
             print_next (&c->next);
+        else
+            cli_print ("\nnext run: none is named, since step times choose it and no run "
+                       "has one\n");
         if (in->out)
             cli_print ("\nprofile written to %s\n", in->out);
     }

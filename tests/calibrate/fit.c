@@ -605,7 +605,8 @@ TEST (repeated)
             CLOSE (p.time.gemm, start.time.gemm / 1.2, 0.1);
         assert_true (p.time.residual > before && p.time.residual <= 1.0);
         before = p.time.residual;
-        ok (calibrate_contradictions (&r, CALIBRATE_TIME, &start, found, &n, &err), &err);
+        ok (calibrate_contradictions (&r, CALIBRATE_FIGURE_STEP, &start, found, &n, &err),
+            &err);
         assert_int_equal (n, k == 2 ? 3 : 0);
         if (k == 2) {
             assert_true (found[1].low_row == 24 && found[1].high_row == 23 &&

@@ -55,7 +55,12 @@ cmp -s <(grep -v '"name"' "$T/stdout.json") <(grep -v '"name"' "$T/mine.json")
 result $? "the same profile on standard output"
 { echo "$header"; row llama-a 8 1 1 24.0 0; } >"$T/one.csv"
 expect 0 "one run" "all runs are of one model and shape: none is held out" $L calibrate "$T/one.csv"
-prints "^base_gb +([0-9.]+) +\\1 +stays" "^no run can be left out to see whether others meet it: constants stay"
+prints "^base_gb +([0-9.]+) +\\1 +stays" "^no run can be left out to see whether others meet it: constants stay" \
+    "^next run: none is named, since step times choose it and no run has one"
+{ echo "$header"; row llama-a 8 1 1 "" 1; row llama-a 8 1 1 "" 0; row llama-a 8 1 2 "" 1; } >"$T/split.csv"
+expect 0 "one configuration that ran and ran out" "^0 peaks and 3 out-of-memory labels" $L calibrate "$T/split.csv"
+grep "contradict" "$T/err" | grep -q "warning: rows 3 and 2 contradict each other: the first ran, the second ran out of memory, and 2 rows of this configuration"
+result $? "... is named" "$T/err"
 printf '%s\n' model,gpu,gpus,framework,micro_batch,global_batch,seq,tp,recompute,zero,iter_time_s \
     llama-3-8b,H100,8,megatron-core,1,8,4096,4,full,0,1.4 llama-3-8b,H100,8,megatron-core,1,8,4096,4,full,1,1.4 >"$T/shape.csv"
 expect 0 "two configurations of one shape" "all runs are of one model and shape: none is held out" $L calibrate "$T/shape.csv"

@@ -40,6 +40,11 @@ static enum status whole_argument (const char *path, const char *text, const cha
     const char *s = argument (text, name);
     long value = strtol (s, NULL, 10);
 
+    if (!*s)
+        return err_set (err, ST_INVALID,
+                        "%s: the argument %s: expected \"%s ...... VALUE\" among the "
+                        "arguments that Megatron prints first, found none",
+                        path, name, name);
     if (value < 1 || value > 1 << 30)
         return err_set (err, ST_INVALID,
                         "%s: the argument %s: expected a whole number, found \"%.*s\"",

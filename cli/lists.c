@@ -11,6 +11,36 @@ struct list_input {
 
 static const struct cli_option options[] = {{CLI_JSON}, {0}};
 
+/* By the keys of `gpu_types` in cluster files, from which a type of one's own may start. */
+static json_t *gpu_json (const struct topology_gpu_type *g)
+{
+    const struct {
+        const char *key;
+        double value;
+    } number[] = {{"memory_gb", g->memory_bytes / UNITS_GB},
+                  {"memory_gb_per_s", g->hbm_bytes_per_s / UNITS_GB},
+                  {"bf16_tflop_per_s", g->bf16_flop_per_s / 1e12},
+                  {"fp16_tflop_per_s", g->fp16_flop_per_s / 1e12},
+                  {"fp8_tflop_per_s", g->fp8_flop_per_s / 1e12},
+                  {"fp4_tflop_per_s", g->fp4_flop_per_s / 1e12},
+                  {"fp32_tflop_per_s", g->fp32_flop_per_s / 1e12},
+                  {"tf32_tflop_per_s", g->tf32_flop_per_s / 1e12},
+                  {"gemm_efficiency", g->gemm_efficiency},
+                  {"fp8_gemm_efficiency", g->fp8_gemm_efficiency},
+                  {"fp4_gemm_efficiency", g->fp4_gemm_efficiency},
+                  {"flash_efficiency", g->flash_efficiency},
+                  {"flash2_efficiency", g->flash2_efficiency},
+                  {"host_factor", g->host_factor},
+                  {"nvls_efficiency", g->nvls_efficiency}};
+    json_t *o =
+        json_pack ("{s:s, s:s, s:i}", "name", g->name, "source",
+                   topology_gpu_type_source (g), "multiprocessors", g->multiprocessors);
+
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        json_object_set_new (o, number[i].key, json_real (number[i].value));
+    return o;
+}
+
 static enum status run_gpus (void *input, struct notes *notes, struct error *err)
 {
     const struct list_input *in = input;
@@ -27,18 +57,7 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
         double rate[] = {g->bf16_flop_per_s, g->fp16_flop_per_s, g->fp8_flop_per_s,
                          g->fp4_flop_per_s,  g->fp32_flop_per_s, g->tf32_flop_per_s};
 
-        json_array_append_new (
-            list,
-            json_pack (
-                "{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:f}",
-                "name", g->name, "source", topology_gpu_type_source (g), "memory_gb",
-                g->memory_bytes / UNITS_GB, "memory_gb_per_s",
-                g->hbm_bytes_per_s / UNITS_GB, "bf16_tflop_per_s", rate[0] / 1e12,
-                "fp16_tflop_per_s", rate[1] / 1e12, "fp8_tflop_per_s", rate[2] / 1e12,
-                "fp4_tflop_per_s", rate[3] / 1e12, "fp32_tflop_per_s", rate[4] / 1e12,
-                "tf32_tflop_per_s", rate[5] / 1e12, "multiprocessors", g->multiprocessors,
-                "gemm_efficiency", g->gemm_efficiency, "nvls_efficiency",
-                g->nvls_efficiency));
+        json_array_append_new (list, gpu_json (g));
         table_cell (t, "%s", g->name);
         table_cell (t, "%.1f", g->memory_bytes / UNITS_GB);
         table_cell (t, "%.0f", g->hbm_bytes_per_s / UNITS_GB);

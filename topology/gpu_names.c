@@ -52,6 +52,8 @@ static const struct named {
     {"h 100", NULL, 80, "h100-sxm5-80g"},
     {"h 100", NULL, 96, "h100-sxm5-96g"},
     {"h 100", NULL, 94, "h100-nvl-94g"},
+    {"h 100", "sxm", 80, "h100-sxm5-80g"},
+    {"h 100", "sxm", 96, "h100-sxm5-96g"},
     {"h 100", "nvl", 94, "h100-nvl-94g"},
     {"h 100", "pcie", 80, "h100-pcie-80g"},
     {"h 20", NULL, 96, "h20-96g"},

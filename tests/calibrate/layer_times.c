@@ -155,7 +155,10 @@ TEST (refused)
          "recompute_granularity"},
         {ARGUMENTS ("1", "None") "forward-compute ...: (0, 2)\n",
          "report 1 of forward-compute"},
-        {"forward-compute ...: (1, 2)\n", "num_layers: expected a whole number"},
+        {"forward-compute ...: (1, 2)\n",
+         "num_layers: expected \"num_layers ...... VALUE\""},
+        {"num_layers ... x\nforward-compute ...: (1, 2)\n",
+         "num_layers: expected a whole number, found \"x\""},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -28,6 +28,20 @@ $L time "2x8 h100-sxm5-80g intra:370 inter:48" mixtral-8x7b --seq 4096 --global-
 valid estimate "$T/hidden.json" "time with exchanges that hide"
 $PY -c "import json; d = json.load(open('$T/hidden.json')); assert d['ep_hidden_s'] > 0 and d['breakdown_s']['ep'] > 0" 2>"$T/why"
 result $? "what hides is told beside what does not" "$T/why"
+# A built-in type's constants, put into a cluster file, are that type.
+$L gpus --json >"$T/gpus.json"
+$PY -c "import json
+g = next(g for g in json.load(open('$T/gpus.json'))['gpus'] if g.pop('name') == 'b200-192g')
+inter = {'bandwidth_gb_per_s': 48, 'latency_us': 12}
+json.dump({'version': 1, 'gpu_types': {'own': g},
+    'nodes': [{'name': n, 'gpus': 8, 'gpu_type': 'own'} for n in ('n0', 'n1')],
+    'links': {'intra': {'bandwidth_gb_per_s': 700, 'latency_us': 8}, 'inter': inter}}, open('$T/own.json', 'w'))"
+valid cluster "$T/own.json" "a GPU type of its own"
+for c in "$T/own.json" "2x8 b200-192g intra:700 intra-us:8 inter:48 inter-us:12"; do
+    $L time "$c" llama-2-7b --seq 4096 --global-batch 64 --tp 2 --precision fp8 --profile nemo | grep -o "^step  [^(]* ms"
+done | uniq -c >"$T/why"
+grep -q "^ *2 step" "$T/why" && [ "$(wc -l <"$T/why")" = 1 ]
+result $? "... with all constants of a built-in one has its step" "$T/why"
 printf 'micro_batch,tp,forward_ms\n1,1,5.2\n' >"$T/layers.csv"
 $L cluster layers llama-2-7b "$T/layers.csv" --gpu h100-sxm5-80g --seq 4096 -o "$T/layers.json" >"$T/why"
 valid cluster "$T/layers.json" "a GPU type by layer times"

@@ -180,6 +180,7 @@ TEST (spellings)
                 {"H800 PCIe", "h800-pcie-80g"},
                 {"H200-NVL-141GB", "h200-nvl-141g"},
                 {"H100-94GB", "h100-nvl-94g"},
+                {"H100-SXM5-94GB", "h100-sxm5-96g"},
                 {"h100-96", "h100-sxm5-96g"},
                 {"GH200 480GB", "gh200-96g"},
                 {"GH200 144GB", "gh200-144g"},

@@ -87,7 +87,8 @@ struct writing {
     char table[JOBS_KEY_MAX]; /* the one that is open */
 };
 
-/* @param value  as TOML has it; strings in quotes */
+/* Entries of one table are said one after another: TOML has no table twice.
+ * @param value  as TOML has it; strings in quotes */
 static void say (struct writing *w, const char *fact, const char *format, ...)
     __attribute__ ((format (printf, 3, 4)));
 
@@ -234,16 +235,26 @@ static void write_stages (const struct workload_plan *p, struct writing *w)
 
 /* ---- the file ---- */
 
-static void write_parallelism (const struct workload_plan *p, struct writing *w)
+/* Kernels that PyTorch's compiler fuses, as asynchronous tensor parallelism has to be. */
+static bool is_compiled (const struct workload_profile *by)
+{
+    return by->fused_norm && by->fused_mlp;
+}
+
+static void write_parallelism (const struct workload_plan *p,
+                               const struct workload_profile *by, struct writing *w)
 {
     const struct workload_config *c = &p->config;
     const struct workload_degrees *d = &c->deg;
     int replicas = c->zero == 0 ? d->dp : workload_shard_copies (c);
+    bool pieces = workload_choose (p->job.tp_comm_overlap, by->time.tp_comm_overlap);
 
     say (w, "titan-replicate", "%d", replicas);
     say (w, "titan-shard", "%d", d->dp / replicas);
     say (w, "titan-reshard", "\"%s\"", c->zero == 2 ? "never" : "default");
     say (w, "tp", "%d", d->tp);
+    say (w, "tp-comm-overlap",
+         pieces && is_compiled (by) && d->tp > 1 ? "true" : "false");
     say (w, "cp", "%d", d->cp);
     if (d->ep > 1) {
         say (w, "ep", "%d", d->ep);
@@ -257,7 +268,8 @@ static void write_parallelism (const struct workload_plan *p, struct writing *w)
     write_stages (p, w);
 }
 
-static void write_training (const struct workload_plan *p, struct writing *w)
+static void write_training (const struct workload_plan *p,
+                            const struct workload_profile *by, struct writing *w)
 {
     const struct workload_config *c = &p->config;
     bool pipeline = c->deg.pp > 1; /* which cuts a rank's batch */
@@ -268,23 +280,10 @@ static void write_training (const struct workload_plan *p, struct writing *w)
     say (w, "seq", "%d", p->job.seq);
     say (w, "training.mixed_precision_param", "\"%s\"",
          p->job.precision == PREC_FP32 ? "float32" : "bfloat16");
-    if (c->offload == OFFLOAD_ALL)
-        say (w, "titan-offload", "true");
-}
-
-/* What the profile says that the file has an entry for: kernels that PyTorch's compiler fuses, the
- * type of reduced gradients, tensor parallelism in pieces. */
-static void write_facts (const struct workload_plan *p, const struct workload_profile *by,
-                         struct writing *w)
-{
-    bool compiled = by->fused_norm && by->fused_mlp; /* as asynchronous TP has to be */
-    bool pieces = workload_choose (p->job.tp_comm_overlap, by->time.tp_comm_overlap);
-
-    say (w, "titan-compile", compiled ? "true" : "false");
     say (w, "titan-reduce", "\"%s\"",
          by->memory.gradient_bytes <= 2.0 ? "bfloat16" : "float32");
-    say (w, "tp-comm-overlap",
-         pieces && compiled && p->config.deg.tp > 1 ? "true" : "false");
+    if (c->offload == OFFLOAD_ALL)
+        say (w, "titan-offload", "true");
 }
 
 enum status jobs_torchtitan_write (const struct workload_plan *p,
@@ -298,14 +297,14 @@ enum status jobs_torchtitan_write (const struct workload_plan *p,
     TRY (write_model (&p->model, &w, beside, err));
     if (p->job.precision == PREC_FP8)
         say (&w, "titan-converters", "[\"quantize.linear.float8\"]");
-    write_training (p, &w);
-    write_parallelism (p, &w);
+    write_training (p, by->profile, &w);
+    write_parallelism (p, by->profile, &w);
     say (&w, "activation_checkpoint.mode", "\"%s\"",
          recompute == RECOMPUTE_FULL        ? "full"
          : recompute == RECOMPUTE_SELECTIVE ? "selective"
                                             : "none");
     if (recompute == RECOMPUTE_SELECTIVE)
         say (&w, "activation_checkpoint.selective_ac_option", "\"op\"");
-    write_facts (p, by->profile, &w);
+    say (&w, "titan-compile", is_compiled (by->profile) ? "true" : "false");
     return ST_OK;
 }

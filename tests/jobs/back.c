@@ -372,6 +372,23 @@ static void read_back (const struct workload_plan *p, const struct jobs_priced *
     notes_free (&notes);
 }
 
+/* TOML refuses a table that stands twice, YAML's readers take the last one alone: of lines that open
+ * one, "[training]" and "model:", each is there once. */
+static void no_table_twice (const char *written)
+{
+    char line[128];
+
+    for (const char *s = written; *s; s += strcspn (s, "\n"), s += *s == '\n') {
+        int n = (int) strcspn (s, "\n");
+
+        if (*s != '[' && (*s == ' ' || n == 0 || s[n - 1] != ':'))
+            continue;
+        snprintf (line, sizeof line, "\n%.*s\n", n, s);
+        if (strstr (s + n, line))
+            fail_msg ("%.*s stands twice:\n%s", n, s, written);
+    }
+}
+
 static bool there_and_back (const struct workload_plan *p, const struct jobs_priced *by,
                             const struct framework *f)
 {
@@ -389,6 +406,7 @@ static bool there_and_back (const struct workload_plan *p, const struct jobs_pri
         char *model = json_dumped (doc, 0);
 
         ok (st, &err);
+        no_table_twice (text_str (&out));
         write_in_folder (f->file, text_str (&out), out.len);
         snprintf (path, sizeof path, "%s", in_folder (f->file));
         write_in_folder ("config.json", model, strlen (model));

@@ -308,6 +308,12 @@ static enum status offload_offered (const struct workload_config *c,
             workload_offload_name (c->offload), p->name);
     REFUSE (c->offload == OFFLOAD_OPTIMIZER && c->zero == 0,
             "offload optimizer needs zero 1 or more: only sharded states go to the host");
+    /* Megatron-Core's optimizer on the host has fp32 moments and master weights. */
+    REFUSE (c->offload == OFFLOAD_OPTIMIZER && c->optimizer_bytes > 0 &&
+                c->optimizer_bytes != p->memory.optimizer_bytes,
+            "offload optimizer: on the host profile %s keeps %g bytes a parameter, not "
+            "optimizer bytes %d",
+            p->name, p->memory.optimizer_bytes, c->optimizer_bytes);
     REFUSE (c->offload == OFFLOAD_ALL && c->zero != 3,
             "offload all: weights leave the GPU under zero 3 alone, found zero %d",
             c->zero);

@@ -179,6 +179,12 @@ static void add_offload (const struct mapper_problem *p, const struct mapper_inf
                       word, p->cluster->host_share_bytes / UNITS_GIB);
             return;
         }
+        a.optimizer_bytes = MAPPER_FREE; /* which keeps states on the GPU */
+        if (p->axes.optimizer_bytes != MAPPER_FREE && fits_with (p, &a, 0)) {
+            text_add (out, "it would fit with --offload %s, without --optimizer-bytes\n",
+                      word);
+            return;
+        }
     }
 }
 

@@ -78,6 +78,7 @@ expect 0 "... and what the host then holds" "the host holds 100.4. GiB for each 
 two="1x2 rtx-4090 intra:12" small="llama-2-7b --seq 2048 --global-batch 32 --profile deepspeed"
 expect 0 "a plan offloads where nothing fits without" "^host .*offload optimizer, since nothing fits without" $L plan "$two" $small
 expect 3 "... unless it may not" "it would fit with --offload optimizer" $L plan "$two" $small --offload none
+expect 3 "... unless its states are short ones, which stay on the GPU" "it would fit with --offload optimizer, without --optimizer-bytes" $L plan "$two" $small --profile megatron-core --optimizer-bytes 10
 expect 3 "... or the profile has nothing of it" "nothing fits in memory" $L plan "$two" $small --profile nanotron
 expect 1 "... which is refused by name" "offload optimizer: profile nanotron does not have it" $L plan "$two" $small --profile nanotron --offload optimizer
 expect 0 "with room nothing is offloaded" "^GPUs" $L plan "1x8 h100 intra:370" $small

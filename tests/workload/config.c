@@ -268,19 +268,24 @@ TEST (offloads)
         const char *profile, *word;
         int zero;
         enum workload_recompute recompute;
+        int optimizer_bytes;
         const char *says;
-    } t[] = {{"megatron-core", "none", 0, RECOMPUTE_NONE, NULL},
-             {"megatron-core", "optimizer", 1, RECOMPUTE_NONE, NULL},
-             {"megatron-core", "all", 1, RECOMPUTE_NONE,
-              "offload all: profile megatron-core does not have it"},
-             {"deepspeed", "optimizer", 2, RECOMPUTE_NONE, NULL},
-             {"deepspeed", "optimizer", 0, RECOMPUTE_NONE, "needs zero 1 or more"},
-             {"deepspeed", "all", 3, RECOMPUTE_NONE, NULL},
-             {"deepspeed", "all", 2, RECOMPUTE_NONE, "under zero 3 alone, found zero 2"},
-             {"fsdp", "optimizer", 3, RECOMPUTE_NONE, "profile fsdp does not have it"},
-             {"torchtune", "checkpoints", 3, RECOMPUTE_FULL, NULL},
-             {"torchtune", "checkpoints", 3, RECOMPUTE_SELECTIVE,
-              "none without recompute full"}};
+    } t[] = {
+        {"megatron-core", "none", 0, RECOMPUTE_NONE, 0, NULL},
+        {"megatron-core", "optimizer", 1, RECOMPUTE_NONE, 0, NULL},
+        {"megatron-core", "optimizer", 1, RECOMPUTE_NONE, 12, NULL},
+        {"megatron-core", "optimizer", 1, RECOMPUTE_NONE, 6,
+         "keeps 12 bytes a parameter, not optimizer bytes 6"},
+        {"megatron-core", "all", 1, RECOMPUTE_NONE, 0,
+         "offload all: profile megatron-core does not have it"},
+        {"deepspeed", "optimizer", 2, RECOMPUTE_NONE, 0, NULL},
+        {"deepspeed", "optimizer", 0, RECOMPUTE_NONE, 0, "needs zero 1 or more"},
+        {"deepspeed", "all", 3, RECOMPUTE_NONE, 0, NULL},
+        {"deepspeed", "all", 2, RECOMPUTE_NONE, 0, "under zero 3 alone, found zero 2"},
+        {"fsdp", "optimizer", 3, RECOMPUTE_NONE, 0, "profile fsdp does not have it"},
+        {"torchtune", "checkpoints", 3, RECOMPUTE_FULL, 0, NULL},
+        {"torchtune", "checkpoints", 3, RECOMPUTE_SELECTIVE, 0,
+         "none without recompute full"}};
     struct workload_model m = model_of ("llama-2-7b");
     enum workload_offload o;
 
@@ -294,6 +299,7 @@ TEST (offloads)
         assert_string_equal (workload_offload_name (o), t[i].word);
         c.zero = t[i].zero;
         c.recompute = t[i].recompute;
+        c.optimizer_bytes = t[i].optimizer_bytes;
         expect (workload_config_offered (&m, &c, &p, &err), &err, t[i].says);
     }
     assert_false (workload_offload_parse ("disk", &o));

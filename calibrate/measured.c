@@ -143,11 +143,21 @@ int calibrate_implied_batch (const struct row *r, const struct calibrate_run *ru
 /* Of times and rates that are of one step. */
 #define DISAGREE 3.0
 
+/* Is a result 0, as tables have it of runs that ran out? */
+static bool is_nothing (const struct row *r, const struct calibrate_run *run,
+                        const char *name)
+{
+    double x;
+
+    return run->oom == 1 && calibrate_number (calibrate_cell (r, name), &x) && x == 0.0;
+}
+
 /* A number of a cell, which may say that the run ran out instead. */
-static bool result (const struct row *r, const char *name, double *x)
+static bool result (const struct row *r, const struct calibrate_run *run,
+                    const char *name, double *x)
 {
     *x = NAN;
-    return calibrate_is_oom (calibrate_cell (r, name)) ||
+    return calibrate_is_oom (calibrate_cell (r, name)) || is_nothing (r, run, name) ||
            calibrate_stated (r, name, NAN, x);
 }
 
@@ -173,14 +183,14 @@ const char *calibrate_read_measured (const struct row *r, struct calibrate_run *
     for (size_t i = 0; i < COUNT_OF (results); i++)
         if (calibrate_is_oom (calibrate_cell (r, results[i])))
             run->oom = 1;
-    if (!result (r, "iter_time_s", &run->iter_time_s))
+    if (!result (r, run, "iter_time_s", &run->iter_time_s))
         return "iter_time_s is not a positive number";
-    if (!result (r, "peak_mem_gb", &run->peak_bytes))
+    if (!result (r, run, "peak_mem_gb", &run->peak_bytes))
         return "peak_mem_gb is not a positive number";
     run->peak_bytes *= peak_unit (run->peak_bytes);
     for (size_t i = 0; i < COUNT_OF (shares); i++)
         if (calibrate_number (calibrate_cell (r, shares[i]), &share) &&
-            !(share > 0 && share <= 100))
+            !(share > 0 && share <= 100) && !is_nothing (r, run, shares[i]))
             return calibrate_refuse (r, shares[i],
                                      "a share, as in 0.45, or a percentage");
     if (isnan (run->iter_time_s) && run->oom != 1)

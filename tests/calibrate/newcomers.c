@@ -565,6 +565,27 @@ TEST (ran_out)
     }
 }
 
+/* Results of a run that ran out are empty where tables have 0; of one that ran 0 is none. */
+TEST (nothing_measured)
+{
+    static const char *const results[] = {"iter_time_s", "mfu", "peak_mem_gb"};
+
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
+        struct calibrate_runs r;
+        char text[160];
+
+        snprintf (text, sizeof text,
+                  "model,gpu,gpus,seq,micro_batch,%s,oom\n"
+                  "gpt3-1.3b,H100,8,2048,1,0,1\ngpt3-1.3b,H100,8,2048,1,0,0\n",
+                  results[i]);
+        r = runs_of (text);
+        assert_int_equal (r.n, 1);
+        assert_int_equal (r.run[0].oom, 1);
+        assert_true (isnan (r.run[0].iter_time_s) && isnan (r.run[0].peak_bytes));
+        calibrate_runs_release (&r);
+    }
+}
+
 /* nanoGPT's own names; its steps of accumulation are of all ranks together. */
 TEST (nanogpt)
 {

@@ -50,21 +50,31 @@ json_t *cli_parts_json (const struct workload_profile *p,
     return parts;
 }
 
-/* The keys that were measured, and what measured the first of them. */
+static const char *measured_by (const json_t *one)
+{
+    const char *by = json_member_text (one, "by");
+
+    return by ? by : "?";
+}
+
+/* The keys that were measured, by what measured them. */
 static void print_measured (const json_t *measured)
 {
-    struct text keys = {0};
-    const char *key, *by = NULL;
-    json_t *one;
+    json_t *by = json_object (), *one;
+    const char *key, *who;
 
     json_object_foreach ((json_t *) measured, key, one)
     {
-        text_add (&keys, "%s%s", keys.len ? ", " : "", key);
-        by = by ? by : json_member_text (one, "by");
+        const char *before = json_member_text (by, measured_by (one));
+        struct text keys = {0};
+
+        text_add (&keys, "%s%s%s", before ? before : "", before ? ", " : "", key);
+        json_object_set_new (by, measured_by (one), json_string (text_str (&keys)));
+        text_free (&keys);
     }
-    if (keys.len > 0)
-        cli_print_inline ("; measured by %s: %s", by ? by : "?", text_str (&keys));
-    text_free (&keys);
+    json_object_foreach (by, who, one)
+        cli_print_inline ("; measured by %s: %s", who, json_string_value (one));
+    json_decref (by);
 }
 
 void cli_print_parts (const struct workload_profile *p, const struct topology_cluster *c)

@@ -14,8 +14,8 @@ prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations:
     "^gap      [0-9.]+ %" "^default  [0-9.]+ s" "^plan written to" \
     "^profile  megatron-core-composed, composed: for megatron-core where it was not fitted, as on h100" \
     "^compute  h100-sxm5-80g: published GEMMs"
-sed 's/^{/{"gpu_types":{"h100-sxm5-80g":{"gemm_efficiency":0.6,"measured":{"gemm_efficiency":{"by":"bwprobe"}}}},/' $C >"$T/measured.json"
-expect 0 "measured compute" "^compute  h100-sxm5-80g: .*; measured by bwprobe: gemm_efficiency" \
+sed 's/^{/{"gpu_types":{"h100-sxm5-80g":{"gemm_efficiency":0.6,"fp8_gemm_efficiency":0.5,"measured":{"gemm_efficiency":{"by":"bwprobe"},"fp8_gemm_efficiency":{"by":"layer times"}}}},/' $C >"$T/measured.json"
+expect 0 "measured compute" "^compute  h100-sxm5-80g: .*; measured by bwprobe: gemm_efficiency; measured by layer times: fp8_gemm_efficiency$" \
     $L time "$T/measured.json" $M $job --tp 8 --pp 2 --dp 8 --profile nemo -v
 prints "^profile  nemo, composed: as named"
 expect 0 "check" "step time    ok" $L check "$T/plan.json"

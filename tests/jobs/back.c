@@ -372,8 +372,8 @@ static void read_back (const struct workload_plan *p, const struct jobs_priced *
     notes_free (&notes);
 }
 
-/* TOML refuses a table that stands twice, YAML's readers take the last one alone: of lines that open
- * one, "[training]" and "model:", each is there once. */
+/* TOML refuses a table that stands twice, YAML's readers take the last one alone: each line that
+ * opens one, "[training]" or "model:", is there once. */
 static void no_table_twice (const char *written)
 {
     char line[128];

@@ -234,7 +234,10 @@ static enum status finish_qwen_moe (const struct workload_reading *r,
 {
     m->shared_gate = m->shared_ffn > 0;
     TRY (read_mlp_types (r->at, m, r->err));
-    return read_mlp_only (r->at, m, r->err);
+    TRY (read_mlp_only (r->at, m, r->err));
+    if (m->expert_every > 1) /* the last layer of every step */
+        m->dense_layers = (m->dense_layers / m->expert_every + 1) * m->expert_every - 1;
+    return ST_OK;
 }
 
 static enum status finish_granite_shared (const struct workload_reading *r,
@@ -297,7 +300,11 @@ static enum status finish_deepseek (const struct workload_reading *r,
     m->shared_ffn = m->shared_experts * m->expert_ffn;
     REFUSE_AT (r->at, r->err, m->experts > 0 && (m->top_k == 0 || m->expert_ffn == 0),
                "n_routed_experts needs num_experts_per_tok and moe_intermediate_size");
-    return read_mlp_types (r->at, m, r->err);
+    TRY (read_mlp_types (r->at, m, r->err));
+    if (m->expert_every > 1) /* the first layer of every step */
+        m->dense_layers =
+            (m->dense_layers + m->expert_every - 1) / m->expert_every * m->expert_every;
+    return ST_OK;
 }
 
 static enum status finish_minicpm3 (const struct workload_reading *r,
@@ -424,15 +431,16 @@ static const struct workload_family families[] = {
     FAMILY ("deepseek_v3 kimi_k2 glm4_moe_lite", deepseek, finish_deepseek, GATED,
             .router_bias = true),
     FAMILY ("minicpm3 youtu", minicpm3, finish_minicpm3, GATED, .tied = true),
-    FAMILY ("gpt_neox", qwen2, NULL, LAYER_NORM, BIASED),
+    FAMILY ("gpt_neox", llama, NULL, LAYER_NORM, BIASED),
     {.types = NULL}};
 
 /* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
  * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
  * their weights: query_key_value, c_attn, W_pack, wqkv).  TeleChat's has two. */
-static const char joined_qkv[] = "gpt2 gpt_bigcode codegen gpt_neox bloom falcon "
-                                 "RefinedWeb mpt dbrx RefinedWebModel phi3 "
-                                 "persimmon chatglm qwen baichuan internlm2";
+static const char joined_qkv[] =
+    "gpt2 gpt_bigcode codegen moss jais btlm gpt_neox bloom falcon "
+    "RefinedWeb mpt dbrx RefinedWebModel phi3 "
+    "persimmon chatglm qwen baichuan internlm2";
 
 int workload_qkv_products (const struct workload_model *m)
 {

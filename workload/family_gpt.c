@@ -20,11 +20,16 @@ static const struct workload_field gptj[] =
             NEEDED ("n_head", heads), NEEDED ("vocab_size", vocab), SIZE ("n_inner", ffn),
             FLAG ("tie_word_embeddings", tied));
 
-static const struct workload_field opt[] =
-    FIELDS (NEEDED ("hidden_size", hidden), NEEDED ("num_hidden_layers", layers),
-            NEEDED ("num_attention_heads", heads),
-            NEEDED ("max_position_embeddings", positions), NEEDED ("vocab_size", vocab),
-            NEEDED ("ffn_dim", ffn), FLAG ("tie_word_embeddings", tied));
+static const struct workload_field xglm[] =
+    FIELDS (NEEDED ("d_model", hidden), NEEDED ("num_layers", layers),
+            NEEDED ("attention_heads", heads), NEEDED ("ffn_dim", ffn),
+            NEEDED ("vocab_size", vocab), FLAG ("tie_word_embeddings", tied));
+
+static const struct workload_field opt[] = FIELDS (
+    NEEDED ("hidden_size", hidden), NEEDED ("num_hidden_layers", layers),
+    NEEDED ("num_attention_heads", heads), NEEDED ("max_position_embeddings", positions),
+    NEEDED ("vocab_size", vocab), NEEDED ("ffn_dim", ffn), ALL_BIASES ("enable_bias"),
+    FLAG ("tie_word_embeddings", tied));
 
 static const struct workload_field bloom[] =
     FIELDS (OLDER ("n_embed", hidden), NEEDED ("hidden_size", hidden),
@@ -54,6 +59,7 @@ static const struct workload_field t5[] =
 
 static const struct workload_field mpt[] =
     FIELDS (MOSAIC_SHAPE, COUNT_IN ("ffn_config", "ffn_hidden_size", ffn),
+            FIELD ("attn_config", "qk_ln", FLAG, wide_qk_norm, 0),
             COUNT ("max_seq_len", positions), FLAG ("use_bias", mlp_bias));
 
 static const struct workload_field dbrx[] =
@@ -66,11 +72,14 @@ static const struct workload_field dbrx[] =
 
 static enum status finish_opt (const struct workload_reading *r, struct workload_model *m)
 {
-    struct json_at width = json_key (r->at, "word_embed_proj_dim");
+    struct json_at width = json_key (r->at, "word_embed_proj_dim"),
+                   affine = json_key (r->at, "layer_norm_elementwise_affine");
 
     REFUSE_AT (&width, r->err,
                json_is_integer (width.v) && json_integer_value (width.v) != m->hidden,
                "embeddings narrower than the layers are not supported");
+    REFUSE_AT (&affine, r->err, json_is_false (affine.v),
+               "norms without parameters are not supported here");
     return ST_OK;
 }
 
@@ -144,7 +153,10 @@ const struct workload_family workload_families_gpt[] = {
             .kv_heads = 1),
     FAMILY ("gpt_neo", gpt_neo, NULL, LAYER_NORM, .out_bias = true, .mlp_bias = true,
             .tied = true, .separate_gelu = true),
-    FAMILY ("gptj codegen", gptj, NULL, LAYER_NORM, .mlp_bias = true, .norms = 1,
+    FAMILY ("jais btlm", gptj, NULL, LAYER_NORM, BIASED, GATED, .tied = true,
+            .dropout = true),
+    FAMILY ("xglm", xglm, NULL, LAYER_NORM, BIASED, .tied = true, .dropout = true),
+    FAMILY ("gptj codegen moss", gptj, NULL, LAYER_NORM, .mlp_bias = true, .norms = 1,
             .head_bias = true, .separate_gelu = true),
     FAMILY ("opt", opt, finish_opt, LAYER_NORM, BIASED, .tied = true, .dropout = true,
             .spare_positions = 2),

@@ -16,7 +16,7 @@ static bool is_attention (const json_t *kind)
 enum status workload_family_layers (const struct workload_reading *r)
 {
     static const char *const lists[] = {"layer_types", "layers_block_type",
-                                        "attn_type_list"};
+                                        "attn_type_list", "mixer_types"};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct json_at list = json_key (r->at, lists[i]);
@@ -32,7 +32,7 @@ enum status workload_family_layers (const struct workload_reading *r)
     return ST_OK;
 }
 
-/* What none of the families here has. */
+/* What none of the families here has: how a field's name begins. */
 static const struct feature {
     const char *key, *what;
 } others[] = {{"linear_attn_config", "linear attention of an unknown family"},
@@ -67,17 +67,20 @@ static const struct feature {
               {"type_vocab_size", "an encoder alone"},
               {"parallel_attn_mlp_res", "an MLP beside the experts"},
               {"residual_moe", "an MLP beside the experts"},
+              {"moe_config", "experts of an unknown family"},
               {NULL, NULL}};
 
 /* What only families that are known by their type have. */
 static const struct feature some[] = {
-    {"mamba_d_state", "state-space layers of an unknown family"},
+    {"mamba", "state-space layers of an unknown family"},
     {"ssm_state_size", "state-space layers of an unknown family"},
     {"state_size", "state-space layers of an unknown family"},
     {"hybrid_override_pattern", "state-space layers of an unknown family"},
     {"linear_num_value_heads", "linear attention of an unknown family"},
     {"conv_L_cache", "convolution layers of an unknown family"},
     {"is_encoder_decoder", "an encoder with a decoder"},
+    {"attention_probs_dropout_prob", "BERT's layers"},
+    {"layer_norm_type", "an MLP whose width counts both halves (Molmo)"},
     {NULL, NULL}};
 
 /* Files that lie beside a config.json, by what only they have. */
@@ -104,9 +107,17 @@ static enum status refuse_features (const struct workload_reading *r,
                                     const struct feature *f)
 {
     for (; f->key; f++) {
-        struct json_at at = json_key (r->at, f->key);
+        const char *key;
+        json_t *value;
 
-        REFUSE_AT (&at, r->err, !says_no (at.v), "%s: not supported", f->what);
+        json_object_foreach (r->at->v, key, value)
+        {
+            struct json_at at = json_key (r->at, key);
+
+            REFUSE_AT (&at, r->err,
+                       strncmp (key, f->key, strlen (f->key)) == 0 && !says_no (value),
+                       "%s: not supported", f->what);
+        }
     }
     return ST_OK;
 }

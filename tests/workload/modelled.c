@@ -133,6 +133,33 @@ static const struct {
      "'model_type':'codegen','n_embd':2560,'n_layer':32,'n_head':32,'n_positions':2048,"
      "'vocab_size':51200,'tie_word_embeddings':false",
      2779356160, 0},
+    {"Jais 13B",
+     "'model_type':'jais','n_embd':5120,'n_layer':40,'n_head':40,'n_inner':13653,"
+     "'n_positions':2048,'vocab_size':84992,'activation_function':'swiglu'",
+     13020811920, 0},
+    {"XGLM 564M", /* as published */
+     "'model_type':'xglm','d_model':1024,'num_layers':24,'attention_heads':16,"
+     "'ffn_dim':4096,'vocab_size':256008",
+     564463616, 0},
+    {"OPT without biases",
+     "'model_type':'opt','hidden_size':64,'num_hidden_layers':2,"
+     "'num_attention_heads':4,'ffn_dim':128,'max_position_embeddings':30,"
+     "'vocab_size':100,'enable_bias':false",
+     74624, 0},
+    {"MPT with norms on queries and keys",
+     "'model_type':'mpt','d_model':64,'n_layers':2,'n_heads':4,'vocab_size':100,"
+     "'max_seq_len':30,'attn_config':{'alibi':true,'qk_ln':true}",
+     105280, 0},
+    {"GPT-NeoX without biases in attention",
+     SHAPE ("gpt_neox", 64, 2, 4, 4, 256, 100, ",'attention_bias':false"), 112384, 0},
+    {"experts in every second layer, from the second on",
+     SHAPE ("qwen3_moe", 64, 3, 4, 4, 32, 100,
+            HEADS (16) EXPERTS (4, 2, 16) ",'decoder_sparse_step':2"),
+     87328, 0},
+    {"experts in every second layer, from the third on",
+     SHAPE ("deepseek", 64, 4, 4, 4, 32, 100,
+            ROUTED (4, 2, 0, 16, 1) ",'moe_layer_freq':2"),
+     109888, 0},
     {"Ling-1T",
      SHAPE ("bailing_moe_v2", 8192, 80, 64, 8, 18432, 157184,
             HEADS (128)

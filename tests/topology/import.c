@@ -382,7 +382,9 @@ static const struct {
     const char *text, *says;
 } bads[] = {
     {"", "an empty file"},
-    {"hello\n", "not in a known format"},
+    {"hello\n", "the table of `nvidia-smi topo -m`"},
+    {"= ROCm System Management Interface =\n  GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n",
+     "not in a known format"},
     {"\x1f\x8b\x08\x00", "gzip"},
     /* XML */
     {"<?xml version=\"1.0\"?><!DOCTYPE topology [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b "

@@ -85,6 +85,27 @@ TEST (nccl_pairs)
     json_decref (doc);
 }
 
+/* Launchers put a rank or a time before each line; another process's lines say nothing. */
+TEST (nccl_prefixed)
+{
+#define AT "2025-11-05 10:00:00 [1,0]<stdout>: "
+    json_t *doc = imported (
+        "2025-11-05 09:59:59 [1,0]<stdout>: # Collective test starting: "
+        "sendrecv_perf\n" AT
+        "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 1 "
+        "iters: 20\n" AT "#  Rank  0 Group  0 Pid 1 on a device  0 [04] NVIDIA L4\n" AT
+        "#  Rank  1 Group  0 Pid 2 on b device  0 [07] NVIDIA L4\n" AT
+        "#  size  count  type  redop  root  time  algbw  busbw #wrong\n"
+        "2025-11-05 10:00:01 [1,1]<stdout>: b: a line of rank 1\n"
+        "7 of a library\n" AT
+        "  1000000  250000  float  none  -1  108.0  9.26  9.26  0\n",
+        "nccl-tests");
+
+    NEAR (bandwidth (doc, "inter", 0, 1), 9.26);
+    assert_false (noted ("says nothing about links"));
+    json_decref (doc);
+}
+
 TEST (nccl_rings)
 {
     json_t *doc = imported (
@@ -297,7 +318,8 @@ TEST (mpigraph)
 TEST (osu)
 {
     json_t *doc =
-        imported ("# OSU MPI-CUDA Bandwidth Test v7.5\n# Datatype: MPI_CHAR.\n"
+        imported ("# OSU MPI-CUDA Allreduce Latency Test v7.5\n1 9.5\n"
+                  "# OSU MPI-CUDA Bandwidth Test v7.5\n# Datatype: MPI_CHAR.\n"
                   "# Size      Bandwidth (MB/s)\n1                       0.89\n"
                   "4194304             23947.73\n"
                   "# OSU MPI-CUDA Latency Test v7.5\n# Size       Avg Latency(us)\n"

@@ -78,7 +78,7 @@ const struct text_choice *topology_format_detect (const char *data, size_t len)
 static const struct importer *choose (const struct import *in, const char *format,
                                       enum status *st)
 {
-    struct text names = {0};
+    struct text names = {0}, files = {0};
     const struct importer *found = NULL;
 
     for (int i = 0; i < N_IMPORTERS && !found; i++)
@@ -86,16 +86,18 @@ static const struct importer *choose (const struct import *in, const char *forma
                 ? is (importers[i], in->data)
                 : strcmp (format, importers[i]->format.name) == 0)
             found = importers[i];
-    for (int i = 0; i < N_IMPORTERS; i++)
+    for (int i = 0; i < N_IMPORTERS; i++) {
         text_add (&names, "%s%s", i ? ", " : "", importers[i]->format.name);
+        text_add (&files, "%s%s", i ? "; " : "", importers[i]->format.what);
+    }
     *st = found ? ST_OK
           : strcmp (format, "auto") == 0
-              ? err_set (in->err, ST_INVALID,
-                         "%s: not in a known format (%s); --format names one", in->name,
-                         text_str (&names))
+              ? err_set (in->err, ST_INVALID, "%s: not in a known format: %s", in->name,
+                         text_str (&files))
               : err_set (in->err, ST_USAGE, "--format: expected auto, %s; found \"%s\"",
                          text_str (&names), format);
     text_free (&names);
+    text_free (&files);
     return found;
 }
 

@@ -328,12 +328,12 @@ static enum status read_machine (const struct import *in, struct machine *m)
 static bool is_smi (const char *data)
 {
     struct text line = {0};
-    bool found = false;
+    bool found = false, amd = strstr (data, "ROCm System Management") != NULL;
 
     for (int k = 0; k < 200 && !found && import_line (&data, &line); k++)
         found = is_header (line.s);
     text_free (&line);
-    return found;
+    return found && !amd; /* rocm-smi's tables have the same header */
 }
 
 const struct importer import_smi = {

@@ -352,8 +352,9 @@ static enum status read_text (struct links_table *t, const char *format, char *t
         return err_set (t->err, ST_INVALID,
                         "%s: expected the output of nccl-tests, nvbandwidth, "
                         "p2pBandwidthLatencyTest, mpiGraph, OSU or NCCL Inspector, a "
-                        "table of links, or counters (perfquery, ibdiagnet, nvidia-smi "
-                        "nvlink -e, DCGM); found none of these",
+                        "table of links (CSV with the columns src,dst,gb_per_s), or "
+                        "counters (perfquery, ibdiagnet, nvidia-smi nvlink -e, DCGM); "
+                        "found none of these",
                         t->file);
     TRY (read_as (t, f, text));
     if (!has_links (t) && json_array_size (t->counters) == 0)

@@ -14,6 +14,7 @@
  */
 #include "topology/measured/links_import_private.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +22,15 @@
 #include "base/stats.h"
 #include "base/units.h"
 
-enum { RANKS_MAX = 4096, ROWS_MAX = 512, WORDS_MAX = 64, DEVICES_MAX = 1024 };
+enum {
+    RANKS_MAX = 4096,
+    ROWS_MAX = 512,
+    WORDS_MAX = 64,
+    DEVICES_MAX = 1024,
+    PREFIX_MAX = 80
+};
+
+static const char n_thread[] = "# nThread ", starting[] = "# Collective test starting: ";
 
 #define REDUCTIONS "sum prod max min avg"
 
@@ -30,9 +39,10 @@ struct row {
 };
 
 struct run {
-    int line;     /* where it began; 0 before the first */
-    char op[64];  /* "sendrecv_perf", "" when the file does not say */
-    bool reduces; /* an operation such as sum was named */
+    int line;                /* where it began; 0 before the first */
+    char prefix[PREFIX_MAX]; /* of its lines, from the launcher */
+    char op[64];             /* "sendrecv_perf", "" when the file does not say */
+    bool reduces;            /* an operation such as sum was named */
     int rank_node[RANKS_MAX], rank_gpu[RANKS_MAX], ranks;
     struct row row[ROWS_MAX];
     int rows;
@@ -119,6 +129,8 @@ static enum status finish_run (struct links_table *t, struct run *r)
         }
     if (r->ranks == 2)
         return pair_run (t, r, bus);
+    if (r->ranks == 0 && r->rows == 0) /* its first line alone */
+        return ST_OK;
     if (r->ranks < 2 || r->rows == 0) {
         notes_add (t->notes,
                    "%s: line %d: a run of %d ranks with %d results says nothing "
@@ -252,12 +264,29 @@ static enum status read_row (struct links_table *t, struct run *r, char **word, 
     return ST_OK;
 }
 
+/* What launchers put before every line, "[1,0]<stdout>: ", "0: ", a time, is as long as before the
+ * first line of a run, with digits where that has any.  Other lines are another process's. */
+static char *without_prefix (struct run *r, char *line)
+{
+    char *start = strstr (line, n_thread), *at = line;
+
+    start = start ? start : strstr (line, starting);
+    if (start && start - line < PREFIX_MAX)
+        snprintf (r->prefix, sizeof r->prefix, "%.*s", (int) (start - line), line);
+    for (const char *p = r->prefix; *p; p++, at++)
+        if (isdigit ((unsigned char) *p) ? !isdigit ((unsigned char) *at) : *at != *p)
+            return NULL;
+    return at;
+}
+
 static enum status read_line (struct links_table *t, struct run *r, char *line)
 {
     char *word[WORDS_MAX];
-    static const char starting[] = "# Collective test starting: ";
 
-    if (strncmp (line, "# nThread ", 10) == 0) /* the name may stand just before */
+    if (!(line = without_prefix (r, line)))
+        return ST_OK;
+    if (strncmp (line, n_thread, sizeof n_thread - 1) ==
+        0) /* the name may stand before */
         return start_run (t, r, r->line && r->ranks == 0 ? r->op : "");
     if (strncmp (line, starting, sizeof starting - 1) == 0)
         return start_run (t, r, line + sizeof starting - 1);
@@ -355,7 +384,7 @@ static enum status read (struct links_table *t)
 
 const struct links_format links_format_nccl_tests = {
     .name = "nccl-tests",
-    .text_has = {"# nThread ", "busbw"},
+    .text_has = {n_thread, "busbw"},
     .json_has = {"\"out_of_place\"", "\"bus_bw\""},
     .read = read,
     .read_json = read_json};

@@ -12,17 +12,28 @@
 
 #include "base/units.h"
 
+#define OSU "# OSU MPI"
+
 enum kind { NONE, BANDWIDTH, BOTH_WAYS, LATENCY, MULTIPLE };
 
+/* "# OSU MPI-CUDA Latency Test v7.4"; collectives, one-sided and threaded tests have more words in
+ * between, and time other things. */
 static enum kind kind_of (const char *line)
 {
-    if (strstr (line, "Multiple Bandwidth"))
-        return MULTIPLE;
-    if (strstr (line, "Bi-Directional Bandwidth"))
-        return BOTH_WAYS;
-    if (strstr (line, "Bandwidth Test"))
-        return BANDWIDTH;
-    return strstr (line, "Latency Test") ? LATENCY : NONE;
+    static const struct {
+        const char *words;
+        enum kind kind;
+    } tests[] = {{" Multiple Bandwidth", MULTIPLE},
+                 {" Bi-Directional Bandwidth", BOTH_WAYS},
+                 {" Bandwidth Test", BANDWIDTH},
+                 {" Latency Test", LATENCY}};
+
+    line += strlen (OSU);
+    line += strcspn (line, " ");
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        if (strncmp (line, tests[i].words, strlen (tests[i].words)) == 0)
+            return tests[i].kind;
+    return NONE;
 }
 
 /* The table read last: its largest message's rate, or its smallest one's latency. */
@@ -64,7 +75,7 @@ static enum status read (struct links_table *t)
         char *word[4];
         double bytes, value;
 
-        if (strncmp (line, "# OSU MPI", 9) == 0) {
+        if (strncmp (line, OSU, strlen (OSU)) == 0) {
             TRY (finish (t, &o));
             o = (struct osu_table){.kind = kind_of (line)};
             if (o.kind == NONE)
@@ -94,4 +105,4 @@ static enum status read (struct links_table *t)
 }
 
 const struct links_format links_format_osu = {
-    .name = "osu", .text_has = {"# OSU MPI"}, .read = read};
+    .name = "osu", .text_has = {OSU}, .read = read};

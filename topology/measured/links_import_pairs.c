@@ -1,7 +1,7 @@
 /* One link a line, comma between cells, the columns named in the first line.
  *
  * `src`,`dst` or `from`,`to` are a directed link; `a`,`b` or `node_a`,`node_b` one that is alike
- * both ways.  Rates: `gb_per_s`, `bandwidth_gb_per_s`, `gbps` (Gbit/s), `busbw_GBs`,
+ * both ways.  Rates: `gb_per_s`, `bandwidth_gb_per_s`, `GB/s`, `gbps`, `Gbit/s`, `busbw_GBs`,
  * `oop_busbw_GBs`; latencies: `latency_us`, `delay_ms` (one way).  With `bytes` and `oop_us` (or
  * `us`), several sizes of one link are one measurement: the rate is that of the largest, the
  * latency where the line through time over bytes meets zero.  With `gpus_per_node` and `op`, only
@@ -36,6 +36,8 @@ static const struct {
                {"node_b", B, 0},
                {"gb_per_s", RATE, UNITS_GB},
                {"bandwidth_gb_per_s", RATE, UNITS_GB},
+               {"GB/s", RATE, UNITS_GB},
+               {"Gbit/s", RATE, 1.25e8},
                {"gbps", RATE, 1.25e8},
                {"busbw_GBs", RATE, UNITS_GB},
                {"oop_busbw_GBs", RATE, UNITS_GB},

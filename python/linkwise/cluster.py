@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
 
 from .errors import FileError, UsageError
 from .library import (
-    call, create, fresh, from_struct, integers, json_text, library, listed, optional, text,
-    text_of, warn,
+    call, create, fresh, from_struct, integers, json_text, library, listed, optional, several,
+    text, text_of, warn,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Cluster:
         """
         rows = _plain(bandwidth)
         n = len(rows) if isinstance(rows, (list, tuple)) else 0
-        hosts = [f"n{i}" for i in range(n)] if nodes is None else list(nodes)
-        types = [gpu_type] * n if isinstance(gpu_type, str) else list(gpu_type)
+        hosts = [f"n{i}" for i in range(n)] if nodes is None else several(nodes, "nodes")
+        types = [gpu_type] * n if isinstance(gpu_type, str) else several(gpu_type, "gpu_type")
         if not n or len(hosts) != n or len(types) != n:
             raise UsageError(
                 "bandwidth, nodes, gpu_type: expected n rows of n, n names and one type or n, "

@@ -155,8 +155,16 @@ def integer(value: Any, what: str, kind: Any = c_int) -> int:
 
 def integers(values: Iterable[Any], what: str) -> "Array[c_int]":
     """An int[]."""
-    numbers = [integer(value, what) for value in values]
+    numbers = [integer(value, what) for value in several(values, what)]
     return (c_int * len(numbers))(*numbers)
+
+
+def several(values: Any, what: str) -> List[Any]:
+    """A list of what an iterable has."""
+    try:
+        return list(values)
+    except TypeError as why:
+        raise UsageError(f"{what}: expected several, found {values!r}") from why
 
 
 def text_of(function: str, pointer: c_void_p) -> str:

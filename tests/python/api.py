@@ -147,6 +147,9 @@ def test_numbers():
         refused(lw.UsageError, "integer of 32 bits", lw.mem, MODEL, "t4", job)
     refused(lw.UsageError, "stage: expected an integer", lw.mem, MODEL, "t4", JOB, stage=over)
     refused(lw.UsageError, "layers", lw.mem, MODEL, "t4", JOB, lw.Config(layers=[over + 32]))
+    refused(lw.UsageError, "layers: expected several, found 5", lw.mem, MODEL, "t4", JOB, lw.Config(layers=5))
+    refused(lw.UsageError, "nodes: expected several, found 1.5", lw.Cluster.from_matrix, [[0, 1], [1, 0]],
+            gpu_type="t4", gpus=1, intra=9, nodes=1.5)
     for seed in -1, 2 * over**2:
         refused(lw.UsageError, "seed: ", lw.plan, LINE, MODEL, JOB, settings=lw.Settings(seed=seed))
     bad = (over + 1, "an integer of 32 bits"), (-1, "None or 0"), (1.0, "an integer")

@@ -319,7 +319,7 @@ static void add_gpus (const struct machine *m, json_t *node, struct notes *notes
                    where);
         type = NULL;
     } else if (!type)
-        notes_add (notes, "%s: the GPU type is unknown%s%s%s: give it with --gpu-type",
+        notes_add (notes, "%s: the GPU type is unknown%s%s%s, unless --gpu-type gives it",
                    where, model ? " (" : "", model ? model : "", model ? ")" : "");
     json_object_set_new (node, "gpu_type", type ? json_string (type) : json_null ());
     if (model)

@@ -78,7 +78,7 @@ static void refuse_number (const struct cli_option *o, const char *given,
     long whole;
 
     for (const char *s = given; *s && n < sizeof digits - 1; s++)
-        if (*s != ',' && *s != '_')
+        if (*s != '_' && (*s != ',' || strspn (s + 1, "0123456789") != 3))
             digits[n++] = *s;
     digits[n] = '\0';
     if (n > 1 && strchr ("kK", digits[n - 1])) {
@@ -299,6 +299,17 @@ static void refuse_option (const struct option *all, const char *arguments,
     exit (2);
 }
 
+/* "-tp 8" is letters; the option of that name, or NULL. */
+static const char *one_dash (const struct option *all, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        for (const struct option *o = all; o->name && argv[i][0] == '-'; o++)
+            if (strlen (o->name) == strcspn (argv[i] + 1, "=") &&
+                strncmp (o->name, argv[i] + 1, strlen (o->name)) == 0)
+                return o->name;
+    return NULL;
+}
+
 /* Options that nobody knows, which getopt's own messages show as they were given.  Goes through a
  * copy of the line, since getopt sorts it. */
 static void refuse_unknown (const struct group *g, int argc, char **argv)
@@ -320,8 +331,12 @@ static void refuse_unknown (const struct group *g, int argc, char **argv)
     last = key == '?' ? copy[optind - 1] : "";
     free (copy);
     if (key == '?' && optopt != 0) {
-        fprintf (stderr, "%s: invalid option -- '%c' (`%s --help` lists them)\n", argv[0],
-                 optopt < ' ' || optopt > '~' ? '?' : optopt, argv[0]);
+        const char *meant = one_dash (all, argc, argv);
+
+        fprintf (stderr, "%s: invalid option -- '%c'%s%s%s (`%s --help` lists them)\n",
+                 argv[0], optopt < ' ' || optopt > '~' ? '?' : optopt,
+                 meant ? "; did you mean --" : "", meant ? meant : "", meant ? "?" : "",
+                 argv[0]);
         exit (2);
     }
     if (key == '?') {

@@ -47,6 +47,8 @@ done <<TABLE
 0 | cluster show "4X8 h100"                         | 4 nodes, 32 GPUs
 2 | plan 4x8 llama-3-8b --gpu-type h100             | the GPU's type stands in the cluster, as in "4x8 h100"
 2 | plan "4x8 h100" llama-3-8b --m 4                | more than one option begins so, --micro-batch, .*--memory
+2 | plan "4x8 h100" llama-3-8b -tp 8                | invalid option -- 't'; did you mean --tp\?
+2 | plan "4x8 h100" llama-3-8b --tp 8,4             | found "8,4"$
 2 | plan "4x8 h100" llama-3-8b -n 4                 | invalid option -- 'n' .*plan --help. lists them
 2 | cluster synth                                   | as in: linkwise cluster synth busy -o busy.json
 2 | cluster synth "2x4 h100" -o $T/no.json          | one line is written by .linkwise cluster merge

@@ -135,12 +135,37 @@ static void take_opened (struct coordinator *c, struct member *m, struct wire *w
 
 /* ---- nodes and endpoints ---- */
 
-/* What makes a node: its host's name, and its address where one name has several. */
-static void node_key (const struct member *m, bool by_address, char *out, size_t size)
+static size_t label_length (const struct member *m)
+{
+    return strcspn (m->hello.node, ".");
+}
+
+/* Do hosts' names differ behind the first dot alone? */
+static bool labels_repeat (struct coordinator *c)
+{
+    for (int i = 0; i < roster_size (c->roster); i++)
+        for (int k = 0; k < i; k++) {
+            const struct member *m = roster_member (c->roster, i),
+                                *other = roster_member (c->roster, k);
+            size_t n = label_length (m);
+
+            if (m->opened.ok && other->opened.ok && n == label_length (other) &&
+                strncmp (m->hello.node, other->hello.node, n) == 0 &&
+                strcmp (m->hello.node, other->hello.node) != 0)
+                return true;
+        }
+    return false;
+}
+
+/* What makes a node: its host's name, up to the first dot as `linkwise topo` has it unless these
+ * repeat, and its address where one name has several. */
+static void node_key (const struct member *m, bool whole, bool by_address, char *out,
+                      size_t size)
 {
     char text[MESSAGES_NAME + NET_ADDRESS + 2], name[TOPOLOGY_NAME_MAX + 1];
 
-    snprintf (text, sizeof text, by_address ? "%s-%s" : "%s", m->hello.node,
+    snprintf (text, sizeof text, by_address ? "%.*s-%s" : "%.*s",
+              (int) (whole ? sizeof text : label_length (m)), m->hello.node,
               m->hello.door.address);
     topology_links_name (text, name);
     snprintf (out, size, "%s", name);
@@ -224,7 +249,7 @@ static void say_shared (struct coordinator *c)
 static enum status number_endpoints (struct coordinator *c, struct error *err)
 {
     int size = roster_size (c->roster), n = 0, nodes = 0;
-    bool by_address = names_repeat (c);
+    bool by_address = names_repeat (c), whole = labels_repeat (c);
 
     c->end = calloc ((size_t) size + 1, sizeof *c->end);
     c->node = calloc ((size_t) size + 1, sizeof *c->node);
@@ -238,7 +263,7 @@ static enum status number_endpoints (struct coordinator *c, struct error *err)
 
         if (m->state != MEMBER_HERE || !m->opened.ok)
             continue;
-        node_key (m, by_address, key, sizeof key);
+        node_key (m, whole, by_address, key, sizeof key);
         while (node < nodes && strcmp (c->node[node].name, key) != 0)
             node++;
         if (node == nodes)

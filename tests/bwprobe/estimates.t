@@ -11,7 +11,7 @@ n, rng = 12, random.Random (1)
 pairs = [(i, j) for i in range (n) for j in range (i)]
 with open (sys.argv[1], "w") as f:
     f.write (json.dumps ({"transport": "socket", "endpoints":
-        ["%s/%d" % (socket.gethostname (), i) for i in range (n)]}) + "\n")
+        ["%s/%d" % (socket.gethostname ().split (".")[0], i) for i in range (n)]}) + "\n")
     for i, j in rng.sample (pairs, 50):
         for src, dst in ((i, j), (j, i)):
             f.write (json.dumps ([src, dst, 1, 0, 0, rng.uniform (9.9, 10.1), 20, 0.001]) + "\n")

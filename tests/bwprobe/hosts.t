@@ -10,6 +10,7 @@ needs openmpi-bin mpirun.openmpi
 cat >"$T/inside.sh" <<'S'
 . tests/lib/hosts.sh
 hosts_up h1 h2 h3 h4 h5 h6
+on h4 hostname h4.lab.example # which is called h4
 hosts_trunk 185 h4 h5 h6
 for i in 1 2 3 4 5 6; do
     links=()

@@ -184,6 +184,33 @@ static void merge_nodes (struct merge *m)
     m->n_nodes = (int) json_array_size (m->nodes);
 }
 
+/* Hosts that some files call by their full names, others by these up to the first dot. */
+static void note_doubles (struct merge *m)
+{
+    char name[TOPOLOGY_NAME_MAX + 1];
+    const char *first = NULL;
+    json_t *node;
+    size_t i;
+    int n = 0;
+
+    json_array_foreach (m->nodes, i, node)
+    {
+        const char *full = json_member_text (node, "name");
+
+        snprintf (name, sizeof name, "%.*s", (int) strcspn (full, "."), full);
+        if (strcmp (name, full) == 0 || !json_object_get (m->index, name))
+            continue;
+        first = first ? first : full;
+        n++;
+    }
+    if (n > 0)
+        notes_add (
+            m->notes,
+            "%s and %.*s are two nodes here, and so are %d such pairs in all: name "
+            "a host alike in all files (`linkwise topo --name`)",
+            first, (int) strcspn (first, "."), first, n);
+}
+
 /* ---- the rest of the document ---- */
 
 /* A type's keys over those of an older file; what measured a key goes along with it. */
@@ -432,6 +459,7 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
     merge_top (m);
     if (memory_take_lost ())
         return err_nomem (m->err); /* nodes without a name, or fewer of them */
+    note_doubles (m);
     TRY (merge_counters (m));
     TRY (merge_links (m));
     merge_measured (m);

@@ -404,8 +404,7 @@ static bool says_another (const struct named *f, char *words,
     return another;
 }
 
-/* "1g.10gb": a slice of a GPU, as MIG names it, is no type. */
-static bool is_slice (const char *name)
+bool topology_gpu_is_slice (const char *name)
 {
     bool is = false;
 
@@ -421,7 +420,7 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
     const struct named *f, *best;
     const char *after;
 
-    if (is_slice (name))
+    if (topology_gpu_is_slice (name))
         return false;
     cut (name, words);
     *out = (struct topology_gpu_reading){.type = machine_of (name, words)};

@@ -97,6 +97,8 @@ bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading
  *  @return a name that topology_gpu_type_builtin knows, or NULL
  */
 const char *topology_gpu_type_of_product (const char *product, double memory_bytes);
+/** "1g.10gb": a slice of a GPU, as MIG names it, is no type. */
+bool topology_gpu_is_slice (const char *name);
 /** "; did you mean h100-sxm5-80g?", or what else can be said, for a name that is no type's; or
  *  "". */
 const char *topology_gpu_type_hint (const char *name, char buf[TEXT_HINT]);

@@ -269,6 +269,14 @@ static const struct good goods[] = {
               {"nodes.1.gpus", "4"},
               {"nodes.1.state", "\"ok\""},
               {"nodes.2.gpus", "0"}}},
+    {.name = "scontrol: types that Slurm asked of the driver, and slices",
+     .format = "slurm-nodes",
+     .text = "NodeName=a Gres=gpu:nvidia_h100_80gb_hbm3:8(S:0-1) State=IDLE\n"
+             "NodeName=b Gres=gpu:nvidia_a100_1g.10gb:7,gpu:a100:3 State=IDLE\n",
+     .note = "node b: gpu:nvidia_a100_1g.10gb: slices of GPUs (MIG) are left out",
+     .want = {{"nodes.0.gpu_type", "\"h100-sxm5-80g\""},
+              {"nodes.1.gpus", "3"},
+              {"nodes.1.gpu_type", "null"}}},
     {.name = "scontrol: states that take no jobs",
      .format = "slurm-nodes",
      .text =

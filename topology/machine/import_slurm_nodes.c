@@ -19,6 +19,18 @@ struct reading {
 
 /* ---- values ---- */
 
+/* A type of the cluster's own naming may be any memory's; what Slurm asked of the driver
+ * (AutoDetect=nvml) is "nvidia_h100_80gb_hbm3". */
+static const char *type_named (const char *model)
+{
+    const struct topology_gpu_type *type = topology_gpu_type_builtin (model);
+
+    return type ? type->name
+           : strncmp (model, "nvidia_", 7) == 0 || strncmp (model, "tesla_", 6) == 0
+               ? topology_gpu_type_of_product (model, 0)
+               : NULL;
+}
+
 /* Gres=gpu:a100:8(S:0-1),gpu:t4:1,nic:2 -> GPUs and the type's word. */
 static enum status read_gres (struct reading *r, const char *gres)
 {
@@ -49,6 +61,11 @@ static enum status read_gres (struct reading *r, const char *gres)
             return import_fail (r->in,
                                 "node %s: Gres: expected gpu:TYPE:COUNT, found \"%.60s\"",
                                 node, one);
+        if (topology_gpu_is_slice (one)) {
+            import_note (r->in, "node %s: %.60s: slices of GPUs (MIG) are left out", node,
+                         one);
+            continue;
+        }
         total += k;
         kinds++;
         if (strchr (one, ':'))
@@ -62,11 +79,11 @@ static enum status read_gres (struct reading *r, const char *gres)
         import_note (r->in, "node %s: GPUs of %d types: a node can have only one", node,
                      kinds);
     else if (model[0]) {
-        const struct topology_gpu_type *type = topology_gpu_type_builtin (model);
+        const char *type = type_named (model);
 
         json_object_set_new (r->node, "gpu_model", json_string (model));
         if (type)
-            json_object_set_new (r->node, "gpu_type", json_string (type->name));
+            json_object_set_new (r->node, "gpu_type", json_string (type));
     }
     return ST_OK;
 }

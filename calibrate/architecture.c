@@ -355,12 +355,17 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
         m->expert_ffn > 1 << 24 || m->shared_ffn < 0 || m->experts > 65536)
         return "its experts are in an unknown form";
     if (calibrate_note (r, "moe-layer-freq", value, sizeof value)) {
-        int dense = 0, rest = 0;
+        int dense = 0, rest = 0, times = 0,
+            n = sscanf (value, "([0]*%5d+[1]*%5d)*%5d", &dense, &rest, &times);
 
-        /* "([0]*3+[1]*12)": so many dense layers first; a number: every so many-th. */
-        if (sscanf (value, "([0]*%5d+[1]*%5d)", &dense, &rest) == 2 && dense >= 0)
+        /* "([0]*3+[1]*12)": so many dense layers first; "([0]*1+[1]*1)*24": as often between those
+         * with experts; a number: every so many-th. */
+        if (n == 3 && (rest != 1 || (long long) (dense + 1) * times != m->layers))
+            return "moe-layer-freq not understood";
+        if (n >= 2 && dense >= 0) {
             m->dense_layers = dense;
-        else if ((every = calibrate_note_int (r, "moe-layer-freq", 0)) > 0)
+            m->expert_every = n == 3 ? dense + 1 : 1;
+        } else if ((every = calibrate_note_int (r, "moe-layer-freq", 0)) > 0)
             m->expert_every = every;
         else
             return "moe-layer-freq not understood";

@@ -47,8 +47,13 @@ static void experts (struct jobs_reading *r, const struct workload_model *m)
     jobs_default_int (r, "moe-ffn-hidden-size", m->expert_ffn);
     if (m->shared_ffn > 0)
         jobs_default_int (r, "moe-shared-expert-intermediate-size", m->shared_ffn);
-    snprintf (text, sizeof text, "([0]*%d+[1]*%d)", m->dense_layers,
-              m->layers - m->dense_layers);
+    if (m->expert_every > 1 && m->expert_every == m->dense_layers + 1 &&
+        m->layers % m->expert_every == 0)
+        snprintf (text, sizeof text, "([0]*%d+[1]*1)*%d", m->dense_layers,
+                  m->layers / m->expert_every);
+    else
+        snprintf (text, sizeof text, "([0]*%d+[1]*%d)", m->dense_layers,
+                  m->layers - m->dense_layers);
     if (m->dense_layers > 0)
         jobs_default (r, "moe-layer-freq", text);
     else if (m->expert_every > 1)

@@ -335,6 +335,8 @@ TEST (skipped)
         {"notes=multi-latent-attention=true; qk-head-dim=99999999999",
          "its latent attention is in an unknown form"},
         {"notes=num-experts=8; moe-layer-freq=never", "moe-layer-freq not understood"},
+        {"notes=num-experts=8; moe-layer-freq=([0]*1+[1]*1)*99",
+         "moe-layer-freq not understood"},
         {"tp=3", "tp x pp x cp does not divide gpus"},
         {"tp=-2", "a degree is not a whole number"},
         {"tp=two", "tp \"two\": expected a whole number"},

@@ -71,6 +71,12 @@ S
 row "$T/experts.sh" --gpus 16 --gpu a100
 has pp=2 ep=8 vocab=50257 precision=fp16 framework=megatron-deepspeed
 is "d['unknown'] == [] and all(w in d['row']['notes'] for w in ('moe-layer-freq=2', 'moe-router-topk=2', 'moe-expert-capacity-factor=1.5', 'moe-pad-expert-input-to-capacity=true'))"
+# Experts in every second layer are so in the row, too.
+echo '{"model_type":"llama4_text","hidden_size":512,"num_hidden_layers":4,"num_attention_heads":4,
+    "vocab_size":1000,"intermediate_size_mlp":512,"intermediate_size":256,"num_local_experts":4,
+    "num_experts_per_tok":1,"interleave_moe_layer_step":2}' >"$T/config.json"
+row $F/ds_config.json "$T/config.json" --seq 2048 --gpus 8 --gpu a100
+is "'moe-layer-freq=([0]*1+[1]*1)*2' in d['row']['notes']"
 # What stands in a variable of the environment is no number.
 sed 's/--nnodes "$NODES"/--nnodes 2/; s/--nproc_per_node $GPUS_PER_NODE/--nproc_per_node=gpu/; s/^TP=2/for TP in 2 4; do/; /gpus-per-node/d' \
     $F/llama-8b.sh >"$T/swept.sh"

@@ -41,10 +41,10 @@ result $? "includes go one way" "$T/upward"
 # others or not, are one file in parts.
 B=$(dirname "$LINKWISE")
 sed -n "s|^\(.*\)\.c$|$B/obj/\1.o|p" "$T/product" >"$T/objects"
-xargs nm -A -P <"$T/objects" 2>"$T/circles" | awk '
-    { sub(/.*\/obj\//, "", $1); sub(/\.o:$/, ".c", $1) }
-    $3 == "U" { needs[$1 " " $2] }
-    $3 ~ /^[TDBRC]$/ { at[$2] = $1 }
+xargs readelf -sW <"$T/objects" 2>"$T/circles" | awk '
+    $1 == "File:" { sub(/.*\/obj\//, "", $2); sub(/\.o$/, ".c", $2); file = $2 }
+    $5 == "GLOBAL" && $7 == "UND" { needs[file " " $8] }
+    $5 == "GLOBAL" && $7 != "UND" { at[$8] = file }
     END { for (n in needs) { split(n, x, " "); if (x[2] in at && at[x[2]] != x[1]) print x[1], at[x[2]] } }' |
     sort -u | tsort >/dev/null 2>>"$T/circles"
 [ ! -s "$T/circles" ]
@@ -58,9 +58,9 @@ if command -v clang >/dev/null; then
     echo '#include <omp.h>' | clang $openmp -fsyntax-only -x c - 2>/dev/null ||
         openmp=-Wno-unknown-pragmas
     # A compiler starts itself once for every file, which takes as long as the file: what clang
-    # starts can read many.
+    # starts can read many, and what one file took of memory the next ones use again.
     eval "set -- $(clang -### -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -Wshadow -Wmissing-prototypes \
-        -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||')"
+        -fsyntax-only $openmp base/text.c 2>&1 | tail -n 1 | sed 's| "base/text.c"$||; s| "-disable-free"||')"
 else
     set -- ${CC:-cc} -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -fsyntax-only -x c
 fi
@@ -79,7 +79,7 @@ if command -v clang >/dev/null; then
     "${@/-fsyntax-only/-emit-pch}-header" -o "$T/most.pch" "$T/most.h" >"$T/warnings" 2>&1
     # What is shipped; tests and benches, which are more, in the long form.
     grep '\.c$' "$([ -n "$LINKWISE_LONG" ] && echo "$T/files" || echo "$T/product")" |
-        xargs -n 100 -P 2 "$@" -include-pch "$T/most.pch" >>"$T/warnings" 2>&1 ||
+        xargs -n 200 -P 2 "$@" -include-pch "$T/most.pch" >>"$T/warnings" 2>&1 ||
         echo "clang ended with an error" >>"$T/warnings"
     [ ! -s "$T/warnings" ]
     result $? "clang has no warnings" "$T/warnings"

@@ -8,12 +8,12 @@ needs python3 python3
 python_up
 mkdir "$T/before"
 cp examples/clusters/h100-10.json examples/models/llama-2-70b.json "$T/before/"
-head -n 30 examples/runs/bloom.csv >"$T/before/runs.csv"
+head -n 4 examples/runs/bloom.csv >"$T/before/runs.csv"
 job="--seq 4096 --global-batch 80 --tp 8 --micro-batch 1 --recompute full --schedule 1f1b --granularity node --threads 1"
 (
     cd "$T/before" || exit
-    $L plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o plan.json
-    $L plan h100-10.json llama-2-70b.json $job --pp 2 --dp 5 -o other.json
+    $L plan h100-10.json llama-2-70b.json $job --pp 5 --dp 1 -o plan.json
+    $L plan h100-10.json llama-2-70b.json $job --pp 2 --dp 1 -o other.json
     $L emit other.json --to openmpi,torchrun -d used
     $L cluster synth calm --nodes 4 --npy -o big.json
     echo old | tee new.json >mine.json
@@ -65,7 +65,7 @@ holds() { # RC
     fi
 }
 both="kill full"
-faults "$both" plan "plan h100-10.json llama-2-70b.json $job --pp 5 --dp 2 -o new.json"
+faults "$both" plan "plan h100-10.json llama-2-70b.json $job --pp 5 --dp 1 -o new.json"
 faults "$both" bind "bind plan.json --only cnode3-[002-011] -o new.json"
 faults "$both" calibrate "calibrate runs.csv -o mine.json"
 faults "$both" "cluster drain" "cluster drain h100-10.json cnode3-003 -o new.json"

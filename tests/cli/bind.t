@@ -101,7 +101,7 @@ expect 0 "nodes from standard input, behind a byte-order mark and with others" "
     bash -c "{ printf '\\357\\273\\277'; echo login; cat '$T/hosts'; } | $LINKWISE bind '$T/plan.json' --only @- -o '$T/from-stdin.json'"
 same_ranks "$T/from-stdin.json" "... are these"
 printf 'cnode2-003\ncnode2-007\n' >"$T/pinned"
-expect 0 "nodes that must hold ranks, from a file" "plan written" $L plan examples/clusters/h100-17.json llama-2-13b --nodes 2 --pin "@$T/pinned" -o "$T/pinned.json"
+expect 0 "nodes that must hold ranks, from a file" "plan written" $L plan examples/clusters/h100-17.json llama-2-13b --nodes 2 --granularity node --pin "@$T/pinned" -o "$T/pinned.json"
 [ "$(grep -o '"node": *"cnode2-[0-9]*"' "$T/pinned.json" | sort | uniq -c | awk '{ print $1, $3 }' | paste -sd' ')" = '8 "cnode2-003" 8 "cnode2-007"' ]
 result $? "... hold them" "$T/pinned.json"
 expect 2 "plan and nodes from standard input" "only one input" $L bind - --only @- -o "$T/no.json"

@@ -149,7 +149,7 @@ $L cluster show "$T/six.json" >"$T/show"
 has "nodes are drained" "$T/show" '^n2 .* drained '
 has "a GPU is" "$T/show" '^n3 .* 1 drained '
 has "the reason is kept" "$T/six.json" '"reason": "xid 79"'
-$L plan "$T/six.json" llama-2-7b --seq 2048 --global-batch 64 --schedule 1f1b --micro-batch 1 --json >"$T/plan.json" 2>/dev/null
+$L plan "$T/six.json" gpt2-xl --seq 1024 --global-batch 31 --tp 1 --pp 1 --dp 31 --json >"$T/plan.json" 2>/dev/null
 grep -Eq '"node": "n[12]"|"node": "n3", "gpu": 7' "$T/plan.json"
 [ $? = 1 ] && grep -q '"node": "n3"' "$T/plan.json"
 result $? "a plan leaves them alone"

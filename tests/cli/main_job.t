@@ -36,7 +36,7 @@ json "$T/plan.json" "d['estimate']['step_s'] < .93 * d['estimate']['default_orde
 result $? "and on these measurements the placement alone saves 7 % or more" "$T/out"
 
 # Where another thing is the matter, few configurations are searched.
-few="--tp 8 --pp 4 --micro-batch 1 --schedule 1f1b"
+few="--tp 8 --pp 4 --micro-batch 1 --schedule 1f1b" whole="--granularity node"
 expect 0 "a plan on one type" "^step " $L plan "4x8 h100" $M $job $few -o "$T/other.json"
 expect 0 "what served there" "^profile  megatron-core-composed, composed: for megatron-core" $L eval -v "$T/other.json"
 expect 0 "what was meant, on another" "^profile  megatron-core, fitted" $L eval -v "$T/other.json" "4x8 a100-sxm4-80g"
@@ -51,7 +51,7 @@ result $? "... nor time"
 $L plan --from "$T/a100.json" "5x8 a100-sxm4-80g + 1x8 v100" -o "$T/moved.json" >"$T/out" && $L check "$T/moved.json" >>"$T/out" &&
   [ "$(json "$T/moved.json" "$same, d['replan']['stay_step_s'] == d['estimate']['step_s']")" = "$(json "$T/a100.json" "$same, True")" ]
 result $? "... nor have those that it is replanned beside"
-$L plan "$A + 1x8 v100" $M $job --tp 1 --pp 5 --micro-batch 1 -o "$T/mix.json" >"$T/out" &&
+$L plan "$A + 1x8 v100" $M $job --tp 1 --pp 5 --micro-batch 1 $whole -o "$T/mix.json" >"$T/out" &&
   $L plan --from "$T/mix.json" "$A + 1x8 v100" --spares 1 --degrees any -o "$T/spare.json" >>"$T/out" && $L check "$T/spare.json" >>"$T/out" &&
   $L plan "$A" $M $job -o "$T/anew.json" >>"$T/out" &&
   [ "$(json "$T/spare.json" "d['estimate']['step_s'], d['replan']['best_step_s']")" = "$(json "$T/anew.json" "d['estimate']['step_s'], d['estimate']['step_s']")" ]
@@ -63,9 +63,9 @@ $L plan "$A + 1x8 v100" $M $job $few --what-if "+1 nodes like n0" --json >"$T/mo
   [ "$(json "$T/more.json" "[abs(w['replanned']['step_s'] / d['estimate']['step_s'] - 1) < 1e-3 for w in d['what_if']]")" = "[True, True]" ]
 result $? "one more node of the plan's type takes no other profile either" "$T/out"
 expect 0 "nodes that may not be used neither" "^gap      none: proven" $L plan "$A + 1x8 v100" $M $job --exclude n4 -q
-$LINKWISE plan - $M $job $few --json <$C | $LINKWISE check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
+$LINKWISE plan - $M $job $few $whole --json <$C | $LINKWISE check - >"$T/out" && grep -Eq "step time +ok" "$T/out"
 result $? "a cluster and a plan through standard input" "$T/out"
-$L plan $C - $job $few --json <$M >"$T/c.json"
+$L plan $C - $job $few $whole --json <$M >"$T/c.json"
 [ "$(json "$T/c.json" "{**d['model'], 'name': 0}")" = "$(json "$T/plan.json" "{**d['model'], 'name': 0}")" ]
 result $? "a model through standard input"
 
@@ -86,7 +86,7 @@ $L mem $M --gpu h100-sxm5-80g $job $degrees $rest --json >"$T/mem.json"
 result $? "mem says what plan says"
 
 # the user's choices are kept
-$L plan $C $M $job $few --nodes 16 --exclude cnode2-001 --only 'cnode2-[001-017]' --json >"$T/fixed.json"
+$L plan $C $M $job $few $whole --nodes 16 --exclude cnode2-001 --only 'cnode2-[001-017]' --json >"$T/fixed.json"
 json "$T/fixed.json" "d['degrees']['tp'] == 8 and d['degrees']['pp'] == 4 and \
     len(set(r['node'] for r in d['ranks'])) <= 16 and 'cnode2-001' not in [r['node'] for r in d['ranks']]" | grep -q True
 result $? "fixed degrees, --nodes, --only and --exclude hold"
@@ -99,18 +99,18 @@ json "$T/bold.json" "d['memory']['oom_probability'] > .01 and d['search']['given
     json "$T/safe.json" "d['memory']['oom_probability'] <= .01 and 0 < d['search']['given_up'] <= .01" | grep -q True
 result $? "a plan that may run out of memory gives way to one that is nearly as fast" "$T/safe.json"
 sed 's/"name": "cnode2-005",/"name": "cnode2-005", "state": "drained",/' $C >"$T/drained.json"
-$LINKWISE plan "$T/drained.json" $M $job $few --json | python3 -c "
+$LINKWISE plan "$T/drained.json" $M $job $few $whole --json | python3 -c "
 import json,sys; d=json.load(sys.stdin); sys.exit('cnode2-005' in [r['node'] for r in d['ranks']])"
 result $? "a drained node is not used"
 for what in eval "emit -d $T/drain"; do
     $LINKWISE $what "$T/plan.json" "$T/drained.json" 2>&1 >/dev/null | grep -q "warning: rank [0-9]* is on node cnode2-005, which is drained"
     result $? "$what warns of a drained node"
 done
-$L plan $C $M $job $few --nodes 12 --pin cnode2-004,cnode2-013 --json >"$T/pinned.json"
+$L plan $C $M $job $few $whole --nodes 12 --pin cnode2-004,cnode2-013 --json >"$T/pinned.json"
 json "$T/pinned.json" "len(n := set(r['node'] for r in d['ranks'])) <= 12 and {'cnode2-004', 'cnode2-013'} <= n" | grep -q True
 result $? "pinned nodes are used, also badly linked ones" "$T/pinned.json"
 sed 's/"name": "cnode2-00\([1-8]\)",/"name": "cnode2-00\1", "rack": "r1",/' $C >"$T/racks.json"
-$L plan "$T/racks.json" $M $job $few --only rack:r1 --json >"$T/rack.json"
+$L plan "$T/racks.json" $M $job $few $whole --only rack:r1 --json >"$T/rack.json"
 json "$T/rack.json" "max(r['node'] for r in d['ranks']) <= 'cnode2-008'" | grep -q True
 result $? "a rack by its name" "$T/rack.json"
 for limit in "--nodes 2" "--spares 2"; do

@@ -5,7 +5,7 @@ needs_python jsonschema python3-jsonschema
 L="spawn $LINKWISE"
 for f in examples/clusters/*.json; do valid cluster "$f" "$f"; done
 for f in workload/profiles/*.json; do valid profile "$f" "$f"; done
-$L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 --tp 8 --schedule 1f1b -o "$T/plan.json" >/dev/null
+$L plan examples/clusters/h100-17.json llama-2-70b --seq 4096 --global-batch 1024 --tp 8 --pp 4 --dp 2 --schedule 1f1b -o "$T/plan.json" >/dev/null
 valid plan "$T/plan.json" "plan"
 $L plan "3x1 t4 inter:3" gpt2-xl --seq 512 --global-batch 8 --json >"$T/small.json" 2>/dev/null
 valid plan "$T/small.json" "plan of a small cluster"
@@ -17,7 +17,7 @@ $PY -c "import json,sys; json.dump(json.load(open('$T/plan.json'))['cluster'], o
 valid cluster "$T/cluster.json" "the plan's cluster"
 $L plan --from "$T/plan.json" --exclude cnode2-003 --json >"$T/replan.json" 2>/dev/null
 valid plan "$T/replan.json" "replan"
-$L plan examples/clusters/a100-16-before.json llama-2-13b --seq 4096 --global-batch 64 --tp 8 --schedule 1f1b --links examples/clusters/a100-16-after.json --json >"$T/heldout.json" 2>/dev/null
+$L plan examples/clusters/a100-16-before.json llama-2-13b --seq 4096 --global-batch 64 --tp 8 --schedule 1f1b --nodes 4 --links examples/clusters/a100-16-after.json --json >"$T/heldout.json" 2>/dev/null
 valid plan "$T/heldout.json" "plan on two measurements"
 $L eval "$T/plan.json" --json >"$T/eval.json"
 valid estimate "$T/eval.json" "eval"

@@ -89,7 +89,7 @@ for schedule in zb1p zb2p zbv v-half v-min dualpipev; do
     reads "$schedule" 8 2 --global-batch 32 --pp 2 --schedule $schedule --profile megatron-core
 done
 reads "no pipeline" 16 1 --global-batch 32
-"$LINKWISE" plan "$T/c.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 --dp 4 --schedule 1f1b -o "$T/plan.json" >"$T/why" 2>&1
+"$LINKWISE" plan "$T/c.json" gpt2-xl --seq 1024 --global-batch 32 --tp 1 --pp 4 --dp 4 --schedule 1f1b --granularity node -o "$T/plan.json" >"$T/why" 2>&1
 "$LINKWISE" eval "$T/plan.json" --trace "$T/trace.json" >>"$T/why" 2>&1 &&
     py "$T/read.py" "$T/trace.json" 4 4 >>"$T/why" 2>&1
 result $? "eval's, of a plan" "$T/why"

@@ -230,7 +230,7 @@ while read -r says job; do
 done <<'W'
 Each_tp,_cp_and_ep_group_is_of_one llama-2-13b --seq 32768 --global-batch 16 --cp 4 --schedule 1f1b
 Each_tp,_cp_and_ep_group_is_of_one mixtral-8x7b --seq 4096 --global-batch 64 --tp 1 --pp 2 --ep 8 --micro-batch 1 --schedule 1f1b --granularity node
-cp_groups_of_more_than_one:_4_of_4, llama-2-13b --seq 65536 --global-batch 16 --cp 8 --tp 4 --pp 1 --dp 1
+cp_groups_of_more_than_one:_4_of_4, llama-2-13b --seq 65536 --global-batch 16 --cp 8 --tp 4 --pp 1 --dp 1 --granularity node
 W
 [ ! -e "$T/no" ]
 result $? "nothing was written by any of the refusals"

@@ -51,7 +51,10 @@ END {
         }
     print "    esac ;;\n    esac"
     print "    [ -z \"$list\" ] || case $cur in *,*) head=${cur%,*}, cur=${cur##*,} ;; esac"
-    print "    mapfile -t COMPREPLY < <(compgen -P \"$head\" -W \"$words\" -- \"$cur\")"
+    # compgen -W would take a process each time a key is pressed.
+    print "    read -ra words <<<\"$words\""
+    print "    COMPREPLY=()"
+    print "    for i in \"${words[@]}\"; do [[ $i != \"$cur\"* ]] || COMPREPLY+=(\"$head$i\"); done"
     print "    case $files in file) i=-f ;; dir) i=-d ;; *) return ;; esac"
     print "    compopt -o filenames"
     print "    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen $i -- \"$cur\")\n}"

@@ -14,12 +14,18 @@ struct list {
     int n;
 };
 
+static enum status list_room (const struct list *l, long more, struct error *err)
+{
+    return more <= HOSTS_MAX - l->n
+               ? ST_OK
+               : err_set (err, ST_USAGE, "a host list has more than %d names", HOSTS_MAX);
+}
+
 static enum status list_add (struct list *l, const char *name, struct error *err)
 {
     if (!topology_name_ok (name))
         return err_set (err, ST_USAGE, "host list: \"%s\" is no node name", name);
-    if (l->n == HOSTS_MAX)
-        return err_set (err, ST_USAGE, "a host list has more than %d names", HOSTS_MAX);
+    TRY (list_room (l, 1, err));
     if (!array_grow (&l->name, l->n, sizeof *l->name) || !(l->name[l->n] = strdup (name)))
         return err_nomem (err);
     l->n++;
@@ -45,6 +51,7 @@ static enum status expand_range (struct text *head, const char *range, size_t le
     if (lo > hi)
         return err_set (err, ST_USAGE, "host list: the range %.*s runs backwards",
                         (int) len, range);
+    TRY (list_room (l, hi - lo + 1, err)); /* before the time that they would take */
     for (long k = lo; k <= hi; k++) {
         head->len = at;
         text_add (head, "%0*ld", (int) lo_len, k);

@@ -9,7 +9,11 @@ has() {
     result $? "$1" "$2"
 }
 # The value of a key, blanks and line ends taken out.
-flat() { tr -d ' \n' <"$1"; }
+flat() {
+    local text
+    IFS= read -rd '' text <"$1"
+    printf %s "${text//[$' \n']/}"
+}
 
 # ---- this machine ----
 # (libpciaccess, which hwloc looks through, keeps what it allocated.)

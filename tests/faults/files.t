@@ -19,50 +19,48 @@ job="--seq 4096 --global-batch 80 --tp 8 --micro-batch 1 --recompute full --sche
     echo old | tee new.json >mine.json
 ) >/dev/null
 
-# The files of FOLDER below $T and their digests, without names that a killed process may leave.
-# A plan says how long its search took.
-cat >"$T/sums.py" <<'P'
-import hashlib, os, re, sys
-found = []
-for folder, _, files in os.walk(sys.argv[1]):
-    for f in files:
-        path = os.path.join(folder, f)
-        name = os.path.relpath(path, sys.argv[1])
-        if name in ("out", "err") or re.search(r"\.[A-Za-z0-9]{6}$|\.linkwise-new/", name): continue
-        text = open(path, "rb").read()
-        if name == "new.json": text = re.sub(rb'"seconds": [^\n]*', b"", text)
-        found.append((name, hashlib.sha256(text).hexdigest()))
-for name, sum in sorted(found): print(sum, " ./" + name)
+# What is wrong with the files in `faulty`, by name and bytes, where `before` are the old and `after` the
+# new ones: old-or-new, each is one of these, and a folder with a seal is all of one; or new, all are
+# new.  A killed process may leave names of its own.  A plan says how long its search took.
+cat >"$T/state.py" <<'P'
+import os, re, sys
+def files(top):
+    found = {}
+    for folder, _, names in os.walk(top):
+        for f in names:
+            path = os.path.join(folder, f)
+            name = os.path.relpath(path, top)
+            if name in ("out", "err") or re.search(r"\.[A-Za-z0-9]{6}$|\.linkwise-new/", name): continue
+            text = open(path, "rb").read()
+            found[name] = re.sub(rb'"seconds": [^\n]*', b"", text) if name == "new.json" else text
+    return found
+was, will, now = (files(sys.argv[1] + "/" + f) for f in ("before", "after", "faulty"))
+if sys.argv[2] == "new":
+    for name in sorted(n for n in {**will, **now} if will.get(n) != now.get(n)): print(name, "is not what it is without a fault")
+    for folder, names, _ in os.walk(sys.argv[1] + "/faulty"):
+        if ".linkwise-new" in names: print(folder + "/.linkwise-new is left")
+else:
+    for name in sorted(now):
+        if now[name] not in (was.get(name), will.get(name)): print(name, "is neither old nor new")
+    for folder in "used/", "launch/":
+        of = lambda state: {n: state[n] for n in state if n.startswith(folder)}
+        if folder + sys.argv[3] in now and of(now) not in (of(was), of(will)): print(folder, "is a mixture with a seal")
 P
-sums() { py "$T/sums.py" "$T/$1"; }
-part() { grep -F "  ./$1/" <<<"$2"; } # FOLDER SUMS: those in it
-# Every file is one of the two, by name and bytes; a FOLDER with a seal is all old or all new.
-each_old_or_new() { # SUMS FOLDER...
-    local folder now
-    grep -vxF -e "$was" -e "$will" <<<"$1" | sed 's/$/ is neither old nor new/'
-    for folder in "${@:2}"; do
-        [ -e "$T/faulty/$folder/$SEAL" ] || continue
-        now=$(part "$folder" "$1")
-        [ "$now" = "$(part "$folder" "$was")" ] || [ "$now" = "$(part "$folder" "$will")" ] || echo "$folder is a mixture with a seal"
-    done
-}
-# What the same command makes of what is left there.
-again() {
-    (cd "$T/faulty" && $L $command >out 2>err </dev/null) || echo "cannot be run again: $(cat "$T/faulty/err")"
-    diff <(echo "$will") <(sums faulty)
-    find "$T/faulty" -name .linkwise-new
-}
 SEAL=$(sed -n 's/.*LAUNCH_SEAL "\(.*\)".*/\1/p' launch/*.h)
 
-wrong() { ! grep .; }
-holds() { # RC
+holds() { # RC: prints into $T/said what is wrong
     if [ "$fault" = full ] && [ "$1" != 0 ]; then
         # Nothing has changed, nothing is left, and it was said.
-        { diff -r -x out -x err "$T/before" "$T/faulty"; [ -s "$T/faulty/err" ] || echo "no message"; [ "$1" = 1 ] || echo "a signal"; } | wrong
+        diff -r -x out -x err "$T/before" "$T/faulty"
+        [ -s "$T/faulty/err" ] || echo "no message"
+        [ "$1" = 1 ] || echo "a signal"
     else
-        was=$(sums before) will=$(sums after)
-        { each_old_or_new "$(sums faulty)" used launch; again; } | wrong
+        py "$T/state.py" "$T" old-or-new "$SEAL"
+        # What the same command makes of what is left there.
+        (cd "$T/faulty" && $L $command >out 2>err </dev/null) || { echo "cannot be run again:" && cat "$T/faulty/err"; }
+        py "$T/state.py" "$T" new
     fi
+    [ ! -s "$T/said" ]
 }
 both="kill full"
 faults "$both" plan "plan h100-10.json llama-2-70b.json $job --pp 5 --dp 1 -o new.json"

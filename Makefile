@@ -89,13 +89,12 @@ libs = -lglpk -lcsv $(call pkgs,jansson hwloc expat libmd nlopt yaml-0.1 -ljanss
 LIBS = $(call once,LIBS,libs)
 OUR_LDFLAGS = $(OPENMP) $(SAN_FLAGS)
 # linkwise holds the libraries whose archives are all there: it starts in less time, and runs where
-# these are not installed; its place in memory is fixed, so that nothing of it is changed when it
-# starts.  With STATIC= it looks for them when it starts, wherever it is put, as packages want it.
+# these are not installed.  With STATIC= it looks for them when it starts, as packages want it.
 STATIC ?= $(if $(SAN),,yes)
 ARCHIVES := -lglpk -lcolamd -lamd -lsuitesparseconfig -lz -lltdl -lgmp -lcsv -ljansson -lexpat -lmd -lyaml
 archives = $(if $(STATIC),$(shell echo 'int main (void) { return 0; }' | $(CC) $(OUR_LDFLAGS) $(LDFLAGS) -x c - -o /dev/null \
-            -no-pie -Wl,-Bstatic,--whole-archive $(ARCHIVES) -Wl,--no-whole-archive,-Bdynamic -lm -ldl 2>/dev/null && echo yes))
-program_libs = $(if $(archives),-no-pie -Wl$(comma)-Bstatic $(ARCHIVES) -Wl$(comma)-Bdynamic$(comma)--as-needed) $(LIBS)
+            -Wl,-Bstatic,--whole-archive $(ARCHIVES) -Wl,--no-whole-archive,-Bdynamic -lm -ldl 2>/dev/null && echo yes))
+program_libs = $(if $(archives),-Wl$(comma)-Bstatic $(ARCHIVES) -Wl$(comma)-Bdynamic$(comma)--as-needed) $(LIBS)
 PROGRAM_LIBS = $(call once,PROGRAM_LIBS,program_libs)
 
 ifneq ($(V),1)

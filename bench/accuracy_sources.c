@@ -20,7 +20,7 @@
 #define FEW_LEAST 8  /* step times that a source needs for draws */
 #define FEW_MOST 200 /* of more, every k-th is taken */
 
-/* The figures of a source, in four tables: from T_LEFT, DRAWN_FROM and P_DRAWN_FROM on. */
+/* The figures of a source, in four tables: from T_LEFT_ROWS, DRAWN_FROM and P_DRAWN_FROM on. */
 enum {
     TIMES,
     T_MAPE,
@@ -29,8 +29,11 @@ enum {
     T_RANK,
     T_REGRET,
     T_INSIDE,
+    T_LEFT_ROWS,
     T_LEFT,
     T_LEFT_MEDIAN,
+    T_LEFT_RANK,
+    T_LEFT_REGRET,
     T_LEFT_INSIDE,
     PEAKS,
     P_MAPE,
@@ -57,19 +60,20 @@ static const struct {
 } look[FIGURES] = {{"steps", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
                    {"median", "%.1f", LARGEST},     {"bias", "%+.1f", FARTHEST},
                    {"rank", "%.3f", LEAST},         {"regret", "%.1f", LARGEST},
-                   {"inside", "%.0f", LEAST},       {"left out %", "%.1f", LARGEST},
-                   {"median", "%.1f", LARGEST},     {"inside", "%.0f", LEAST},
+                   {"inside", "%.0f", LEAST},       {"rows", "%.0f", COUNT},
+                   {"left out %", "%.1f", LARGEST}, {"median", "%.1f", LARGEST},
+                   {"rank", "%.3f", LEAST},         {"regret", "%.1f", LARGEST},
+                   {"inside", "%.0f", LEAST},       {"peaks", "%.0f", COUNT},
+                   {"MAPE %", "%.1f", LARGEST},     {"median", "%.1f", LARGEST},
+                   {"inside", "%.0f", LEAST},       {"ran", "%.0f", COUNT},
+                   {"risky %", "%.0f", LARGEST},    {"refused %", "%.1f", LARGEST},
+                   {"steps", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
+                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST},
+                   {"steps", "%.0f", COUNT},        {"left out %", "%.1f", LARGEST},
+                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST},
                    {"peaks", "%.0f", COUNT},        {"MAPE %", "%.1f", LARGEST},
-                   {"median", "%.1f", LARGEST},     {"inside", "%.0f", LEAST},
-                   {"ran", "%.0f", COUNT},          {"risky %", "%.0f", LARGEST},
-                   {"refused %", "%.1f", LARGEST},  {"steps", "%.0f", COUNT},
-                   {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
-                   {"worse %", "%.0f", LARGEST},    {"steps", "%.0f", COUNT},
-                   {"left out %", "%.1f", LARGEST}, {"5 fitted %", "%.1f", LARGEST},
-                   {"worse %", "%.0f", LARGEST},    {"peaks", "%.0f", COUNT},
-                   {"MAPE %", "%.1f", LARGEST},     {"5 fitted %", "%.1f", LARGEST},
-                   {"worse %", "%.0f", LARGEST},    {"inside %", "%.0f", LEAST},
-                   {"5 inside %", "%.0f", LEAST}};
+                   {"5 fitted %", "%.1f", LARGEST}, {"worse %", "%.0f", LARGEST},
+                   {"inside %", "%.0f", LEAST},     {"5 inside %", "%.0f", LEAST}};
 
 /* fitted: a profile names the source; composed, other: nothing was fitted on it. */
 enum kind { FITTED, COMPOSED, OTHER };
@@ -369,8 +373,9 @@ static void measure (struct source *s)
     s->use = f.use;
 }
 
-/* Percent of a left out source's rows within the interval that one which nobody fitted gets. */
-static double left_out_inside (const struct source *s, const struct joint_fit *j, int k)
+/* How many rows of a left out source have an estimate, and the percent of these within the interval
+ * that one which nobody fitted gets. */
+static void count_inside (struct source *s, const struct joint_fit *j, int k)
 {
     int n = 0, inside = 0;
 
@@ -383,7 +388,8 @@ static double left_out_inside (const struct source *s, const struct joint_fit *j
         n++;
         inside += fabs (log (left_s / s->runs.run[i].iter_time_s)) <= log (interval);
     }
-    return n > 0 ? 100.0 * inside / n : NAN;
+    s->figure[T_LEFT_ROWS] = n;
+    s->figure[T_LEFT_INSIDE] = n > 0 ? 100.0 * inside / n : NAN;
 }
 
 /* The same for a source by constants that have not seen it, left_s: measured times are taken for
@@ -436,11 +442,14 @@ static void leave_out (void)
         die (&err);
     for (int k = 0; k < n; k++) {
         struct source *s = &source[of[k]];
-        struct calibrate_errors e = errors_of (&s->runs, joint.left_out_s[k], s->use);
+        struct calibrate_time_scores left =
+            scores_of (&s->runs, joint.left_out_s[k], s->use);
 
-        s->figure[T_LEFT] = 100 * e.mape;
-        s->figure[T_LEFT_MEDIAN] = 100 * e.median;
-        s->figure[T_LEFT_INSIDE] = left_out_inside (s, &joint, k);
+        s->figure[T_LEFT] = 100 * left.errors.mape;
+        s->figure[T_LEFT_MEDIAN] = 100 * left.errors.median;
+        s->figure[T_LEFT_RANK] = left.errors.spearman;
+        s->figure[T_LEFT_REGRET] = 100 * left.regret.mean;
+        count_inside (s, &joint, k);
         draw_left_out (s, joint.left_out_s[k]);
     }
     if (n > 0)
@@ -550,26 +559,37 @@ static void print_sources (int first, int end, bool by)
     table_destroy (t);
 }
 
-/* Of the runs that ran, how many percent have a figure. */
-static double pooled (int column, bool fitted, double *n)
+/* A figure in percent of the rows that `rows` counts, over the rows of all sources. */
+static double pooled (int column, int rows, bool fitted, double *n)
 {
     double sum = 0;
 
     *n = 0;
     for (int i = 0; i < n_sources; i++)
-        if (source[i].figure[RAN] > 0 && (fitted || source[i].kind != FITTED)) {
-            *n += source[i].figure[RAN];
-            sum += source[i].figure[RAN] * source[i].figure[column];
+        if (source[i].figure[rows] > 0 && (fitted || source[i].kind != FITTED)) {
+            *n += source[i].figure[rows];
+            sum += source[i].figure[rows] * source[i].figure[column];
         }
     return sum / *n;
 }
 
+static void print_inside (const char *of, bool fitted)
+{
+    double n, inside = pooled (T_LEFT_INSIDE, T_LEFT_ROWS, fitted, &n);
+
+    if (n > 0)
+        printf ("Of %.0f rows of sources left out%s %.1f %% are inside.\n", n, of,
+                inside);
+}
+
 static void print_refused (const char *of, bool fitted)
 {
-    double n, risky = pooled (RISKY, fitted, &n), refused = pooled (REFUSED, fitted, &n);
+    double n, risky = pooled (RISKY, RAN, fitted, &n),
+              refused = pooled (REFUSED, RAN, fitted, &n);
 
-    printf ("Of %.0f runs%s that ran, %.1f %% are risky, %.1f %% refused.\n", n, of,
-            risky, refused);
+    if (n > 0)
+        printf ("Of %.0f runs%s that ran, %.1f %% are risky, %.1f %% refused.\n", n, of,
+                risky, refused);
 }
 
 static void print_all (void)
@@ -581,17 +601,19 @@ static void print_all (void)
             "measured), %%; rank: Spearman; regret: of groups of one model, GPUs, "
             "sequence and batch, what\n"
             "choosing by estimates loses in the mean, %%; inside: share in the 90 %% "
-            "interval; left out, its median\n"
-            "and interval: by constants that a joint fit of the other sources tells, no "
-            "profile naming the\n"
-            "source, of at most 40 rows; risky: of the runs that ran, those with a "
-            "chance above 1 %% of running\n"
-            "out, which `plan` avoids; refused: those that need more than the GPU has. "
-            "Lines of medians have the\n"
-            "rows of all their sources.\n");
-    print_sources (TIMES, T_LEFT, true);
+            "interval; left out: by\n"
+            "constants that a joint fit of the other sources tells, no profile naming "
+            "the source, of at most\n"
+            "40 rows; risky: of the runs that ran, those with a chance above 1 %% of "
+            "running out, which `plan`\n"
+            "avoids; refused: those that need more than the GPU has. Lines of medians "
+            "have the rows of all\n"
+            "their sources.\n");
+    print_sources (TIMES, T_LEFT_ROWS, true);
     printf ("\nThe same sources left out, and their memory:\n");
-    print_sources (T_LEFT, DRAWN_FROM, false);
+    print_sources (T_LEFT_ROWS, DRAWN_FROM, false);
+    print_inside ("", true);
+    print_inside (", composed and other,", false);
     print_refused ("", true);
     print_refused (" of composed and other", false);
     printf ("Step times are without the rows whose notes say SLOW: nanotron's steps that "

@@ -132,42 +132,43 @@ static const struct named {
 };
 
 /* Machines of clouds: Amazon's, of which some need their size behind them, Google's, Azure's and
- * Oracle's. */
-static const struct {
+ * Oracle's; and the network that their makers state for one with eight GPUs, 0: the type's usual. */
+static const struct machine_name {
     const char *words, *type;
+    double gbit_per_s;
     bool sized;
-} machines[] = {{"p 3 dn", "v100-sxm2-32g", false},
-                {"p 3", "v100-sxm2-16g", true},
-                {"p 4 de", "a100-sxm4-80g", false},
-                {"p 4 d", "a100-sxm4-40g", false},
-                {"p 5 en", "h200-sxm-141g", false},
-                {"p 5 e", "h200-sxm-141g", false},
-                {"p 5", "h100-sxm5-80g", true},
-                {"p 6 b 200", "b200-192g", false},
-                {"p 6 b 300", "b300-288g", false},
-                {"p 6 e gb 200", "gb200-192g", false},
-                {"p 6 e gb 300", "gb300-288g", false},
-                {"g 4 dn", "t4", false},
-                {"g 5", "a10g", true},
-                {"g 6 e", "l40s", false},
-                {"g 6", "l4", true},
-                {"a 2 highgpu", "a100-sxm4-40g", false},
-                {"a 2 megagpu", "a100-sxm4-40g", false},
-                {"a 2 ultragpu", "a100-sxm4-80g", false},
-                {"a 3 highgpu", "h100-sxm5-80g", false},
-                {"a 3 megagpu", "h100-sxm5-80g", false},
-                {"a 3 ultragpu", "h200-sxm-141g", false},
-                {"a 4 highgpu", "b200-192g", false},
-                {"a 4 x highgpu", "gb200-192g", false},
-                {"a 4 x maxgpu", "gb300-288g", false},
-                {"nd 96 asr", "a100-sxm4-40g", false},
-                {"nd 96 isr v 5", "h100-sxm5-80g", false},
-                {"nd 40 rs", "v100-sxm2-32g", false},
-                {"ads a 100", "a100-pcie-80g", false},
-                {"ads h 100", "h100-nvl-94g", false},
-                {"adis h 100", "h100-nvl-94g", false},
-                {"bm gpu 4 8", "a100-sxm4-40g", false},
-                {"dgx 2", "v100-sxm2-32g", false}};
+} machines[] = {{"p 3 dn", "v100-sxm2-32g", 100, false},
+                {"p 3", "v100-sxm2-16g", 25, true},
+                {"p 4 de", "a100-sxm4-80g", 400, false},
+                {"p 4 d", "a100-sxm4-40g", 400, false},
+                {"p 5 en", "h200-sxm-141g", 3200, false},
+                {"p 5 e", "h200-sxm-141g", 3200, false},
+                {"p 5", "h100-sxm5-80g", 3200, true},
+                {"p 6 b 200", "b200-192g", 3200, false},
+                {"p 6 b 300", "b300-288g", 6400, false},
+                {"p 6 e gb 200", "gb200-192g", 0, false},
+                {"p 6 e gb 300", "gb300-288g", 0, false},
+                {"g 4 dn", "t4", 100, false},
+                {"g 5", "a10g", 100, true},
+                {"g 6 e", "l40s", 400, false},
+                {"g 6", "l4", 100, true},
+                {"a 2 highgpu", "a100-sxm4-40g", 100, false},
+                {"a 2 megagpu", "a100-sxm4-40g", 100, false},
+                {"a 2 ultragpu", "a100-sxm4-80g", 100, false},
+                {"a 3 highgpu", "h100-sxm5-80g", 800, false},
+                {"a 3 megagpu", "h100-sxm5-80g", 1600, false},
+                {"a 3 ultragpu", "h200-sxm-141g", 3200, false},
+                {"a 4 highgpu", "b200-192g", 3200, false},
+                {"a 4 x highgpu", "gb200-192g", 0, false},
+                {"a 4 x maxgpu", "gb300-288g", 0, false},
+                {"nd 96 asr", "a100-sxm4-40g", 1600, false},
+                {"nd 96 isr v 5", "h100-sxm5-80g", 3200, false},
+                {"nd 40 rs", "v100-sxm2-32g", 100, false},
+                {"ads a 100", "a100-pcie-80g", 0, false},
+                {"ads h 100", "h100-nvl-94g", 0, false},
+                {"adis h 100", "h100-nvl-94g", 0, false},
+                {"bm gpu 4 8", "a100-sxm4-40g", 1600, false},
+                {"dgx 2", "v100-sxm2-32g", 0, false}};
 
 /* ---- words ---- */
 
@@ -331,7 +332,7 @@ static bool is_plain (const char *words)
 #define MEMORY_APART 0.1
 
 /* The machine that a name in words means; "DGX 2x H100" counts machines. */
-static const struct topology_gpu_type *machine_of (const char *name, char *words)
+static const struct machine_name *machine_of (const char *name, char *words)
 {
     bool sized = find_words (words, "xlarge") || find_words (words, "metal"),
          counted = !strcasestr (name, "dgx-2") && !strcasestr (name, "dgx2");
@@ -339,7 +340,7 @@ static const struct topology_gpu_type *machine_of (const char *name, char *words
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if ((sized || !machines[i].sized) && find_words (words, machines[i].words) &&
             !(counted && strcmp (machines[i].words, "dgx 2") == 0))
-            return topology_gpu_type_builtin (machines[i].type);
+            return &machines[i];
     return NULL;
 }
 
@@ -417,13 +418,18 @@ bool topology_gpu_is_slice (const char *name)
 bool topology_gpu_read (const char *name, double gb, struct topology_gpu_reading *out)
 {
     char words[WORDS_MAX];
+    const struct machine_name *machine;
     const struct named *f, *best;
     const char *after;
 
     if (topology_gpu_is_slice (name))
         return false;
     cut (name, words);
-    *out = (struct topology_gpu_reading){.type = machine_of (name, words)};
+    *out = (struct topology_gpu_reading){.type = NULL};
+    if ((machine = machine_of (name, words))) {
+        out->type = topology_gpu_type_builtin (machine->type);
+        out->node_bytes_per_s = machine->gbit_per_s * UNITS_GB / 8;
+    }
     f = take_family (words, &after);
     if (out->type) {
         out->several =

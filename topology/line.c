@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "topology/links_doc.h"
 
 struct part {
     int nodes, gpus;
     char type[64];
     double intra, inter, node; /* GB/s; 0: not given */
+    double usual_node;         /* the same of what machines of this name or type have */
     double intra_us, inter_us;
     unsigned given; /* fields, by bit */
     bool nominal;   /* intra */
@@ -87,11 +89,16 @@ static enum status parse_field (char *word, struct part *p, struct error *err)
 static void name_type (struct part *p, struct notes *notes)
 {
     const struct topology_gpu_type *t = topology_gpu_type_meant (p->type);
+    struct topology_gpu_reading named = {.type = NULL};
 
-    if (!t || strcmp (t->name, p->type) == 0)
-        return;
-    notes_add (notes, "%s: taken as %s", p->type, t->name);
-    strcpy (p->type, t->name);
+    if (t && strcmp (t->name, p->type) != 0) {
+        notes_add (notes, "%s: taken as %s", p->type, t->name);
+        topology_gpu_read (p->type, 0.0, &named);
+        strcpy (p->type, t->name);
+    }
+    p->usual_node = named.node_bytes_per_s > 0
+                        ? named.node_bytes_per_s / UNITS_GB
+                        : topology_usual_links (p->type).node_gb_per_s;
 }
 
 /* The words of a type, as many as there are before the fields if together they mean one, "rtx
@@ -148,8 +155,7 @@ static enum status parse_part (char *text, struct part *p, struct notes *notes,
  * where the node has as many. */
 static double usual_between (const struct part *p, double *node)
 {
-    double usual = topology_usual_links (p->type).node_gb_per_s,
-           nic = NIC_PAYLOAD * fmin (usual, TOPOLOGY_NIC_GB_PER_S);
+    double usual = p->usual_node, nic = NIC_PAYLOAD * fmin (usual, TOPOLOGY_NIC_GB_PER_S);
     int counted = topology_usual_node_gpus (p->type);
     int nics = topology_usual_rack (p->type) || p->gpus < counted ? p->gpus : counted;
 

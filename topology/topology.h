@@ -79,6 +79,7 @@ const char *topology_gpu_type_source (const struct topology_gpu_type *t);
 struct topology_gpu_reading {
     const struct topology_gpu_type *type; /* NULL: of a GPU that is not built in */
     double said_gb;    /* memory that the name says and the type has not; 0: none */
+    double node_bytes_per_s; /* the network of the machine that is named; 0: the type's usual */
     bool other_memory; /* than the type's is said */
     bool strange;      /* words stand beside that are no GPU's */
     bool several;      /* another type is named, too */

@@ -66,6 +66,10 @@ TEST (nominal)
         {"2x8 h100 inter:40", "h100-sxm5-80g", 370e9, 40e9, 0, "[\"intra\"]"},
         {"2x8 h100 node:100", "h100-sxm5-80g", 370e9, 48e9, 100e9,
          "[\"intra\", \"inter\"]"},
+        {"2x8 p4d.24xlarge", "a100-sxm4-40g", 230e9, 12e9, 48e9,
+         "[\"intra\", \"inter\"]"},
+        {"2x4 a3-megagpu-8g", "h100-sxm5-80g", 370e9, 24e9, 96e9,
+         "[\"intra\", \"inter\"]"},
         {"2x1 t4", "t4", 0, 6e9, 6e9, "[\"inter\"]"},
         {"2x1 gb10", "gb10", 0, 24e9, 24e9, "[\"inter\"]"},
         {"2x64 gb200", "gb200-192g", 700e9, 48e9, 3072e9, "[\"intra\", \"inter\"]"},
@@ -88,7 +92,6 @@ TEST (nominal)
     }
 }
 
-/* Short and other spellings of GPU types, and what is none. */
 /* Trays of an NVL72 rack reach each other as GPUs of one node do; racks by the network. */
 TEST (racks)
 {
@@ -121,6 +124,7 @@ TEST (racks)
     }
 }
 
+/* Short and other spellings of GPU types, and what is none. */
 TEST (spellings)
 {
     static const struct {

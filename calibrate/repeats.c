@@ -108,10 +108,16 @@ static enum status estimate_all (const struct calibrate_runs *runs,
     return ST_OK;
 }
 
-/* Attention's kernels, whose bytes no estimate tells apart, may be others. */
-static bool same_kernels (const struct calibrate_runs *runs, int a, int b)
+/* The first of a configuration's rows of the same attention kernels: no estimate tells the bytes of
+ * two kinds of them apart. */
+static int first_of_kernels (const struct calibrate_runs *runs, const int *first, int i)
 {
-    return runs->run[a].job.attention == runs->run[b].job.attention;
+    int k = 0;
+
+    while (first[k] != first[i] ||
+           runs->run[k].job.attention != runs->run[i].job.attention)
+        k++;
+    return k;
 }
 
 /* Count a run in the figures of its configuration. */
@@ -145,8 +151,9 @@ enum status calibrate_contradictions (const struct calibrate_runs *runs,
     THEN (st, estimate_all (runs, figure, p, estimate, err));
     THEN (st, calibrate_configurations (runs, estimate, first, &configurations, err));
     for (int i = 0; i < runs->n && st == ST_OK; i++)
-        if (first[i] >= 0 && same_kernels (runs, first[i], i))
-            span (&all[first[i]], &runs->run[i], figure_of (&runs->run[i], figure));
+        if (first[i] >= 0)
+            span (&all[first_of_kernels (runs, first, i)], &runs->run[i],
+                  figure_of (&runs->run[i], figure));
     for (int i = 0; i < runs->n && st == ST_OK && *n < CALIBRATE_CONTRADICTIONS_MAX; i++)
         if (all[i].high > CALIBRATE_NOISE_MOST * all[i].low)
             out[(*n)++] = all[i];

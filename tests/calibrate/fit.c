@@ -617,6 +617,33 @@ TEST (repeated)
     }
 }
 
+/* Of one configuration's rows those of the same kernels contradict each other, the first or not. */
+TEST (contradictory_labels)
+{
+    struct calibrate_runs all = plain_runs (), r = all;
+    struct calibrate_run run[3];
+    struct workload_profile p = profile_of ("nemo");
+    struct calibrate_contradiction found[CALIBRATE_CONTRADICTIONS_MAX];
+    struct error err = {""};
+    int n;
+
+    r.run = run;
+    r.n = 3;
+    for (int i = 0; i < 3; i++) {
+        run[i] = all.run[0];
+        run[i].row = i;
+        run[i].oom = i == 1;
+        run[i].job.attention = i == 0 ? ATTENTION_FLASH : ATTENTION_FLASH1;
+    }
+    ok (calibrate_contradictions (&r, CALIBRATE_FIGURE_LABEL, &p, found, &n, &err), &err);
+    assert_int_equal (n, 1);
+    assert_true (found[0].low_row == 2 && found[0].high_row == 1 && found[0].rows == 2);
+    run[2].oom = 1;
+    ok (calibrate_contradictions (&r, CALIBRATE_FIGURE_LABEL, &p, found, &n, &err), &err);
+    assert_int_equal (n, 0);
+    calibrate_runs_release (&all);
+}
+
 /* Constants of which no run shows anything keep their values, however slow the place is. */
 TEST (unseen)
 {

@@ -29,7 +29,7 @@
 #define FAR_BOUND 0.025  /* the same of GPUs that are alike */
 #define LOST \
     0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
-/* Of a time limit of an odd pool, what is left then: before the rest is sketched; to bound it. */
+/* Of a time limit of such a pool, what is left then: before the rest is sketched; to bound it. */
 #define FIRST_PART 0.1
 #define FILL_PART 0.25
 #define FIRST 64       /* configurations in the heap, of which a first plan is sketched */
@@ -312,8 +312,8 @@ static bool is_settled (struct search *x, bool joint)
                search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
 }
 
-/* A first plan of few configurations, however many there are: sketches, since bounds of an odd pool
- * say little.  More are looked at only where none of these can be placed. */
+/* A first plan of few configurations, however many there are: sketches, since bounds say little
+ * where layers follow places.  More are looked at only where none of these can be placed. */
 static enum status sketch_first (struct search *x, long few, struct error *err)
 {
     struct deadline all = x->deadline;
@@ -332,15 +332,17 @@ static enum status sketch_first (struct search *x, long few, struct error *err)
     return st;
 }
 
-/* What bounds alone settle soon.  With a time limit that is a small part of it where the plan is
- * the annealed sketches'. */
-static enum status run_first (struct search *x, struct limit most, struct error *err)
+/* What bounds alone settle soon.  With a time limit that is a small part of it where the plan may
+ * be the annealed sketches'.
+ * @param[in] joint  are layers and places moved together? */
+static enum status run_first (struct search *x, bool joint, struct limit most,
+                              struct error *err)
 {
     struct deadline all = x->deadline;
     enum status st;
 
     x->sketches_next =
-        x->odd && x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && isfinite (all.until_s);
+        joint && x->pool.n_gpus <= SEARCH_ANNEALED_GPUS && isfinite (all.until_s);
     if (x->sketches_next) {
         TRY (sketch_first (x, FIRST, err));
         x->deadline = deadline_part (&all, FIRST_PART);
@@ -382,7 +384,7 @@ static enum status search_heap (struct search *x, struct error *err)
     x->by_kinds = by_kinds;
     if (!odd || !whole)
         TRY (run_first (
-            x,
+            x, joint,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
                            joint || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort

@@ -308,8 +308,8 @@ TEST (late_on_slow_links)
     topology_cluster_destroy (s.cluster);
 }
 
-/* The plan of alike nodes with failing links is not far either, where the configuration of the lowest bound takes
- * nearly half as long again. */
+/* The plan of alike nodes with failing links is not far either, where the configuration of the
+ * lowest bound takes nearly half as long again. */
 TEST (late_among_failing_links)
 {
     struct topology_synth y = topology_synth_default ();

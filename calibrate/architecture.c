@@ -334,10 +334,38 @@ static void apply_notes (const struct row *r, struct workload_model *m)
         m->dropout = strtod (value, NULL) > 0;
 }
 
+/* "([0]*3+[1]*12)": so many dense layers first; "([0]*1+[1]*1)*24": as often between those with
+ * experts; "[0]*3+([1]*1+[0]*1)*4+[1]*1+[0]*0": both; a number: every so many-th. */
+static bool apply_frequency (const struct row *r, const char *value,
+                             struct workload_model *m)
+{
+    int dense = 0, rest = 0, times = 0, one = 0, last = 0, every,
+        n = sscanf (value, "([0]*%5d+[1]*%5d)*%5d", &dense, &rest, &times);
+
+    if (n >= 2) {
+        m->dense_layers = dense;
+        m->expert_every = n == 3 ? dense + 1 : 1;
+        return dense >= 0 &&
+               (n == 2 || (rest == 1 && (long long) (dense + 1) * times == m->layers));
+    }
+    n = sscanf (value, "[0]*%5d+([1]*1+[0]*%5d)*%5d+[1]*%1d+[0]*%5d", &dense, &rest,
+                &times, &one, &last);
+    if (n == 5) {
+        m->dense_layers = dense;
+        m->expert_every = rest + 1;
+        return dense >= 0 && rest >= 0 && times >= 0 && last >= 0 && last <= rest &&
+               (one == 1 || (one == 0 && last == 0)) &&
+               dense + (long long) (rest + 1) * times + one + last == m->layers;
+    }
+    every = calibrate_note_int (r, "moe-layer-freq", 0);
+    if (every > 0)
+        m->expert_every = every;
+    return every > 0;
+}
+
 static const char *apply_experts (const struct row *r, struct workload_model *m)
 {
     char value[64];
-    int every;
 
     m->expert_every = 1;
     m->experts = stated_experts (r);
@@ -354,22 +382,9 @@ static const char *apply_experts (const struct row *r, struct workload_model *m)
     if (m->top_k < 1 || m->top_k > m->experts || m->expert_ffn < 1 ||
         m->expert_ffn > 1 << 24 || m->shared_ffn < 0 || m->experts > 65536)
         return "its experts are in an unknown form";
-    if (calibrate_note (r, "moe-layer-freq", value, sizeof value)) {
-        int dense = 0, rest = 0, times = 0,
-            n = sscanf (value, "([0]*%5d+[1]*%5d)*%5d", &dense, &rest, &times);
-
-        /* "([0]*3+[1]*12)": so many dense layers first; "([0]*1+[1]*1)*24": as often between those
-         * with experts; a number: every so many-th. */
-        if (n == 3 && (rest != 1 || (long long) (dense + 1) * times != m->layers))
-            return "moe-layer-freq not understood";
-        if (n >= 2 && dense >= 0) {
-            m->dense_layers = dense;
-            m->expert_every = n == 3 ? dense + 1 : 1;
-        } else if ((every = calibrate_note_int (r, "moe-layer-freq", 0)) > 0)
-            m->expert_every = every;
-        else
-            return "moe-layer-freq not understood";
-    }
+    if (calibrate_note (r, "moe-layer-freq", value, sizeof value) &&
+        !apply_frequency (r, value, m))
+        return "moe-layer-freq not understood";
     return NULL;
 }
 

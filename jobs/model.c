@@ -38,22 +38,31 @@ static void sizes (struct jobs_reading *r, const struct workload_model *m)
     }
 }
 
+/* Which layers have experts, as Megatron evaluates it and calibrate reads it. */
+static void frequency (const struct workload_model *m, char *text, size_t size)
+{
+    int every = m->expert_every, rest = m->layers - m->dense_layers;
+
+    if (every <= 1)
+        snprintf (text, size, "([0]*%d+[1]*%d)", m->dense_layers, rest);
+    else if (every == m->dense_layers + 1 && m->layers % every == 0)
+        snprintf (text, size, "([0]*%d+[1]*1)*%d", m->dense_layers, m->layers / every);
+    else
+        snprintf (text, size, "[0]*%d+([1]*1+[0]*%d)*%d+[1]*%d+[0]*%d", m->dense_layers,
+                  every - 1, rest / every, rest % every > 0,
+                  rest % every > 0 ? rest % every - 1 : 0);
+}
+
 static void experts (struct jobs_reading *r, const struct workload_model *m)
 {
-    char text[64];
+    char text[96];
 
     jobs_default_int (r, "num-experts", m->experts);
     jobs_default_int (r, "moe-router-topk", m->top_k);
     jobs_default_int (r, "moe-ffn-hidden-size", m->expert_ffn);
     if (m->shared_ffn > 0)
         jobs_default_int (r, "moe-shared-expert-intermediate-size", m->shared_ffn);
-    if (m->expert_every > 1 && m->expert_every == m->dense_layers + 1 &&
-        m->layers % m->expert_every == 0)
-        snprintf (text, sizeof text, "([0]*%d+[1]*1)*%d", m->dense_layers,
-                  m->layers / m->expert_every);
-    else
-        snprintf (text, sizeof text, "([0]*%d+[1]*%d)", m->dense_layers,
-                  m->layers - m->dense_layers);
+    frequency (m, text, sizeof text);
     if (m->dense_layers > 0)
         jobs_default (r, "moe-layer-freq", text);
     else if (m->expert_every > 1)

@@ -102,6 +102,8 @@ static enum status check_shape (const struct json_at *at, struct workload_model 
         m->norms = 2;
     if (m->expert_every == 0)
         m->expert_every = 1;
+    if (m->dense_layers > m->layers)
+        m->dense_layers = m->layers;
     REFUSE_AT (at, err, m->top_k > m->experts && m->experts > 0,
                "a token cannot go to %d of %d experts", m->top_k, m->experts);
     REFUSE_AT (at, err, m->expert_groups > 0 && m->experts % m->expert_groups != 0,

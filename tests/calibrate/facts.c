@@ -140,6 +140,8 @@ TEST (experts_notes)
     CLOSE (experts_s (""), flex, 1e-12); /* the framework's */
     CLOSE (experts_s ("moe-layer-freq=([0]*1+[1]*1)*16"), experts_s ("moe-layer-freq=2"),
            1e-9);
+    CLOSE (experts_s ("moe-layer-freq=[0]*1+([1]*1+[0]*1)*15+[1]*1+[0]*0"),
+           experts_s ("moe-layer-freq=2"), 1e-9);
 }
 
 /* Recipes overlap exchanges with precisions of blocks since 26.06; else where these leave the

@@ -337,6 +337,8 @@ TEST (skipped)
         {"notes=num-experts=8; moe-layer-freq=never", "moe-layer-freq not understood"},
         {"notes=num-experts=8; moe-layer-freq=([0]*1+[1]*1)*99",
          "moe-layer-freq not understood"},
+        {"notes=num-experts=8; moe-layer-freq=[0]*1+([1]*1+[0]*1)*99+[1]*1+[0]*0",
+         "moe-layer-freq not understood"},
         {"tp=3", "tp x pp x cp does not divide gpus"},
         {"tp=-2", "a degree is not a whole number"},
         {"tp=two", "tp \"two\": expected a whole number"},

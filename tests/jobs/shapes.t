@@ -77,6 +77,9 @@ echo '{"model_type":"llama4_text","hidden_size":512,"num_hidden_layers":4,"num_a
     "num_experts_per_tok":1,"interleave_moe_layer_step":2}' >"$T/config.json"
 row $F/ds_config.json "$T/config.json" --seq 2048 --gpus 8 --gpu a100
 is "'moe-layer-freq=([0]*1+[1]*1)*2' in d['row']['notes']"
+sed -i 's/"num_hidden_layers":4/"num_hidden_layers":6/; s/step":2/step":4/' "$T/config.json"
+row $F/ds_config.json "$T/config.json" --seq 2048 --gpus 8 --gpu a100
+is "'moe-layer-freq=[0]*3+([1]*1+[0]*3)*0+[1]*1+[0]*2' in d['row']['notes']"
 # What stands in a variable of the environment is no number.
 sed 's/--nnodes "$NODES"/--nnodes 2/; s/--nproc_per_node $GPUS_PER_NODE/--nproc_per_node=gpu/; s/^TP=2/for TP in 2 4; do/; /gpus-per-node/d' \
     $F/llama-8b.sh >"$T/swept.sh"

@@ -80,7 +80,7 @@ static const struct feature some[] = {
     {"conv_L_cache", "convolution layers of an unknown family"},
     {"is_encoder_decoder", "an encoder with a decoder"},
     {"attention_probs_dropout_prob", "BERT's layers"},
-    {"layer_norm_type", "an MLP whose width counts both halves (Molmo)"},
+    {"use_position_ids", "an MLP whose width counts both halves (Molmo)"},
     {NULL, NULL}};
 
 /* Files that lie beside a config.json, by what only they have. */

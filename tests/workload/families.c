@@ -155,8 +155,8 @@ TEST (refused)
                 ",'attention_probs_dropout_prob':0.1,'type_vocab_size':0"),
          "attention_probs_dropout_prob: BERT's layers: not supported"},
         {SHAPE ("molmo", 3584, 28, 28, 4, 37888, 152064,
-                ",'layer_norm_type':'rms','qkv_bias':true"),
-         "layer_norm_type: an MLP whose width counts both halves"},
+                ",'use_position_ids':true,'qkv_bias':true"),
+         "use_position_ids: an MLP whose width counts both halves"},
         {"'model_type':'opt','hidden_size':64,'num_hidden_layers':2,"
          "'num_attention_heads':4,'ffn_dim':128,'max_position_embeddings':30,"
          "'vocab_size':100,'layer_norm_elementwise_affine':false",

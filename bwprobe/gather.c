@@ -135,11 +135,6 @@ static void take_opened (struct coordinator *c, struct member *m, struct wire *w
 
 /* ---- nodes and endpoints ---- */
 
-static size_t label_length (const struct member *m)
-{
-    return strcspn (m->hello.node, ".");
-}
-
 /* Do hosts' names differ behind the first dot alone? */
 static bool labels_repeat (struct coordinator *c)
 {
@@ -147,9 +142,10 @@ static bool labels_repeat (struct coordinator *c)
         for (int k = 0; k < i; k++) {
             const struct member *m = roster_member (c->roster, i),
                                 *other = roster_member (c->roster, k);
-            size_t n = label_length (m);
+            size_t n = topology_host_length (m->hello.node);
 
-            if (m->opened.ok && other->opened.ok && n == label_length (other) &&
+            if (m->opened.ok && other->opened.ok &&
+                n == topology_host_length (other->hello.node) &&
                 strncmp (m->hello.node, other->hello.node, n) == 0 &&
                 strcmp (m->hello.node, other->hello.node) != 0)
                 return true;
@@ -165,8 +161,8 @@ static void node_key (const struct member *m, bool whole, bool by_address, char 
     char text[MESSAGES_NAME + NET_ADDRESS + 2], name[TOPOLOGY_NAME_MAX + 1];
 
     snprintf (text, sizeof text, by_address ? "%.*s-%s" : "%.*s",
-              (int) (whole ? sizeof text : label_length (m)), m->hello.node,
-              m->hello.door.address);
+              (int) (whole ? sizeof text : topology_host_length (m->hello.node)),
+              m->hello.node, m->hello.door.address);
     topology_links_name (text, name);
     snprintf (out, size, "%s", name);
 }

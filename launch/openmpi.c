@@ -31,15 +31,10 @@ static bool name_ok (const char *name)
 }
 
 /* It compares names up to the first dot; addresses whole. */
-static size_t short_length (const char *name)
-{
-    return is_address (name) ? strlen (name) : strcspn (name, ".");
-}
-
 static int by_short_name (const void *a, const void *b)
 {
     const char *x = *(const char *const *) a, *y = *(const char *const *) b;
-    size_t nx = short_length (x), ny = short_length (y);
+    size_t nx = topology_host_length (x), ny = topology_host_length (y);
     int order = strncmp (x, y, nx < ny ? nx : ny);
 
     return order ? order : (nx > ny) - (nx < ny);

@@ -55,9 +55,14 @@ int topology_node_find (const struct topology_cluster *c, const char *name)
     return found ? (int) (*found - c->node) : -1;
 }
 
+size_t topology_host_length (const char *host)
+{
+    return host[strspn (host, "0123456789.")] ? strcspn (host, ".") : strlen (host);
+}
+
 int topology_node_of_host (const struct topology_cluster *c, const char *host)
 {
-    size_t len = strcspn (host, ".");
+    size_t len = topology_host_length (host);
     const struct topology_node *alike = NULL;
     int node = topology_node_find (c, host), low = 0, high = c->n_nodes, n = 0;
 

@@ -300,6 +300,8 @@ int topology_node_find (const struct topology_cluster *c, const char *name);
 /** How many nodes have these GPUs?  All, where memory is short.  @param[in] gpu [n] */
 int topology_nodes_under (const struct topology_cluster *c, const int *gpu, int n);
 
+/** Length of a host's name without its domain: up to the first dot, and all of an address. */
+size_t topology_host_length (const char *host);
 /** Index of the node that a host's name means: the node of that name or, where one of the
  *  two is short, the only one that is the same up to the first dot.
  *  @return -1 for none, -2 where a short name is ambiguous */

@@ -105,7 +105,7 @@ cat >"$T/new.json" <<X
 X
 expect 0 "the newer file holds, whatever the order" 'node b: gpu_type: "t4" is replaced by "l4"' $L cluster merge "$T/new.json" "$T/old.json" -o "$T/m.json"
 cp "$T/both" "$T/said"
-expect 0 "a host's full and short name are told" 'a.lab and a are two nodes here, and so are 1 such' $L cluster merge <(sed 's/"a"/"a.lab"/' "$T/new.json") "$T/old.json" -o "$T/pair.json"
+expect 0 "a host's full and short name are told" 'two nodes each, 1 in all, as a.lab and a: name a host alike' $L cluster merge <(sed 's/"a"/"a.lab"/' "$T/new.json") "$T/old.json" -o "$T/pair.json"
 has "the changed link is named" "$T/said" '1 links are in several files.*b -> a, from 6 to 8 GB/s'
 flat "$T/m.json" >"$T/flat"
 has "what only the older file knows stays" "$T/flat" '"rack":"r1"'

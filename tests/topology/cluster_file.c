@@ -38,17 +38,18 @@ TEST (names_of_hosts)
     static const struct {
         const char *host;
         int node;
-    } known[] = {{"n1.east", 0}, {"n1.west", 1}, {"n1", -2},      {"n1.north", -1},
-                 {"n2", 2},      {"n2.lab", 2},  {"n2.x", -1},    {"n3.lab", 4},
-                 {"n3", 4},      {"n", -1},      {"n4", 5},       {"n4.lab", -2},
-                 {"n4.east", 6}, {"", -1},       {".east", -1},   {"n5", -1},
-                 {"n3-a", 3},    {"n3-a.b", 3},  {"n1.east.", -1}};
-    static const char *const names[] = {"n1.east", "n1.west", "n2.lab", "n3-a",
-                                        "n3",      "n4",      "n4.east"};
+    } known[] = {{"n1.east", 0},  {"n1.west", 1}, {"n1", -2},       {"n1.north", -1},
+                 {"n2", 2},       {"n2.lab", 2},  {"n2.x", -1},     {"n3.lab", 4},
+                 {"n3", 4},       {"n", -1},      {"n4", 5},        {"n4.lab", -2},
+                 {"n4.east", 6},  {"", -1},       {".east", -1},    {"n5", -1},
+                 {"n3-a", 3},     {"n3-a.b", 3},  {"n1.east.", -1}, {"10.x", 7},
+                 {"10.0.0.9", -1}};
+    static const char *const names[] = {"n1.east", "n1.west", "n2.lab",  "n3-a",
+                                        "n3",      "n4",      "n4.east", "10"};
     struct text t = {0};
 
     text_add (&t, "{\"version\":1,\"nodes\":[");
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         text_add (&t, "%s{\"name\":\"%s\",\"gpus\":1,\"gpu_type\":\"t4\"}", i ? "," : "",
                   names[i]);
     text_add (&t, "],\"links\":{\"inter\":{\"bandwidth_gb_per_s\":1,\"latency_us\":1}}}");

@@ -197,18 +197,18 @@ static void note_doubles (struct merge *m)
     {
         const char *full = json_member_text (node, "name");
 
-        snprintf (name, sizeof name, "%.*s", (int) strcspn (full, "."), full);
+        snprintf (name, sizeof name, "%.*s", (int) topology_host_length (full), full);
         if (strcmp (name, full) == 0 || !json_object_get (m->index, name))
             continue;
         first = first ? first : full;
         n++;
     }
     if (n > 0)
-        notes_add (
-            m->notes,
-            "%s and %.*s are two nodes here, and so are %d such pairs in all: name "
-            "a host alike in all files (`linkwise topo --name`)",
-            first, (int) strcspn (first, "."), first, n);
+        notes_add (m->notes,
+                   "hosts under a full and a short name are two nodes each, %d in all, "
+                   "as %s and "
+                   "%.*s: name a host alike in all files (`linkwise topo --name`)",
+                   n, first, (int) topology_host_length (first), first);
 }
 
 /* ---- the rest of the document ---- */

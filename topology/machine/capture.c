@@ -11,6 +11,7 @@
 
 #include "topology/machine/machine.h"
 #include "topology/links_doc.h"
+#include "topology/topology.h"
 
 /* ---- hwloc ---- */
 
@@ -287,7 +288,7 @@ enum status topology_capture (json_t **doc, struct notes *notes, struct error *e
         add_memory (&m);
         if (gethostname (host, sizeof host - 1) == 0 && host[0]) {
             free (m.name);
-            m.name = strndup (host, strcspn (host, "."));
+            m.name = strndup (host, topology_host_length (host));
         }
         st = machine_to_json (&m, "this machine", doc, notes, err);
     }

@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/xml.h"
+#include "topology/topology.h"
 #include "topology/machine/machine.h"
 
 struct reading {
@@ -232,7 +233,7 @@ static enum status read_objects (struct reading *r)
 
         if (host) {
             free (m->name);
-            if (!(m->name = strndup (host, strcspn (host, "."))))
+            if (!(m->name = strndup (host, topology_host_length (host))))
                 memory_lost ();
         }
         st = machine_prepare (m, r->in->name, r->in->err);

@@ -97,7 +97,9 @@ TEST (nccl_prefixed)
         "#  Rank  1 Group  0 Pid 2 on b device  0 [07] NVIDIA L4\n" AT
         "#  size  count  type  redop  root  time  algbw  busbw #wrong\n"
         "2025-11-05 10:00:01 [1,1]<stdout>: b: a line of rank 1\n"
-        "7 of a library\n" AT
+        "7 of a library\n"
+        /* a number with more digits */
+        "2025-11-05 10:00:10 [1,10]<stdout>: "
         "  1000000  250000  float  none  -1  108.0  9.26  9.26  0\n",
         "nccl-tests");
 

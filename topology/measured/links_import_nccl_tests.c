@@ -14,7 +14,6 @@
  */
 #include "topology/measured/links_import_private.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -264,18 +263,24 @@ static enum status read_row (struct links_table *t, struct run *r, char **word, 
     return ST_OK;
 }
 
-/* What launchers put before every line, "[1,0]<stdout>: ", "0: ", a time, is as long as before the
- * first line of a run, with digits where that has any.  Other lines are another process's. */
+/* What launchers put before every line, "[1,0]<stdout>: ", "0: ", a time, is what is before the
+ * first line of a run, but for its numbers.  Other lines are another process's. */
 static char *without_prefix (struct run *r, char *line)
 {
+    static const char digits[] = "0123456789";
     char *start = strstr (line, n_thread), *at = line;
 
     start = start ? start : strstr (line, starting);
     if (start && start - line < PREFIX_MAX)
         snprintf (r->prefix, sizeof r->prefix, "%.*s", (int) (start - line), line);
-    for (const char *p = r->prefix; *p; p++, at++)
-        if (isdigit ((unsigned char) *p) ? !isdigit ((unsigned char) *at) : *at != *p)
+    for (const char *p = r->prefix; *p;) {
+        size_t number = strspn (p, digits), here = strspn (at, digits);
+
+        if ((number > 0) != (here > 0) || (number == 0 && *p != *at))
             return NULL;
+        p += number > 0 ? number : 1;
+        at += here > 0 ? here : 1;
+    }
     return at;
 }
 

@@ -388,7 +388,7 @@ static enum status search_heap (struct search *x, struct error *err)
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
                            joint || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
                            sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
-                           : odd                   ? CELLS_WHOLE * x->s->effort
+                           : joint                 ? CELLS_WHOLE * x->s->effort
                                                    : LONG_MAX},
             err));
     x->by_kinds = false;

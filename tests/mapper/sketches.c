@@ -680,34 +680,3 @@ TEST (groups_lie_across)
     lie_across (8, 6);
     lie_across (9, 8);
 }
-
-/* Where one number stands for all links between nodes, slow ones get the layers and places that
- * they get where every link has a number of its own. */
-TEST (slow_links_of_one_rate)
-{
-    enum { NODES = 5, GPUS = 2, N = NODES * GPUS };
-    double rate[N * N], step_s[2];
-
-    for (int i = 0; i < N * N; i++)
-        rate[i] = i / N / GPUS == i % N / GPUS ? 12 : .29;
-    for (int each = 0; each < 2; each++) {
-        struct setting s = {.model = model_of ("gpt2-medium"),
-                            .job = {.seq = 1024, .global_batch = 32},
-                            .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
-        struct mapper_problem p;
-        struct found o;
-
-        s.cluster =
-            each ? cluster_of_rates (NODES, GPUS, "a100-sxm4-40g", true, rate)
-                 : cluster_of (
-                       "5x2 a100-sxm4-40g intra:12 intra-us:10 inter:0.29 inter-us:10");
-        p = search_degrees (&s, 1, MAPPER_FREE, 1);
-        p.axes.micro_batch = 2;
-        p.axes.zero = 0;
-        o = search (&p, NULL);
-        step_s[each] = o.r.estimate.step_s;
-        found_release (&o);
-        topology_cluster_destroy (s.cluster);
-    }
-    assert_true (step_s[0] < 1.001 * step_s[1]);
-}

@@ -132,7 +132,7 @@ static const struct named {
 };
 
 /* Machines of clouds: Amazon's, of which some need their size behind them, Google's, Azure's and
- * Oracle's; and the network that their makers state for one with eight GPUs, 0: the type's usual. */
+ * Oracle's; and the network that their makers state for eight GPUs, 0: the type's usual. */
 static const struct machine_name {
     const char *words, *type;
     double gbit_per_s;

@@ -46,9 +46,12 @@ for r in kept:
     for n, shares in (r["steps"], ("step_mape", "step_median", "step_in_interval")), (r["peaks"], ("peak_mape", "peak_in_interval")):
         assert all((r[s] is None) if n == 0 else 0 <= r[s] for s in shares), r
 table = open("bench/RESULTS.md").read()
-line = re.findall(r"^median of the sources +([0-9. ]+)$", table.replace("+", " ").replace("-", " "), re.M)
-assert sum(r["steps"] for r in kept) == int(line[0].split()[0]), "RESULTS.md has other steps"
-assert sum(r["peaks"] for r in kept) == int(line[1].split()[3]), "RESULTS.md has other peaks"
+def total(what):
+    lines = table.splitlines()
+    at, end = next((i, m.end()) for i, l in enumerate(lines) for m in [re.match("file .* %s\\b" % what, l)] if m)
+    return int(next(l for l in lines[at:] if l.startswith("median of the sources"))[:end].split()[-1])
+for what in ("steps", "peaks"):
+    assert sum(r[what] for r in kept) == total(what), "RESULTS.md has other " + what
 P
 result $? "the record is of the runs of bench/RESULTS.md" "$T/why"
 if [ -d ../shared/data/runs ]; then

@@ -20,7 +20,7 @@
 #define FEW_LEAST 8  /* step times that a source needs for draws */
 #define FEW_MOST 200 /* of more, every k-th is taken */
 
-/* The figures of a source, in four tables: from T_LEFT_ROWS, DRAWN_FROM and P_DRAWN_FROM on. */
+/* The figures of a source, in tables: from T_LEFT_ROWS, PEAKS, DRAWN_FROM and P_DRAWN_FROM on. */
 enum {
     TIMES,
     T_MAPE,
@@ -610,10 +610,12 @@ static void print_all (void)
             "have the rows of all\n"
             "their sources.\n");
     print_sources (TIMES, T_LEFT_ROWS, true);
-    printf ("\nThe same sources left out, and their memory:\n");
-    print_sources (T_LEFT_ROWS, DRAWN_FROM, false);
+    printf ("\nThe same sources left out:\n");
+    print_sources (T_LEFT_ROWS, PEAKS, false);
     print_inside ("", true);
     print_inside (", composed and other,", false);
+    printf ("\nThe memory of all:\n");
+    print_sources (PEAKS, DRAWN_FROM, false);
     print_refused ("", true);
     print_refused (" of composed and other", false);
     printf ("Step times are without the rows whose notes say SLOW: nanotron's steps that "

@@ -9,11 +9,12 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-#define BATCH 64        /* configurations sketched between two looks at the best */
-#define IN_ALL_WAYS 300 /* of the best, laid out in all ways; fewer in large pools */
-#define PROBED BATCH    /* of the lowest */
-#define IN_A_TURN 8     /* configurations of the same degrees */
-#define FAR 1.25        /* times the best sketch: no layout makes up for so much */
+#define BATCH 64          /* configurations sketched between two looks at the best */
+#define IN_ALL_WAYS 300   /* of the best, laid out in all ways; fewer in large pools */
+#define PROBED BATCH      /* of the lowest */
+#define IN_A_TURN 8       /* configurations of the same degrees */
+#define FAR 1.25          /* times the best sketch: no layout makes up for so much */
+#define LUCK 0xffffffffff /* above it: the round's number */
 
 /* ---- order ---- */
 
@@ -127,6 +128,35 @@ static bool same_shape (const struct workload_config *a, const struct workload_c
            a->recompute == b->recompute && a->recompute_modules == b->recompute_modules;
 }
 
+static uint64_t axes_hash (uint64_t seed, const struct workload_config *c)
+{
+    const int of[] = {c->deg.tp,
+                      c->deg.pp,
+                      c->deg.dp,
+                      c->deg.cp,
+                      c->deg.ep,
+                      c->deg.etp,
+                      c->deg.vpp,
+                      c->micro_batch,
+                      c->zero,
+                      c->shard,
+                      c->sequence_parallel,
+                      (int) c->recompute,
+                      c->recompute_layers,
+                      (int) c->recompute_modules,
+                      (int) c->schedule};
+    struct rng mix = {seed};
+
+    for (int i = 0; i < (int) (sizeof of / sizeof *of); i++)
+        mix = (struct rng){rng_next (&mix) + (uint64_t) of[i]};
+    return rng_next (&mix);
+}
+
+uint64_t looks_luck (const struct search *x, const struct workload_config *c)
+{
+    return axes_hash (x->s->seed, c) & LUCK;
+}
+
 /* A member of each shape that was seen, by a hash of it. */
 struct shapes {
     size_t room; /* a power of two */
@@ -135,22 +165,11 @@ struct shapes {
 
 static uint64_t hash_of (const struct workload_config *c)
 {
-    const int d[] = {c->deg.tp,
-                     c->deg.pp,
-                     c->deg.dp,
-                     c->deg.cp,
-                     c->deg.ep,
-                     c->deg.etp,
-                     c->deg.vpp,
-                     c->micro_batch,
-                     (int) c->schedule,
-                     (int) c->recompute,
-                     (int) c->recompute_modules};
-    uint64_t h = 0;
+    struct workload_config shape = *c;
 
-    for (int i = 0; i < (int) (sizeof d / sizeof *d); i++)
-        h = (h ^ (uint64_t) d[i]) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
+    shape.zero = shape.shard = shape.recompute_layers = 0;
+    shape.sequence_parallel = false;
+    return axes_hash (0, &shape);
 }
 
 static enum status shapes_init (struct shapes *s, long n, struct error *err)

@@ -37,8 +37,7 @@ static const struct round {
 #define LAST_NEAR 0.03    /* of the best: what the last round may still gain */
 #define OF_DEGREES_IDLE 2 /* rounds of starts of theirs without a gain */
 #define ROUNDS ((int) (sizeof rounds / sizeof *rounds))
-#define LUCK 0xffffffffff /* above it: the round's number */
-#define FIRST_HOT 0.1     /* of the step; halved from round to round */
+#define FIRST_HOT 0.1 /* of the step; halved from round to round */
 /* The hotter, the longer: else the way back is lost. */
 static const struct start {
     double hot; /* of the step */
@@ -64,30 +63,6 @@ static double heat_for (const struct search *x, double hot)
     double share = fmin (1, (double) HOT_GPUS / x->pool.n_gpus);
 
     return hot * share * share;
-}
-
-uint64_t looks_luck (const struct search *x, const struct workload_config *c)
-{
-    const int of[] = {c->deg.tp,
-                      c->deg.pp,
-                      c->deg.dp,
-                      c->deg.cp,
-                      c->deg.ep,
-                      c->deg.etp,
-                      c->deg.vpp,
-                      c->micro_batch,
-                      c->zero,
-                      c->shard,
-                      c->sequence_parallel,
-                      (int) c->recompute,
-                      c->recompute_layers,
-                      (int) c->recompute_modules,
-                      (int) c->schedule};
-    struct rng mix = {x->s->seed};
-
-    for (int i = 0; i < (int) (sizeof of / sizeof *of); i++)
-        mix = (struct rng){rng_next (&mix) + (uint64_t) of[i]};
-    return rng_next (&mix) & LUCK;
 }
 
 static enum status anneal_picked (struct search *x, struct looks *l, const long *pick,

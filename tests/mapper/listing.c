@@ -256,6 +256,25 @@ TEST (late)
     }
 }
 
+/* A search that is late at once has a plan, at most so many times as long as one with time.
+ * @return configurations that it placed */
+static long late_at_once (const struct mapper_problem *p, double times)
+{
+    struct mapper_settings how = mapper_settings_default ();
+    struct found whole = search (p, &how), some;
+    double most_s = whole.r.estimate.step_s * times;
+    long placed;
+
+    found_release (&whole);
+    how.time_limit_s = 1e-9;
+    some = search (p, &how);
+    placed = some.info.placed;
+    assert_true (some.info.stopped);
+    assert_true (some.r.estimate.step_s <= most_s);
+    found_release (&some);
+    return placed;
+}
+
 /* An odd pool's first plan comes from sketches of a few: it is a plan, late or not, and not far
  * from the one that there is time for. */
 TEST (late_in_odd_pool)
@@ -265,22 +284,13 @@ TEST (late_in_odd_pool)
                                "inter:2 + 1x4 h100-sxm5-80g intra:370 inter:2"),
                    16, 2048, 48);
     struct mapper_problem p = search_problem (&s);
-    struct mapper_settings how = mapper_settings_default ();
-    struct found whole, some;
-    struct error err;
 
     s.model.hidden = 4096;
     s.model.head_dim = 256;
     s.model.ffn = 14336;
     p.axes.tp = 1;
     of_few (&p);
-    ok (try_search (&p, &how, &whole, &err), &err);
-    how.time_limit_s = 1e-9;
-    ok (try_search (&p, &how, &some, &err), &err);
-    assert_true (some.info.stopped && some.info.placed <= 2);
-    assert_true (some.r.estimate.step_s <= whole.r.estimate.step_s * 1.1);
-    found_release (&whole);
-    found_release (&some);
+    assert_true (late_at_once (&p, 1.1) <= 2);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -291,20 +301,11 @@ TEST (late_on_slow_links)
                         .job = {.seq = 1024, .global_batch = 32},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p;
-    struct mapper_settings how = mapper_settings_default ();
-    struct found whole, some;
-    struct error err;
 
     s.cluster = cluster_of ("6x2 a100-sxm4-40g intra:12 inter:0.29");
     p = search_problem (&s);
     p.axes.micro_batch = 2;
-    ok (try_search (&p, &how, &whole, &err), &err);
-    how.time_limit_s = 1e-9;
-    ok (try_search (&p, &how, &some, &err), &err);
-    assert_true (some.info.stopped);
-    assert_true (some.r.estimate.step_s <= whole.r.estimate.step_s * 1.05);
-    found_release (&whole);
-    found_release (&some);
+    late_at_once (&p, 1.05);
     topology_cluster_destroy (s.cluster);
 }
 
@@ -318,8 +319,6 @@ TEST (late_among_failing_links)
                         .job = {.seq = 4096, .global_batch = 512},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p;
-    struct mapper_settings how = mapper_settings_default ();
-    struct found whole, some;
     struct error err;
 
     y.preset = "failing";
@@ -327,12 +326,7 @@ TEST (late_among_failing_links)
     ok (topology_synthesize (&y, &d, NULL, &err), &err);
     ok (topology_cluster_from_json (d.doc, y.preset, NULL, &s.cluster, NULL, &err), &err);
     p = search_problem (&s);
-    ok (try_search (&p, &how, &whole, &err), &err);
-    how.time_limit_s = 1e-9;
-    ok (try_search (&p, &how, &some, &err), &err);
-    assert_true (some.r.estimate.step_s <= whole.r.estimate.step_s * 1.1);
-    found_release (&whole);
-    found_release (&some);
+    late_at_once (&p, 1.1);
     topology_cluster_destroy (s.cluster);
     topology_document_release (&d);
 }

@@ -8,22 +8,35 @@
  * on a DGX-2's, 256 GB/s (Ren et al., ZeRO-Offload, arXiv 2101.06840, Adam latencies). */
 #define HOST_ADAM 0.46
 
+/* Where PyTorch's tensors lie on the host (FSDP's offloading): an AdamW of many kernels takes so
+ * many times a fused one's time, and clipping moves 12 bytes of each gradient, in 16 bits as long,
+ * at such a part of the memory's bandwidth (docs/gpu-check.md, 16 cores beside an H100). */
+#define HOST_UNFUSED_ADAM 4.0
+#define HOST_CLIP 0.23
+#define HOST_CLIP_BYTES 12.0
+
 static double element_bytes (const struct setting *x)
 {
     return workload_element_bytes (workload_kept_precision (x->j, x->p));
 }
 
 /* Bytes that go to the host for each parameter's gradient, and come back for its weight: fewer of
- * frozen ones that are kept so. */
-static double weight_bytes (const struct setting *x)
-{
-    return x->j->lora && x->j->frozen_bytes > 0.0 ? x->j->frozen_bytes
-                                                  : element_bytes (x);
-}
-
+ * frozen ones that are kept so.  FSDP brings a shard as it is kept, and casts it on the GPU. */
 static double gradient_bytes (const struct setting *x)
 {
     return x->j->lora ? 0.0 : workload_gradient_bytes (x->j, x->c, x->p);
+}
+
+static bool is_fsdp (const struct setting *x)
+{
+    return x->c->offload == OFFLOAD_ALL && !x->p->offloads_gradients;
+}
+
+static double weight_bytes (const struct setting *x)
+{
+    if (x->j->lora && x->j->frozen_bytes > 0.0)
+        return x->j->frozen_bytes;
+    return is_fsdp (x) ? fmax (element_bytes (x), gradient_bytes (x)) : element_bytes (x);
 }
 
 /* Are a shard's gradients sent on as they are reduced (A23), after every micro-batch? */
@@ -88,20 +101,30 @@ void host_ends (const struct setting *x, struct costmodel_compute *k)
             &k->head_back_s);
 }
 
+static double adam_s (const struct setting *x, double memory_bytes_per_s)
+{
+    double s = (2.0 * workload_optimizer_bytes (x->c, x->p) + gradient_bytes (x) +
+                weight_bytes (x)) /
+               (HOST_ADAM * memory_bytes_per_s);
+
+    if (!is_fsdp (x))
+        return s;
+    return (x->p->time.optimizer_passes > 0.0 ? HOST_UNFUSED_ADAM : 1.0) * s +
+           HOST_CLIP_BYTES / (HOST_CLIP * memory_bytes_per_s);
+}
+
 double host_step_s (const struct setting *x)
 {
     const struct topology_host h = topology_host_of (x->t);
-    double adam_s = (2.0 * workload_optimizer_bytes (x->c, x->p) +
-                     workload_gradient_bytes (x->j, x->c, x->p) + weight_bytes (x)) /
-                    (HOST_ADAM * h.memory_bytes_per_s);
+    double step = adam_s (x, h.memory_bytes_per_s);
     double down_s = sends_gradients (x) ? 0.0 : gradient_bytes (x) / h.link_bytes_per_s;
     double up_s = gathers_weights (x) ? 0.0 : weight_bytes (x) / h.link_bytes_per_s;
 
     /* Megatron-Core has an optimizer a parameter, whose copies run beside the others' steps
      * (hybrid_optimizer.py, overlap_cpu_optimizer_d2h_h2d); others step on all, then copy. */
     return x->p->offloads_gradients || x->c->offload == OFFLOAD_ALL
-               ? down_s + adam_s + up_s
-               : fmax (adam_s, fmax (down_s, up_s));
+               ? down_s + step + up_s
+               : fmax (step, fmax (down_s, up_s));
 }
 
 double host_frozen_s (const struct setting *x)

@@ -105,6 +105,7 @@ struct sums {
     double launches;                        /* kernels over a dense layer's, */
     double expert_launches;                 /* and those of experts */
     double again_s;                         /* forward, of what modules repeat */
+    double last_s;                          /* forward, of a dense MLP's last product */
     double scan_fwd_s, scan_back_s;         /* of linear mixers */
 };
 
@@ -112,6 +113,14 @@ bool costmodel_takes_blocks (enum workload_precision precision,
                              const struct topology_gpu_type *t)
 {
     return workload_quantised_bytes (precision) > 0 && t->fp4_flop_per_s > 0;
+}
+
+/* What a scan over layers keeps, if it recomputes none, goes through buffers of all layers, and its
+ * elementwise kernels are not fused: so many times what fused ones move (docs/formulas.md, A29). */
+#define SCAN_TRAFFIC 2.8
+static double scan_traffic (const struct setting *x)
+{
+    return x->p->scanned_layers && x->c->recompute == RECOMPUTE_NONE ? SCAN_TRAFFIC : 1.0;
 }
 
 static double traffic_s (const struct setting *x, double bytes_per_token)
@@ -371,7 +380,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
                         struct costmodel_layer *out)
 {
     const struct workload_profile *p = x->p;
-    double traffic = traffic_s (x, s->traffic);
+    double traffic = scan_traffic (x) * traffic_s (x, s->traffic);
     double accumulate = accumulation_bytes (x) * s->params / x->g.memory_rate;
     double unpack = unpacking_bytes (x->j) * s->params / x->g.memory_rate;
     double fwd, back, weight, floor = x->t->host_factor;
@@ -414,7 +423,10 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     out->back_s = with_floor (back, floor * p->time.layer_launch_back_s);
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)
-        out->recompute_s = out->fwd_s;
+        out->recompute_s =
+            p->recompute_ends_early
+                ? with_floor (fwd - s->last_s, floor * p->time.layer_launch_fwd_s)
+                : out->fwd_s;
     else if (x->c->recompute == RECOMPUTE_SELECTIVE)
         out->recompute_s =
             p->selective == SELECTIVE_PRODUCTS ? 0.5 * s->products_s + traffic
@@ -513,7 +525,10 @@ void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *
     if (parts & PART_MLP) {
         double before = forward_s (x, &s);
 
-        add_mlp (x, &s, 1, x->tokens, x->m->ffn / (double) x->c->deg.tp);
+        double ffn = x->m->ffn / (double) x->c->deg.tp;
+
+        add_mlp (x, &s, 1, x->tokens, ffn);
+        s.last_s = product_s (&x->g, 1, x->tokens, x->h, ffn);
         repeat (x, &s, MODULE_MLP, before);
     }
     if (parts & PART_EXPERTS)

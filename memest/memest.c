@@ -170,6 +170,24 @@ static bool two_at_once (const struct memest_problem *p, int stage)
            workload_in_flight (c, m, stage) < m;
 }
 
+/* What a scan over layers that it does not recompute keeps of each: its elementwise kernels are not
+ * fused over forward and backward, and every product's weight is there in 16 bits, too (A29). */
+#define SCAN_KEEPS 2.0
+static double scanned (const struct memest_shape *w, const struct workload_stage *held,
+                       double bytes)
+{
+    const struct workload_config *c = w->p->config;
+    struct workload_stage inside = *held;
+    struct workload_stage_params n;
+
+    if (!w->p->profile->scanned_layers || c->recompute != RECOMPUTE_NONE)
+        return bytes;
+    inside.embedding = inside.head = false;
+    n = workload_stage_params (w->p->model, c, &inside);
+    return SCAN_KEEPS * bytes + 2.0 * (n.dense / workload_dense_shards (c) +
+                                       n.expert / workload_expert_shards (c));
+}
+
 /* @param[in,out] host_bytes  with what of them is on the host
  * @param[out] one            the fullest layer in its backward pass, with its gradients (A10) */
 static double activation_bytes (const struct memest_shape *w, int stage,
@@ -183,7 +201,7 @@ static double activation_bytes (const struct memest_shape *w, int stage,
     double checkpoint = 2.0 * w->element * w->tokens * w->h / w->r;
     int layers = held->dense + held->expert;
     struct flight flight = flight_of (w->p, stage, held, dense, expert);
-    double bytes = flight.dense * dense + flight.expert * expert;
+    double bytes = scanned (w, held, flight.dense * dense + flight.expert * expert);
 
     *one = (1.0 + w->p->profile->memory.recompute_workspace) *
            fmax (most_dense, most_expert);
@@ -387,10 +405,12 @@ static double last_gradients (const struct memest_problem *p,
 /* The peak is in the backward pass, or in the optimizer's step, when activations, logits and
  * buffers are gone (A18).  Of gradients on one side, activations and logits on the other, only the
  * larger is there at once where gradients begin with the only backward pass; or all gradients but
- * the first layer's, which is in its backward pass (`one` bytes).  What is more at the peak stays
- * with the activations.  A step's flat buffer finds no block of theirs that it could take. */
+ * the first layer's, which is in its backward pass (`one` bytes).  In a scan over layers all of
+ * them are there beside what it keeps and the layer that it is at (`scan` bytes), of several
+ * micro-batches twice.  What is more at the peak stays with the activations.  A step's flat buffer
+ * finds no block of theirs that it could take. */
 static void meet (const struct memest_problem *p, const struct workload_stage *held,
-                  double one, double step_bytes, struct memest_stage *s)
+                  double one, double scan, double step_bytes, struct memest_stage *s)
 {
     const struct workload_config *c = p->config;
     bool freed = p->profile->gradients_freed && c->deg.pp == 1 &&
@@ -401,7 +421,10 @@ static void meet (const struct memest_problem *p, const struct workload_stage *h
         s->gradients_bytes = late_gradients (p, s);
     s->cached_bytes =
         p->profile->flat_step ? fmin (more + s->buffers_bytes, step_bytes) : 0.0;
-    if (freed)
+    if (p->profile->scanned_layers)
+        more = freed ? fmax (more - s->gradients_bytes, scan)
+                     : fmax (more, scan + s->gradients_bytes);
+    else if (freed)
         more = fmax (more - s->gradients_bytes,
                      one - last_gradients (p, held, s->gradients_bytes));
     more = fmax (more, step_bytes - s->buffers_bytes);
@@ -452,7 +475,7 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     struct memest_shape w = memest_shape_of (p);
     struct memest_stage s = {0};
     struct memest_buffers buffers;
-    double one, workspace, rebuilt, copies;
+    double one, workspace, rebuilt, copies, scan;
 
     if (p->by != MEMEST_LINKWISE) {
         memest_stage_published (p, stage, held, out);
@@ -467,13 +490,14 @@ static void stage_bytes (const struct memest_problem *p, int stage,
     if (held->head)
         s.logits_bytes = (1.0 + MTP_LOGITS * p->model->mtp_layers) * logit_bytes (&w);
     rebuilt = rebuilt_bytes (&w, held);
+    scan = s.activations_bytes + rebuilt + workspace;
     s.activations_bytes +=
         p->profile->logits_freed
             ? beside_logits (p, s.logits_bytes, rebuilt + workspace, &buffers)
             : fmax (0.0, rebuilt - s.logits_bytes) + workspace + buffers.forward;
 
     copies = bucket_copies (p, s.gradients_bytes);
-    meet (p, held, one, step, &s);
+    meet (p, held, one, scan, step, &s);
     s.gradients_bytes += copies;
 
     double tensors = s.weights_bytes + s.gradients_bytes + s.optimizer_bytes +

@@ -179,7 +179,8 @@ struct member {
         FACT (gathers_at_step), FACT (reduces_late), FACT (reduces_bare),             \
         NAMED_FACT ("copies_reduced_once", copies_once), FACT (copies_inputs),        \
         FACT (fitted_experts), FACT (one_split), FACT (unsharded_in_fp32),            \
-        FACT (one_sequence), NAMED_FACT ("dp_overlaps_chunks", time.dp_chunks),       \
+        FACT (one_sequence), FACT (recompute_ends_early), FACT (scanned_layers),      \
+        NAMED_FACT ("dp_overlaps_chunks", time.dp_chunks),                            \
         NAMED_FACT ("all_reduced_gradients", time.all_reduced_gradients),             \
         NAMED_FACT ("reduced_as_kept", time.reduced_as_kept),                         \
         NAMED_FACT ("blocking_sends", time.blocking_sends),                           \

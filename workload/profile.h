@@ -100,6 +100,9 @@ struct workload_profile {
                              constants; `gemm` and launch times scale them */
     bool flash2;          /* flash attention is FlashAttention 2's kernel, not cuDNN's */
     enum workload_selective selective;
+    /* Recomputing a layer whole ends with what its backward pass needs: an MLP's last product,
+     * whose result it does not, is not repeated. */
+    bool recompute_ends_early;
     enum workload_graphs graphs;
     enum workload_captured captured_parts;
     /* In fp8 and fp4 of blocks with scales, an expert's activation and its cast are part of the
@@ -125,6 +128,9 @@ struct workload_profile {
     /* Gradients do not outlive a step (set_to_none), so that those of the only micro-batch never
      * meet its logits. */
     bool gradients_freed;
+    /* Layers are one scan (JAX): from the start of its backward pass all their gradients are there,
+     * beside a sum if there are several micro-batches; what it keeps of a layer is not fused. */
+    bool scanned_layers;
     bool
         bucket_copies; /* without ZeRO, buckets hold replicas' gradients once more (DDP) */
     bool without_dropout; /* a runs file's row has dropout only where it says so */

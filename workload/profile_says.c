@@ -31,7 +31,9 @@ bool workload_reduces_once (const struct workload_profile *p,
 bool workload_autocasts (const struct workload_job *j, const struct workload_config *c,
                          const struct workload_profile *p)
 {
-    bool whole = !workload_gathers_by_layer (c, p) || workload_dense_shards (c) <= 1.0;
+    /* Weights that lie on the host are FSDP's, of one rank, too. */
+    bool sharded = workload_dense_shards (c) > 1.0 || c->offload == OFFLOAD_ALL;
+    bool whole = !workload_gathers_by_layer (c, p) || !sharded;
 
     return p->autocast_copies && p->memory.gradient_bytes >= 4.0 &&
            j->precision == PREC_BF16 && !j->lora && whole;

@@ -1,7 +1,7 @@
 #!/bin/bash
-# What small runs of transformers, of its models of experts, DDP, FSDP, nanoGPT and TorchTitan took on an H100 and an H200
-# (examples/runs, measured by tests/gpu), beside the estimates of their profiles, which were fitted
-# on none of it.
+# What small runs of transformers, of its models of experts, DDP, FSDP with and without offloading,
+# nanoGPT, TorchTitan and JAX took on an H100 and an H200 (examples/runs, measured by tests/gpu),
+# beside the estimates of their profiles.
 . tests/lib/tap.sh
 
 # off ESTIMATE MEASURED LEAST FAR NEAR SHARE: of rows that measured it, which are LEAST at least, none
@@ -31,4 +31,12 @@ steps 11 .15 .07 .8; result $? "steps of experts within 15 %, most within 7 %" "
 estimate compiled
 peaks 3 .015 .01 .6; result $? "nanoGPT's peaks within 1.5 %" "$T/why"
 steps 7 .2 .1 .8; result $? "compiled steps within 20 %, all but one within 10 %" "$T/why"
+estimate jax
+peaks 11 .06 .03 .8; result $? "JAX's peaks within 6 %, four fifths within 3 %" "$T/why"
+steps 11 .12 .065 .9; result $? "JAX's steps within 12 %, all but one within 6.5 %" "$T/why"
+grep -v ",4,8,bf16-mixed," examples/runs/offload.csv >"$T/offload.csv"
+"$LINKWISE" validate -q "$T/offload.csv" --per-row "$T/rows.csv" >"$T/table" 2>&1
+result $? "offloaded rows of one micro-batch are estimated" "$T/table"
+peaks 3 .08 .02 .6; result $? "offloaded peaks within 8 %" "$T/why"
+steps 3 .35 .15 .6; result $? "offloaded steps within 35 %, two within 15 %" "$T/why"
 done_testing

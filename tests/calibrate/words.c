@@ -537,7 +537,7 @@ TEST (adapters)
 }
 
 /* JAX under a policy that saves dots keeps less than all and more than layers' inputs, and takes
- * longer than nothing and less than all again. */
+ * less than all again; a scan that keeps all is no faster (docs/gpu-check.md). */
 TEST (between)
 {
     static const char *const ways[] = {"recompute=none", "recompute=minimal",
@@ -554,5 +554,5 @@ TEST (between)
         calibrate_runs_release (&r);
     }
     assert_true (peak[0] > 1.2 * peak[1] && peak[1] > 1.5 * peak[2]);
-    assert_true (step[0] < step[1] && 1.1 * step[1] < step[2]);
+    assert_true (step[0] > 0.95 * step[1] && 1.1 * step[1] < step[2]);
 }

@@ -93,6 +93,46 @@ TEST (launches)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Recomputing may end before a dense MLP's last product: an expert layer's is needed for the
+ * router's gradient. */
+TEST (recompute_ends)
+{
+    static const char *const models[] = {"llama-3-8b", "mixtral-8x7b"};
+
+    for (int moe = 0; moe < 2; moe++) {
+        struct setting s = layer_job (models[moe], 1, false, true);
+        struct machine g = machine_in (&s);
+        struct parts last = {.g = &g};
+        struct costmodel_compute k;
+
+        s.profile.recompute_ends_early = true;
+        s.config.recompute = RECOMPUTE_FULL;
+        product (&last, 1, 1024.0 * s.config.micro_batch, s.model.ffn, s.model.hidden);
+        k = compute_of (&s);
+        if (moe)
+            CLOSE (k.expert.recompute_s, k.expert.fwd_s, 1e-12);
+        else
+            CLOSE (k.dense.recompute_s, k.dense.fwd_s - last.fwd, 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
+/* A scan over layers that recomputes none moves 2.8 times what fused kernels do. */
+TEST (scan)
+{
+    struct setting s = layer_job ("llama-3-8b", 1, false, true);
+    struct costmodel_compute fused = compute_of (&s), slower;
+    double traffic;
+
+    slower = (s.profile.scanned_layers = true, compute_of (&s));
+    traffic = (slower.dense.fwd_s - fused.dense.fwd_s) / 1.8;
+    assert_true (traffic > .05 * fused.dense.fwd_s && traffic < fused.dense.fwd_s);
+    CLOSE (slower.dense.back_s - fused.dense.back_s, 2 * 1.8 * traffic, 1e-9);
+    s.config.recompute = RECOMPUTE_FULL;
+    CLOSE (compute_of (&s).dense.fwd_s, fused.dense.fwd_s, 1e-12);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* All compute waits for the slowest GPU of the configuration, counted from eight: in composed
  * profiles alone. */
 TEST (slowest)

@@ -81,7 +81,7 @@ EXPERTS = [
 ADAPTED = ["q_proj", "k_proj", "v_proj", "o_proj"]
 
 
-def model_of(config, kept, recompute, lora, experts):
+def model_of(config, kept, recompute, lora, experts=None):
     """The model on the GPU, ready to train, and the parameters that are trained."""
     from transformers import AutoConfig, AutoModelForCausalLM
 

@@ -473,6 +473,37 @@ TEST (copied_inputs)
     }
 }
 
+/* A scan over layers has all gradients beside what it keeps and the layer that it is at, not beside
+ * the logits; of several micro-batches twice.  Kept whole, layers are twice what fused kernels
+ * keep, and each weight is there in 16 bits once more. */
+TEST (scanned_layers)
+{
+    for (int i = 0; i < 8; i++) {
+        bool full = i & 1, sums = i & 2, longer = i & 4; /* whose logits are more */
+        struct stage s = distinct_stage ("llama-3-8b", 1, false);
+        double layer, kept, gradients, peak, scan;
+        struct memest_stage m;
+
+        s.j.global_batch = sums ? 8 : 2;
+        s.j.seq = longer ? 65536 : 16;
+        layer = memory_of (&s).activations_bytes / 3;
+        s.held.head = s.p.gradients_freed = s.p.logits_freed = s.p.scanned_layers = true;
+        s.c.recompute = full ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        m = memory_of (&s);
+        kept = 4.0 * 2 * s.j.seq * s.m.hidden + /* final norm */
+               3 * (full ? 2.0 * 2 * s.j.seq * s.m.hidden
+                         : 2 * layer + 2 * workload_layer_params (&s.m, 1));
+        scan = kept + (full ? 1.4 * layer : 0);
+        gradients = s.p.memory.gradient_bytes * (3 * workload_layer_params (&s.m, 1) +
+                                                 workload_head_params (&s.m, 1, false));
+        peak = fmax (kept + fmax (6.6 * 2 * s.j.seq * s.m.vocab, full ? 1.4 * layer : 0),
+                     gradients + scan);
+        peak += sums ? gradients : 0;
+        CLOSE (m.gradients_bytes + m.activations_bytes + m.logits_bytes,
+               fmax (peak, gradients), 1e-9);
+    }
+}
+
 /* A module of multi-token prediction keeps its layer's activations, or its input where all is
  * recomputed, six inputs and .6 of its logits. */
 TEST (prediction)

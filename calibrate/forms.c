@@ -182,15 +182,19 @@ static const struct {
      "attentiononly",
      "selective"},
     /* JAX's policies: dots are kept, or next to nothing. */
-    {CELL_RECOMPUTE, "everythingsaveable saveall", "none"},
+    {CELL_RECOMPUTE, "everythingsaveable saveeverything saveall", "none"},
     {CELL_RECOMPUTE,
      "minimal minimalflash minimalwithcontext dots dotssaveable savedots savedotonly "
      "dotswithnobatchdims dotswithnobatchdimssaveable checkpointdots "
-     "checkpointdotswithnobatchdims savedotexceptlogits savedotexceptmlpwi",
+     "checkpointdotswithnobatchdims savedotexceptlogits savedotexceptmlpwi "
+     "savedotproducts savedotwithnobatchdim savedotwithnobatchdims "
+     "savedotexceptlogitsffn1",
      "selective"},
     {CELL_RECOMPUTE,
      "savenothing nothingsaveable saveqkvproj saveoutproj savedotexceptmlp "
-     "savedotwithcontextexceptmlp qkvprojoffloaded",
+     "savedotwithcontextexceptmlp qkvprojoffloaded savecontext saveqkvoutproj "
+     "savecontextandoutproj saveencodedandoutproj saveiterationinput "
+     "savetransformerlayeroutput",
      "full"},
 };
 

@@ -290,6 +290,9 @@ TEST (recomputation)
              {"recompute=dots_with_no_batch_dims_saveable", RECOMPUTE_SELECTIVE},
              {"recompute=save_qkv_proj", RECOMPUTE_FULL},
              {"recompute=nothing_saveable", RECOMPUTE_FULL},
+             {"recompute=SAVE_DOT_WITH_NO_BATCH_DIMS", RECOMPUTE_SELECTIVE}, /* Pax */
+             {"recompute=SAVE_ITERATION_INPUT", RECOMPUTE_FULL},
+             {"recompute=SAVE_EVERYTHING", RECOMPUTE_NONE},
              {"recompute=everything_saveable", RECOMPUTE_NONE},
              {"recompute=remat", RECOMPUTE_FULL},
              {"recompute=Yes (full)", RECOMPUTE_FULL},

@@ -116,7 +116,7 @@ bool costmodel_takes_blocks (enum workload_precision precision,
 }
 
 /* What a scan over layers keeps, if it recomputes none, goes through buffers of all layers, and its
- * elementwise kernels are not fused: so many times what fused ones move (docs/formulas.md, A29). */
+ * elementwise kernels are not fused: so many times what fused ones move (docs/formulas.md, T32). */
 #define SCAN_TRAFFIC 2.8
 static double scan_traffic (const struct setting *x)
 {

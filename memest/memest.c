@@ -170,8 +170,9 @@ static bool two_at_once (const struct memest_problem *p, int stage)
            workload_in_flight (c, m, stage) < m;
 }
 
-/* What a scan over layers that it does not recompute keeps of each: its elementwise kernels are not
- * fused over forward and backward, and every product's weight is there in 16 bits, too (A29). */
+/* What a scan over layers keeps of those that it does not recompute: its elementwise kernels are
+ * not fused over forward and backward, and every product's weight is there in 16 bits, too, if it
+ * is not kept so (A29). */
 #define SCAN_KEEPS 2.0
 static double scanned (const struct memest_shape *w, const struct workload_stage *held,
                        double bytes)
@@ -179,13 +180,17 @@ static double scanned (const struct memest_shape *w, const struct workload_stage
     const struct workload_config *c = w->p->config;
     struct workload_stage inside = *held;
     struct workload_stage_params n;
+    bool cast = !w->p->job->lora && !workload_keeps_fp32 (w->p->job, w->p->profile);
 
-    if (!w->p->profile->scanned_layers || c->recompute != RECOMPUTE_NONE)
+    if (!w->p->profile->scanned_layers || c->recompute == RECOMPUTE_SELECTIVE)
         return bytes;
     inside.embedding = inside.head = false;
     n = workload_stage_params (w->p->model, c, &inside);
-    return SCAN_KEEPS * bytes + 2.0 * (n.dense / workload_dense_shards (c) +
-                                       n.expert / workload_expert_shards (c));
+    if (c->zero >= 3) {
+        n.dense /= workload_dense_shards (c);
+        n.expert /= workload_expert_shards (c);
+    }
+    return SCAN_KEEPS * bytes + (cast ? 2.0 * (n.dense + n.expert) : 0.0);
 }
 
 /* @param[in,out] host_bytes  with what of them is on the host

@@ -504,6 +504,32 @@ TEST (scanned_layers)
     }
 }
 
+/* What a scan keeps of layers that it does not recompute, of some as of all: weights in 16 bits are
+ * whole below ZeRO 3, and none where products take what is kept. */
+TEST (scanned_copies)
+{
+    for (int i = 0; i < 36; i++) {
+        struct stage s = distinct_stage ("llama-3-8b", 1, false);
+        int zero = i % 4, again = i / 4 % 3; /* of three layers */
+        double e = i / 12 == 1 ? 2 : 1, layer, copy, kept;
+        struct memest_stage m;
+
+        s.j.precision = e > 1 ? PREC_FP32 : PREC_BF16;
+        s.j.lora = i / 12 == 2;
+        layer = memory_of (&s).activations_bytes / 3;
+        copy = i < 12 ? 2 * workload_layer_params (&s.m, 1) / (zero == 3 ? 4 : 1) : 0;
+        s.c.deg.dp = 4;
+        s.c.zero = zero;
+        s.p.scanned_layers = true;
+        s.c.recompute = again ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+        s.c.recompute_layers = again;
+        kept = (3 - again) * (2 * layer + copy) + again * e * 2 * 2048 * s.m.hidden +
+               (again ? 1.4 * layer : 0);
+        m = memory_of (&s);
+        CLOSE (m.activations_bytes, kept + m.gradients_bytes, 1e-9);
+    }
+}
+
 /* A module of multi-token prediction keeps its layer's activations, or its input where all is
  * recomputed, six inputs and .6 of its logits. */
 TEST (prediction)

@@ -105,8 +105,8 @@ struct sums {
     double launches;                        /* kernels over a dense layer's, */
     double expert_launches;                 /* and those of experts */
     double again_s;                         /* forward, of what modules repeat */
-    double last_s;                          /* forward, of a dense MLP's last product */
-    double scan_fwd_s, scan_back_s;         /* of linear mixers */
+    double last_s;                  /* forward, of what recomputation leaves out */
+    double scan_fwd_s, scan_back_s; /* of linear mixers */
 };
 
 bool costmodel_takes_blocks (enum workload_precision precision,
@@ -424,7 +424,7 @@ static void layer_time (const struct setting *x, const struct sums *s, unsigned 
     out->weight_s = weight * out->back_s / back;
     if (x->c->recompute == RECOMPUTE_FULL)
         out->recompute_s =
-            p->recompute_ends_early
+            s->last_s > 0.0
                 ? with_floor (fwd - s->last_s, floor * p->time.layer_launch_fwd_s)
                 : out->fwd_s;
     else if (x->c->recompute == RECOMPUTE_SELECTIVE)
@@ -513,6 +513,17 @@ static void add_experts (const struct setting *x, struct sums *s)
                                         pairs / x->tokens);
 }
 
+/* Of a dense MLP, its last product, whose result backward needs if a norm follows it.  Dropout's
+ * mask is made after it, unless a compiler makes it alone. */
+static double last_product_s (const struct setting *x, double ffn)
+{
+    bool needed = x->m->norms > 2 || (x->m->dropout && !x->p->scanned_layers);
+
+    return x->p->recompute_ends_early && !needed
+               ? product_s (&x->g, 1, x->tokens, x->h, ffn)
+               : 0.0;
+}
+
 void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *out)
 {
     double part = workload_sublayers (parts) / 2.0;
@@ -523,12 +534,10 @@ void layer_of (const struct setting *x, unsigned parts, struct costmodel_layer *
     if (parts & PART_LINEAR)
         add_mixer (x, &s);
     if (parts & PART_MLP) {
-        double before = forward_s (x, &s);
-
-        double ffn = x->m->ffn / (double) x->c->deg.tp;
+        double before = forward_s (x, &s), ffn = x->m->ffn / (double) x->c->deg.tp;
 
         add_mlp (x, &s, 1, x->tokens, ffn);
-        s.last_s = product_s (&x->g, 1, x->tokens, x->h, ffn);
+        s.last_s = last_product_s (x, ffn);
         repeat (x, &s, MODULE_MLP, before);
     }
     if (parts & PART_EXPERTS)

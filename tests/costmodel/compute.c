@@ -117,6 +117,34 @@ TEST (recompute_ends)
     }
 }
 
+/* A dense MLP's last product is repeated if a norm or PyTorch's dropout follows it; and the wait
+ * for experts' tokens comes again. */
+TEST (recompute_ends_late)
+{
+    for (int i = 0; i < 4; i++) {
+        struct setting s =
+            layer_job (i < 3 ? "llama-3-8b" : "mixtral-8x7b", 1, false, true);
+        struct costmodel_compute k;
+
+        s.model.norms = i == 0 ? 4 : 2;
+        s.model.dropout = i == 1 || i == 2;
+        s.profile.recompute_ends_early = true;
+        s.profile.scanned_layers = i == 2;
+        s.profile.compute_of_type = i == 3;
+        s.profile.grouped_experts = false;
+        s.profile.time.layer_launch_fwd_s = 1e-3;
+        s.config.recompute = RECOMPUTE_FULL;
+        k = compute_of (&s);
+        if (i == 2)
+            assert_true (k.dense.recompute_s < .9 * k.dense.fwd_s);
+        else if (i == 3)
+            CLOSE (k.expert.recompute_s, k.expert.fwd_s, 1e-12);
+        else
+            CLOSE (k.dense.recompute_s, k.dense.fwd_s, 1e-12);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* A scan over layers that recomputes none moves 2.8 times what fused kernels do. */
 TEST (scan)
 {

@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +17,19 @@
 
 static json_malloc_t allocate;
 
+/* Where reading ends that gets no memory: jansson (2.14, lex_scan_string) would go on beyond the end
+ * of a string that could not grow.  What it has read until then is never freed. */
+static _Thread_local jmp_buf *reader;
+
 static void *watched (size_t size)
 {
     void *p = allocate (size);
 
-    if (!p && size > 0)
+    if (!p && size > 0) {
         memory_lost ();
+        if (reader)
+            longjmp (*reader, 1);
+    }
     return p;
 }
 
@@ -68,15 +76,31 @@ static size_t next_piece (void *buffer, size_t room, void *context)
     return n;
 }
 
+/* NULL: not JSON, or no memory */
+static json_t *load (struct feed *f, json_error_t *why)
+{
+    size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+    jmp_buf end;
+    json_t *v;
+
+    reader = &end;
+    if (setjmp (end) != 0) {
+        reader = NULL;
+        return NULL;
+    }
+    v = f->len < TOLD_EVERY ? json_loadb (f->data, f->len, flags, why)
+                            : json_load_callback (next_piece, f, flags, why);
+    reader = NULL;
+    return v;
+}
+
 static enum status parse (const char *name, const char *data, size_t len,
                           const struct notes *notes, json_t **root, struct error *err)
 {
-    size_t mark = file_mark (data, len), flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+    size_t mark = file_mark (data, len);
     struct feed feed = {name, data + mark, len - mark, 0, 0, notes};
     json_error_t why;
-    json_t *v = len - mark < TOLD_EVERY
-                    ? json_loadb (data + mark, len - mark, flags, &why)
-                    : json_load_callback (next_piece, &feed, flags, &why);
+    json_t *v = load (&feed, &why);
 
     if (memory_take_lost ()) {
         json_decref (v);

@@ -145,14 +145,14 @@ rm -f "$T"/links.json*
 (
     trap '' XFSZ
     ulimit -f 1
-    ranks 3 --passes 2 -o "$T/links.json"
+    ranks 3 --passes 3 -o "$T/links.json"
     ended 1 30
     echo $? >"$T/rc"
 ) 2>/dev/null
 [ "$(cat "$T/rc")" = 0 ] && grep -q "links.json.part: File too large" "$T/err.0" &&
     [ ! -e "$T/links.json" ] && [ -s "$T/links.json.part" ]
 result $? "with a full disk the run ends, says so, and leaves what was written" "$T/err.0"
-ranks 3 --passes 2 --resume -o "$T/links.json"
+ranks 3 --passes 3 --resume -o "$T/links.json"
 ended 0 60 && grep -Eq "[1-9][0-9]* values of the earlier run" "$T/err.0"
 result $? "with room again, --resume continues" "$T/err.0"
 

@@ -38,6 +38,13 @@ faults memory bind "bind plan.json --only cnode3-[002-011] -o new.json"
 faults memory validate "validate runs.csv --json"
 faults memory calibrate "calibrate runs.csv -o mine.json"
 faults memory compare "compare a100-16-before.json a100-16-after.json --json"
+# The first ones, at which strings of the file grow.
+for ((at = 1; at <= 30; at++)); do
+    with_fault faulty memory $at "compare a100-16-before.json a100-16-after.json --json"
+    holds $? >"$T/said" 2>&1 || { echo "allocation $at:" && head -n 9 "$T/said"; }
+done >"$T/why"
+[ ! -s "$T/why" ]
+result $? "memory, the first 30 of compare" "$T/why"
 faults memory report "report plan.json -o new.html"
 faults memory "report --compare" "report --compare a100-16-before.json a100-16-after.json -o new.html"
 faults memory topo "topo --from hwloc.xml -o new.json"

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -81,12 +82,19 @@ static void on_row (int end, void *context)
     r->column = 0;
 }
 
+/* With its end */
+static size_t line_len (const char *data, size_t len)
+{
+    const char *end = memchr (data, '\n', len);
+
+    return end ? (size_t) (end - data) + 1 : len;
+}
+
 /* Spreadsheets of some languages write semicolons, and tables that are copied from pages have tabs:
  * so it is where the header has one of these and no comma.  Markdown's stand between bars. */
 static char separator_of (const char *data, size_t len)
 {
-    const char *end = memchr (data, '\n', len);
-    size_t n = end ? (size_t) (end - data) : len;
+    size_t n = line_len (data, len);
 
     return n > 0 && data[0] == '|'  ? '|'
            : memchr (data, ',', n)  ? ','
@@ -95,15 +103,67 @@ static char separator_of (const char *data, size_t len)
                                     : ',';
 }
 
+/* "sep=;", a first line that tells Excel of the separator: its length, or 0 where it is none. */
+static size_t excels_line (const char *data, size_t len, char *separator)
+{
+    size_t n = line_len (data, len);
+
+    if (n < 6 || n > 7 || strncasecmp (data, "sep=", 4) != 0 || !strchr ("\r\n", data[5]))
+        return 0;
+    *separator = data[4];
+    return n;
+}
+
+static int cells_of (const char *line, size_t len, char separator)
+{
+    bool quoted = false;
+    int n = 1;
+
+    for (size_t i = 0; i < len; i++) {
+        quoted ^= line[i] == '"';
+        n += !quoted && line[i] == separator;
+    }
+    return n;
+}
+
+/* Where the header begins, behind comments.  It may begin with a # itself, and then has as many
+ * cells as the row below it. */
+static size_t header_at (const char *data, size_t len)
+{
+    size_t at = 0, last = 0, n;
+    char separator;
+    int cells;
+
+    while (at < len && (data[at] == '#' || data[at] == '\r' || data[at] == '\n')) {
+        if (data[at] == '#')
+            last = at;
+        at += line_len (data + at, len - at);
+    }
+    if (at == len || data[last] != '#')
+        return 0;
+    n = line_len (data + last, len - last);
+    separator = separator_of (data + last, n);
+    cells = cells_of (data + last, n, separator);
+    return cells > 1 && cells == cells_of (data + at, line_len (data + at, len - at),
+                                           separator)
+               ? last
+               : at;
+}
+
 static enum status parse (const char *path, const char *data, size_t len,
                           struct csv_table *t, struct error *err)
 {
     struct reading r = {.t = t};
     struct csv_parser p;
+    size_t begin = excels_line (data, len, &t->separator);
 
     if (csv_init (&p, CSV_STRICT | CSV_STRICT_FINI) != 0)
         return err_nomem (err);
-    t->separator = separator_of (data, len);
+    begin += header_at (data + begin, len - begin);
+    data += begin;
+    len -= begin;
+    if (!t->separator)
+        t->separator = separator_of (data, len);
     csv_set_delim (&p, (unsigned char) t->separator);
 
     bool good = csv_parse (&p, data, len, on_cell, on_row, &r) == len &&

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/** A table; the first line is the header. */
+/** A table; the first line is the header, behind lines that begin with # and Excel's "sep=;". */
 struct csv_table {
     char **header; /* [columns] */
     char **cell;   /* [rows * columns], row-major; "" where empty */
@@ -14,7 +14,8 @@ struct csv_table {
     int rows, columns;
     int cells; /* that are allocated in cell */
     /* of its cells: a comma; a semicolon or a tab where the header has no comma; a bar where the
-     * header begins with one, as in Markdown, whose empty first and last columns are kept */
+     * header begins with one, as in Markdown, whose empty first and last columns are kept; or what
+     * Excel is told */
     char separator;
 };
 

@@ -136,6 +136,20 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     return calibrate_read_measured (r, run);
 }
 
+/* The optimizers that work on the host keep fp32 moments; options refuse the pair, too
+ * (workload/config.c). */
+static bool short_on_host (const struct calibrate_run *run,
+                           const struct workload_profile *p)
+{
+    enum workload_offload what = run->config.offload;
+    int bytes = run->config.optimizer_bytes;
+    bool of_8_bits = run->moments && run->moments->wide > 0.0 && run->moments->wide < 4.0;
+
+    return what == OFFLOAD_OPTIMIZER
+               ? of_8_bits || (bytes > 0 && bytes != p->memory.optimizer_bytes)
+               : what == OFFLOAD_ALL && of_8_bits;
+}
+
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)
 {
     struct calibrate_shelf shelf;
@@ -146,17 +160,21 @@ static enum status assume_framework (struct calibrate_runs *runs, struct error *
     TRY (calibrate_shelf_open (&shelf, err));
     for (int i = 0; i < runs->n; i++) {
         struct calibrate_run *run = &runs->run[i];
+        const char *refused;
 
         calibrate_shelf_find (&shelf, run, &p);
         calibrate_assume (run, &p);
-        if (!undivided (run, why)) {
+        refused = undivided (run, why);
+        if (!refused && short_on_host (run, &p))
+            refused = "an optimizer that is offloaded to the host keeps fp32 moments";
+        if (!refused) {
             calibrate_doubt (runs, run);
             runs->run[n++] = *run;
             continue;
         }
         free (run->layers);
         runs->why[run->row] = (unsigned char) calibrate_count_reason (
-            runs->skipped, &runs->n_skipped, why, run->row);
+            runs->skipped, &runs->n_skipped, refused, run->row);
     }
     runs->n = n;
     calibrate_shelf_close (&shelf);

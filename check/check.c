@@ -141,6 +141,16 @@ static void check_degrees (const struct workload_plan *p, struct check_report *r
                layers, p->model.layers);
 }
 
+/* What no framework of the profile runs is refused as bind and plan do. */
+static void check_offered (const struct workload_plan *p,
+                           const struct workload_profile *profile, struct check_report *r)
+{
+    struct error why;
+
+    if (workload_config_offered (&p->model, &p->config, profile, &why) != ST_OK)
+        check_say (r, "framework", CHECK_FAILED, "%.200s", why.text);
+}
+
 /* Can the framework run chunks of unlike numbers of layers, where a stage has such? */
 static void check_chunks (const struct workload_plan *p,
                           const struct workload_profile *profile, struct check_report *r)
@@ -372,6 +382,7 @@ enum status check_plan (const struct workload_plan *p, const struct topology_clu
     if (st == ST_OK) {
         check_gpus (p, c, gpu, uses, r);
         check_degrees (p, r);
+        check_offered (p, profile, r);
         check_chunks (p, profile, r);
         check_memory (p, c, profile, gpu, r);
         if (p->config.offload != OFFLOAD_NONE)

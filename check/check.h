@@ -34,13 +34,13 @@ void check_say (struct check_report *r, const char *what, enum check_verdict ver
 
 /** Check a plan that workload_plan_read accepted.
  *
- *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees
- *  multiply to the ranks and layers sum to the model's; every stage fits the memory limit
- *  of its smallest GPU; unmeasured links are listed; the step time, with every
- *  micro-batch simulated, is what the file says, and not below its lower bound (beyond 30
- *  million micro-batches over all stages and replicas, whole periods are skipped); the file's
- *  other figures (gap, rates, breakdown, memory) agree with it; the default order is not
- *  faster.  If ranks or configuration were edited after planning, the estimate is stale (it
+ *  Checked: every rank on a GPU of the cluster that is not drained, once; degrees multiply to
+ *  the ranks and layers sum to the model's; the profile's framework offers the configuration;
+ *  every stage fits the memory limit of its smallest GPU; unmeasured links are listed; the step
+ *  time, with every micro-batch simulated, is what the file says, and not below its lower bound
+ *  (beyond 30 million micro-batches over all stages and replicas, whole periods are skipped);
+ *  the file's other figures (gap, rates, breakdown, memory) agree with it; the default order is
+ *  not faster.  If ranks or configuration were edited after planning, the estimate is stale (it
  *  carries a digest of them): a note, not a failure.
  *
  *  @param[out] r  filled also when something failed

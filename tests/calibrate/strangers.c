@@ -270,6 +270,24 @@ TEST (same)
         "lab;megatron-lm;llama-2-7b;A100 "
         "80GB;16;8;800;8192;2;2;1;1;1;1.024e3;bf16;full;10,5;"
         "61,5;0\n",
+        /* comments, of which one has the separator, an empty line; a header may begin like one */
+        "# our runs, of May\n#\n\n"
+        "source,framework,model,gpu,gpus,gpus_per_node,inter_node_gbps,seq,tp,pp,sp,zero,"
+        "micro_batch,global_batch,precision,recompute,iter_time_s,peak_mem_gb,oom\n"
+        "lab,megatron-lm,llama-2-7b,A100 "
+        "80GB,16,8,800,8192,2,2,1,1,1,1024,bf16,full,10.5,61.5,0\n",
+        "# our runs\n"
+        "# "
+        "source;framework;model;gpu;gpus;gpus_per_node;inter_node_gbps;seq;tp;pp;sp;zero;"
+        "micro_batch;global_batch;precision;recompute;iter_time_s;peak_mem_gb;oom\n"
+        "lab;megatron-lm;llama-2-7b;\"A100; "
+        "80GB\";16;8;800;8192;2;2;1;1;1;1024;bf16;full;10,5;61,5;0\n",
+        /* Excel is told of the separator */
+        "\xef\xbb\xbfsep=;\r\n"
+        "source;framework;model;gpu;gpus;gpus_per_node;inter_node_gbps;seq;tp;pp;sp;zero;"
+        "micro_batch;global_batch;precision;recompute;\"iter_time_s\";peak_mem_gb;oom\r\n"
+        "lab;megatron-lm;llama-2-7b;A100 "
+        "80GB;16;8;800;8192;2;2;1;1;1;1024;bf16;full;10,5;61,5;0\r\n",
         /* tabs; nodes for GPUs */
         "source\tframework\tmodel\tgpu\tnodes\tgpus_per_node\tinter_node_"
         "gbps\tseq\ttp\tpp\tsp\t"

@@ -465,6 +465,38 @@ TEST (offloaded)
     }
 }
 
+/* What is offloaded is updated on the host, whose optimizers keep fp32 moments. */
+TEST (short_on_host)
+{
+    static const struct {
+        const char *zero, *notes, *framework;
+        bool refused;
+    } t[] = {
+        {"zero=2", "notes=CPU offload; optimizer=adamw_8bit", "framework=deepspeed",
+         true},
+        {"zero=3", "notes=CPU offload; optimizer=adamw_8bit", "framework=trl", true},
+        {"zero=2", "notes=CPU offload; optimizer=adamw", "framework=deepspeed", false},
+        {"zero=2", "notes=CPU offload; optimizer=lion", "framework=deepspeed", false},
+        {"zero=2", "notes=optimizer=adamw_8bit", "framework=deepspeed", false},
+        {"zero=1", "notes=offload=optimizer; optimizer-bytes=6", "framework=megatron-lm",
+         true},
+        {"zero=1", "notes=offload=optimizer; optimizer-bytes=12", "framework=megatron-lm",
+         false},
+        {"zero=1", "notes=optimizer-bytes=6", "framework=megatron-lm", false}};
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct calibrate_runs r = {0};
+        struct error err = {""};
+        enum status st =
+            LAB (&r, &err, "", "", t[i].zero, t[i].notes, t[i].framework, "tp=1", "pp=1");
+
+        if ((st != ST_OK) != t[i].refused ||
+            (t[i].refused && !strstr (err.text, "the host keeps fp32 moments")))
+            fail_msg ("%s %s: %s", t[i].framework, t[i].notes, err.text);
+        calibrate_runs_release (&r);
+    }
+}
+
 /* A framework's name or the column of all degrees may say that it offloads. */
 TEST (offloaded_by_name)
 {

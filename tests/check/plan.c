@@ -226,6 +226,24 @@ TEST (edited_by_hand)
     json_decref (doc);
 }
 
+/* What the framework does not offer fails, also where no replica is there to shard over. */
+TEST (not_offered)
+{
+    static const struct {
+        const char *where, *value, *says; /* NULL: it is offered */
+    } t[] = {{"zero", "1", NULL},
+             {"zero", "3", "zero 3 with pp 2: profile"},
+             {"offload", "\"all\"", "offload all: "}};
+
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        struct check_report r = check_once (damaged (t[i].where, t[i].value));
+
+        assert_int_equal (r.failed, t[i].says != NULL);
+        if (t[i].says)
+            assert_non_null (strstr (text_of (&r, "framework"), t[i].says));
+    }
+}
+
 /* Hosts are spoken of where something is in their memory. */
 TEST (hosts)
 {

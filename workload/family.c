@@ -59,6 +59,8 @@ static const struct workload_field chatglm[] =
             NEEDED ("padded_vocab_size", vocab), NEEDED ("ffn_hidden_size", ffn),
             FLAG ("add_qkv_bias", qkv_bias), FLAG ("tie_word_embeddings", tied));
 
+static const struct workload_field bare_shape[] = FIELDS (LLAMA_SHAPE);
+
 static const struct workload_field mixtral[] =
     FIELDS (LLAMA_SHAPE, MIXTRAL_EXPERTS, ATTENTION_BIAS ("attention_bias"),
             FLAG ("lm_head_bias", head_bias));
@@ -337,6 +339,18 @@ static enum status finish_stablelm (const struct workload_reading *r,
     return ST_OK;
 }
 
+/* The MLP's width is said in those of the layers.  The last layer's attention has a bias, which is
+ * not counted. */
+static enum status finish_neox_japanese (const struct workload_reading *r,
+                                         struct workload_model *m)
+{
+    int ratio = 4;
+
+    TRY_MEMBER (json_get_int, r->at, "intermediate_multiple_size", 1, 64, &ratio, r->err);
+    m->ffn = ratio * m->hidden;
+    return ST_OK;
+}
+
 #define GEMMA GATED, .tied = true, .head_dim = 256 /* whatever the width */
 
 static const struct workload_family families[] = {
@@ -432,14 +446,16 @@ static const struct workload_family families[] = {
             .router_bias = true),
     FAMILY ("minicpm3 youtu", minicpm3, finish_minicpm3, GATED, .tied = true),
     FAMILY ("gpt_neox", llama, NULL, LAYER_NORM, BIASED),
+    FAMILY ("gpt_neox_japanese", bare_shape, finish_neox_japanese, LAYER_NORM,
+            .tied = true),
     {.types = NULL}};
 
 /* Models whose queries, keys and values are one matrix: transformers' (models/.../modeling_*.py:
  * c_attn, query_key_value, Wqkv, qkv_proj) and those with files of their own (modeling_*.py beside
  * their weights: query_key_value, c_attn, W_pack, wqkv).  TeleChat's has two. */
 static const char joined_qkv[] =
-    "gpt2 gpt_bigcode codegen moss jais btlm gpt_neox bloom falcon "
-    "RefinedWeb mpt dbrx RefinedWebModel phi3 "
+    "gpt2 gpt_bigcode codegen moss jais btlm gpt_neox gpt_neox_japanese bloom "
+    "falcon RefinedWeb mpt dbrx RefinedWebModel phi3 "
     "persimmon chatglm qwen baichuan internlm2";
 
 int workload_qkv_products (const struct workload_model *m)

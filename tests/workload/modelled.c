@@ -152,6 +152,10 @@ static const struct {
      105280, 0},
     {"GPT-NeoX without biases in attention",
      SHAPE ("gpt_neox", 64, 2, 4, 4, 256, 100, ",'attention_bias':false"), 112384, 0},
+    {"GPT-NeoX Japanese 2.7B, but for one bias",
+     "'model_type':'gpt_neox_japanese','hidden_size':2560,'num_hidden_layers':32,"
+     "'num_attention_heads':32,'intermediate_multiple_size':4,'vocab_size':32000",
+     2598835200, 0},
     {"experts in every second layer, from the second on",
      SHAPE ("qwen3_moe", 64, 3, 4, 4, 32, 100,
             HEADS (16) EXPERTS (4, 2, 16) ",'decoder_sparse_step':2"),

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "cli/cli.h"
+#include "jobs/jobs.h"
 
 /* ---- tables ---- */
 
@@ -51,8 +52,8 @@ static void refuse_word (const struct cli_option *o, const char *given,
                          struct argp_state *state)
 {
     struct text words = {0};
-    struct text_near near = {.asked = given};
-    const char *word = o->argument, *end, *other;
+    const char *word = o->argument, *end, *other, *dtype = jobs_dtype_of (given);
+    struct text_near near = {.asked = dtype ? dtype : given};
     char hint[TEXT_HINT];
     long n;
 

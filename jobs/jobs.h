@@ -99,6 +99,10 @@ jobs_writer jobs_deepspeed_write;  /* ds_config.json */
 /** Does DeepSpeed's pipeline divide the plan's layers as the plan does, told "parameters"? */
 bool jobs_deepspeed_splits (const struct workload_plan *p);
 
+/** A type of numbers as runs files and options spell it, "bf16", "fp16" or "fp32", whatever its
+ *  case and with PyTorch's or DeepSpeed's word; NULL: it is none of these. */
+const char *jobs_dtype_of (const char *word);
+
 /** The header of a runs file, with its newline. */
 void jobs_header_text (struct text *out);
 /** The job's row, with its newline. */

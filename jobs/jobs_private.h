@@ -132,10 +132,6 @@ void jobs_key_of (const struct jobs_dialect *d, const char *fact, char key[JOBS_
 /** Is it none of those of no matter? */
 bool jobs_matters (const struct jobs_dialect *d, const char *said);
 
-/** A type of numbers as runs files spell it, "bf16", "fp16" or "fp32", whatever its case and with
- *  PyTorch's or DeepSpeed's word; NULL: it is none of these. */
-const char *jobs_dtype_of (const char *word);
-
 /* ---- statements and facts: said.c ---- */
 
 /** Refuse the file that is read: "file: line N: ...", ST_INVALID. */

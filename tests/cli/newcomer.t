@@ -30,6 +30,9 @@ done <<TABLE
 2 | plan "4x8 h100" llama-3-8b --mbs=2              | did you mean --micro-batch\?
 2 | plan "4x8 h100" llama-3-8b --num-nodes 2        | did you mean --nodes\?
 2 | plan "4x8 h100" llama-3-8b --schedule 1F1B      | did you mean 1f1b\?
+2 | plan "4x8 h100" llama-3-8b --precision bfloat16 | did you mean bf16\?
+2 | plan "4x8 h100" llama-3-8b --precision half     | did you mean fp16\?
+2 | plan "4x8 h100" llama-3-8b --precision torch.float32 | did you mean fp32\?
 2 | plan "4x8 h100" llama-3-8b --recompute selectiv | did you mean selective\?
 2 | plan "4x8 h100" llama-3-8b --nodes 5            | has 4: ask for that many or fewer
 2 | plan llama-2-7b                                 | as in: linkwise plan "4x8 h100" llama-2-7b

@@ -17,8 +17,8 @@
 
 static json_malloc_t allocate;
 
-/* Where reading ends that gets no memory: jansson (2.14, lex_scan_string) would go on beyond the end
- * of a string that could not grow.  What it has read until then is never freed. */
+/* Where reading ends that gets no memory: jansson (2.14, lex_scan_string) would go on beyond the
+ * end of a string that could not grow.  What it has read until then is never freed. */
 static _Thread_local jmp_buf *reader;
 
 static void *watched (size_t size)

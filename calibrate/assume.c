@@ -82,6 +82,15 @@ static void take_defaults (struct calibrate_run *run, const struct workload_prof
 #define MIXED_STATES 16.0
 #define PURE_STATES 8.0
 
+/* Optimizers that work on the host keep no 8-bit moments. */
+static bool widened_on_host (const struct calibrate_run *run)
+{
+    enum workload_offload what = run->config.offload;
+
+    return (run->offload_open || what == OFFLOAD_OPTIMIZER || what == OFFLOAD_ALL) &&
+           run->moments->wide > 0.0 && run->moments->wide < 4.0;
+}
+
 /* Another optimizer's moments in place of AdamW's, beside the framework's weights, gradients and
  * master copies. */
 static void take_moments (struct calibrate_run *run, const struct workload_profile *p)
@@ -89,7 +98,7 @@ static void take_moments (struct calibrate_run *run, const struct workload_profi
     double gradient = p->memory.gradient_bytes, own = p->memory.optimizer_bytes,
            all = 2.0 + gradient + own;
 
-    if (!run->moments || run->state_bytes > 0.0)
+    if (!run->moments || run->state_bytes > 0.0 || widened_on_host (run))
         return;
     if (run->states == STATES_MIXED && all < MIXED_STATES) {
         gradient = run->job.precision == PREC_FP16 ? 2.0 : 4.0;

@@ -136,18 +136,14 @@ static const char *read_row (const struct row *r, struct calibrate_run *run)
     return calibrate_read_measured (r, run);
 }
 
-/* The optimizers that work on the host keep fp32 moments; options refuse the pair, too
- * (workload/config.c). */
+/* Options refuse the pair, too (workload/config.c). */
 static bool short_on_host (const struct calibrate_run *run,
                            const struct workload_profile *p)
 {
-    enum workload_offload what = run->config.offload;
     int bytes = run->config.optimizer_bytes;
-    bool of_8_bits = run->moments && run->moments->wide > 0.0 && run->moments->wide < 4.0;
 
-    return what == OFFLOAD_OPTIMIZER
-               ? of_8_bits || (bytes > 0 && bytes != p->memory.optimizer_bytes)
-               : what == OFFLOAD_ALL && of_8_bits;
+    return run->config.offload == OFFLOAD_OPTIMIZER && bytes > 0 &&
+           bytes != p->memory.optimizer_bytes;
 }
 
 static enum status assume_framework (struct calibrate_runs *runs, struct error *err)

@@ -111,6 +111,9 @@ enum status report_schedule (const struct costmodel_problem *p, const int *gpu,
     THEN (st, costmodel_watch_replica (p, gpu, e->replica,
                                        &(struct costmodel_watch){pack, &x}, tail, err));
     for (int i = 0; i < pp && x.stage; i++) {
+        /* A schedule that is played out without memory ends early, and does not say so. */
+        if (st == ST_OK && x.stage[i].at != x.stage[i].all)
+            st = err_nomem (err);
         if (st == ST_OK)
             json_array_append_new (stages, stage_json (&x, &x.stage[i], &tail[i]));
         text_free (&x.stage[i].events);

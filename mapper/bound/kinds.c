@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/extremes.h"
+#include "base/memory.h"
 #include "mapper/bound/kinds.h"
 
 #define NARROW 1e-4 /* part of the bound at which bisection ends */
@@ -573,10 +574,7 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
         if (play && bound < most)
             bound = kinds_played (x, bound, most);
     }
-    free (x->cap);
-    free (x->most);
-    free (x->own);
-    free (x);
+    FREE_ALL (x->cap, x->most, x->own, x);
     return bound;
 }
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #include "costmodel/costmodel.h"
 
 #define REACH 0.0005     /* of the rows' step, at first */
@@ -480,11 +482,7 @@ double bound_played (const struct played_replica *r, double rows_s)
         if (t.closer && least < most)
             least = closest (&t, least, most);
     }
-    free (t.fwd_s);
-    free (t.stage_s);
-    free (t.layers);
-    free (t.room);
-    free (t.told);
+    FREE_ALL (t.fwd_s, t.stage_s, t.layers, t.room, t.told);
     return least;
 }
 

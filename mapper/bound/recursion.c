@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/extremes.h"
+#include "base/memory.h"
 
 /* Widths as parts of the bound at which the search for P ends. */
 #define NARROW 2e-5
@@ -418,10 +419,8 @@ static bool recursion_init (struct recursion *r, const struct bound_case *x, int
 
 static void recursion_release (struct recursion *r)
 {
-    free (r->now < r->next ? r->now : r->next);
-    free (r->n_now < r->n_next ? r->n_now : r->n_next);
-    free (r->room);
-    free (r->choice);
+    FREE_ALL (r->now < r->next ? r->now : r->next,
+              r->n_now < r->n_next ? r->n_now : r->n_next, r->room, r->choice);
 }
 
 /* The interval of P that the bound comes from; false when no split fits. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #include "mapper/bound/bound_private.h"
 
 #define PLAYED_CELLS 400000 /* stages x stages x chunks x schedules played, about */
@@ -225,9 +227,7 @@ static bool hand_init (struct hand *h, const struct bound_case *x,
 
 static void hand_release (struct hand *h)
 {
-    free (h->fwd_s);
-    free (h->layers);
-    free (h->slow);
+    FREE_ALL (h->fwd_s, h->layers, h->slow);
 }
 
 /* The best split of one division of the slots, when it is better than *step_s. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define SPLITS_MAX 20000 /* of one configuration that are looked at */
 #define TRIES_MANY 60000 /* where there are more: no proof, but it may find a plan */
 #define STATE_PRICE 20   /* placements that cost as much as making a state */
@@ -256,9 +258,7 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
             are_few (&s, ways) || effort->tries < TRIES_MANY ? effort->tries : TRIES_MANY;
         st = split_rest (&s, 0, p->model->layers);
     }
-    free (s.layers);
-    free (s.caps);
-    free (ways);
+    FREE_ALL (s.layers, s.caps, ways);
     out->exact = s.all;
     out->skipped_s = s.skipped_s;
     out->tried = s.priced;

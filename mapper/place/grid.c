@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/extremes.h"
+#include "base/memory.h"
 
 #define SHARP_COLUMNS 30.0 /* of the soft maximum, per mean boundary */
 #define SHARP_RINGS 50.0   /* per mean ring link */
@@ -570,9 +571,7 @@ void grid_destroy (struct grid *g)
     if (!g)
         return;
     grid_pairs_release (&g->pairs);
-    free (g->node);
-    free (g->sum);
-    free (g);
+    FREE_ALL (g->node, g->sum, g);
 }
 
 bool grid_grow (struct grid *g, int *order)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/extremes.h"
+#include "base/memory.h"
 
 #define UNMEASURED_TIMES 10 /* what nobody measured counts so many times */
 #define MOST_S 1e6          /* as bad as can still be added up */
@@ -205,7 +206,5 @@ bool grid_pairs_init (const struct grid_problem *p, struct grid_pairs *x)
 
 void grid_pairs_release (struct grid_pairs *x)
 {
-    free (x->sends);
-    free (x->guess);
-    free (x->near);
+    FREE_ALL (x->sends, x->guess, x->near);
 }

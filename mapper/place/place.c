@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define GRID_SMALL 32  /* nodes */
 #define GRID_LARGE 512 /* nodes beyond which one run is enough */
 #define SINGLE_NODES \
@@ -143,8 +145,7 @@ void begun_destroy (struct begun *b)
 {
     if (!b)
         return;
-    free (b->layers);
-    free (b->class_of_stage);
+    FREE_ALL (b->layers, b->class_of_stage);
     candidate_release (&b->by_node);
     candidate_release (&b->any);
     free (b);
@@ -253,7 +254,6 @@ enum status place_config (const struct pool *pool, const struct groups *g,
 
 void placed_release (struct placed *x)
 {
-    free (x->layers);
-    free (x->gpu);
+    FREE_ALL (x->layers, x->gpu);
     *x = (struct placed){0};
 }

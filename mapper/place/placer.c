@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 /* TP x CP groups of each class, a group counting as its slowest GPU. */
 static void count_slots (const struct pool *pool, const struct groups *g,
                          const struct workload_config *c, int *slots)
@@ -91,16 +93,8 @@ enum status placer_init (struct placer *x, bool by_speed, const struct begun *kn
 
 void placer_release (struct placer *x)
 {
-    free (x->layers);
-    free (x->class_of_stage);
-    free (x->stage_at);
-    free (x->allowed);
-    free (x->layout.seq);
-    free (x->chosen);
-    free (x->block_first);
-    free (x->position);
-    free (x->uses);
-    free (x->mark);
+    FREE_ALL (x->layers, x->class_of_stage, x->stage_at, x->allowed, x->layout.seq,
+              x->chosen, x->block_first, x->position, x->uses, x->mark);
     costmodel_state_destroy (x->state);
 }
 
@@ -121,9 +115,7 @@ enum status candidate_init (const struct placer *x, struct candidate *k,
 
 void candidate_release (struct candidate *k)
 {
-    free (k->gpu);
-    free (k->layers);
-    free (k->layout.seq);
+    FREE_ALL (k->gpu, k->layers, k->layout.seq);
 }
 
 void candidate_copy (const struct placer *x, const struct candidate *from,

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define EXCHANGES 200 /* of nodes in a walk, tried for one configuration */
 #define ALL_GPUS 64   /* of a pool that gets them all */
 #define QUANTA 4      /* that GPUs of a node are counted in */
@@ -21,8 +23,7 @@ static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
 
 void sketch_release (struct sketch *k)
 {
-    free (k->layers);
-    free (k->gpu);
+    FREE_ALL (k->layers, k->gpu);
     *k = (struct sketch){0};
 }
 
@@ -131,11 +132,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
 
 void drawn_release (struct drawn *x)
 {
-    free (x->cap);
-    free (x->layers);
-    free (x->gpu);
-    free (x->vessel);
-    free (x->used);
+    FREE_ALL (x->cap, x->layers, x->gpu, x->vessel, x->used);
     costmodel_state_destroy (x->state);
 }
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/order.h"
 
 #define MILP_NODES 400
@@ -504,9 +505,6 @@ enum status stages_split (const struct pool *pool, const struct workload_config 
             st = c->deg.vpp > 1 ? chunk_split (&x, layers, class_of_stage, err)
                                 : solve_mip (&x, layers, class_of_stage, err);
     }
-    free (x.cap);
-    free (x.class_cap);
-    free (x.at);
-    free (x.coef);
+    FREE_ALL (x.cap, x.class_cap, x.at, x.coef);
     return st;
 }

@@ -228,8 +228,7 @@ static enum status partition_node (const struct partition *p, int *chosen,
             }
         }
     }
-    free (cost);
-    free (try);
+    FREE_ALL (cost, try);
     return st;
 }
 
@@ -304,8 +303,7 @@ enum status place_tp_groups (const struct topology_cluster *c,
         st = partition_node (&p, chosen, err);
     if (st == ST_OK)
         write_groups (&p, chosen, gpu);
-    free (chosen);
-    free (p.column);
+    FREE_ALL (chosen, p.column);
     return st == ST_NOFIT ? ST_OK : st; /* index order is a partition too */
 }
 
@@ -358,7 +356,6 @@ enum status groups_init (struct groups *g, const struct pool *pool,
 
 void groups_release (struct groups *g)
 {
-    free (g->gpu);
-    free (g->grouped);
+    FREE_ALL (g->gpu, g->grouped);
     *g = (struct groups){0};
 }

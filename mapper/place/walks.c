@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/extremes.h"
+#include "base/memory.h"
 #include "base/stats.h"
 
 #define SAMPLED 64      /* links of a node */
@@ -194,7 +195,5 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
 
 void walks_release (struct walks *w)
 {
-    free (w->seq);
-    free (w->pair);
-    free (w->usual);
+    FREE_ALL (w->seq, w->pair, w->usual);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "mapper/replan/moves.h"
 
 #define DAY_S 86400.0
@@ -20,8 +21,7 @@ struct mapper_replan_settings mapper_replan_settings_default (void)
 static void drop_moves (struct mapper_replanned *x)
 {
     for (int k = 0; k < x->n_moves; k++) {
-        free (x->move[k].rank);
-        free (x->move[k].node);
+        FREE_ALL (x->move[k].rank, x->move[k].node);
     }
     free (x->move);
     x->move = NULL;

@@ -382,8 +382,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
     }
     if (st == ST_OK)
         st = looks_sort (x, l, false, err);
-    free (shapes.first);
-    free (turn);
+    FREE_ALL (shapes.first, turn);
     return st;
 }
 

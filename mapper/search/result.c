@@ -5,16 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/units.h"
 
 void mapper_result_release (struct mapper_result *r)
 {
-    free (r->layers);
-    free (r->gpu);
-    free (r->estimate.unmeasured);
-    free (r->memory);
-    free (r->gpu_bytes);
-    free (r->top);
+    FREE_ALL (r->layers, r->gpu, r->estimate.unmeasured, r->memory, r->gpu_bytes, r->top);
     *r = (struct mapper_result){0};
 }
 

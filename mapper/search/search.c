@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/progress.h"
 #include "base/threads.h"
 
@@ -424,13 +425,8 @@ static void release (struct search *x)
     for (int i = 0; i < x->groups_n; i++)
         groups_release (&x->groups[i]);
     looks_forget_probe (x);
-    free (x->groups);
-    free (x->placed);
-    free (x->placed_at);
-    free (x->config);
-    free (x->heap);
-    free (x->listed);
-    free (x->waiting);
+    FREE_ALL (x->groups, x->placed, x->placed_at, x->config, x->heap, x->listed,
+              x->waiting);
     pool_release (&x->pool);
 }
 

@@ -200,20 +200,16 @@ static enum status place_split (const struct placer *base, bool by_speed,
 
     if (st == ST_NOFIT) /* where layers differ, another split might fit */
         out->refusal = pool_layers_alike (x->pool) ? REFUSED_MEMORY : REFUSED_UNKNOWN;
-    if (st == ST_OK)
-        st = candidate_init (x, &by_node, err);
-    if (st == ST_OK)
-        st = candidate_init (x, &any, err);
+    THEN (st, candidate_init (x, &by_node, err));
+    THEN (st, candidate_init (x, &any, err));
     if (st == ST_OK) {
         result.gpu = malloc ((size_t) x->world * sizeof (int));
         result.layers = malloc ((size_t) x->c->deg.pp * sizeof (int));
         if (!result.gpu || !result.layers)
             st = err_nomem (err);
     }
-    if (st == ST_OK)
-        st = begin (x, granularity, known, &by_node, &any, err);
-    if (st == ST_OK)
-        st = improve (x, granularity, effort, &by_node, &any, &result, err);
+    THEN (st, begin (x, granularity, known, &by_node, &any, err));
+    THEN (st, improve (x, granularity, effort, &by_node, &any, &result, err));
     if (st == ST_OK) {
         choose (x, granularity, &by_node, &any, &result);
         if (!isfinite (result.price.step_s))

@@ -546,8 +546,7 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
     size_t pp = (size_t) c->deg.pp, n = (size_t) w->n_gpus;
 
     *out = (struct sketch){0};
-    if (st == ST_OK)
-        st = room_for (c->deg.pp, x.n, out, err);
+    THEN (st, room_for (c->deg.pp, x.n, out, err));
     l.even = malloc (2 * (pp + n + (size_t) pool->n_nodes) * sizeof (int));
     if (!l.even)
         st = err_nomem (err);
@@ -583,8 +582,7 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
     int pp = c->deg.pp;
 
     *out = (struct sketch){0};
-    if (st == ST_OK)
-        st = room_for (c->deg.pp, x.n, out, err);
+    THEN (st, room_for (c->deg.pp, x.n, out, err));
     l.even = malloc (2 * (size_t) pp * sizeof (int));
     if (!l.even)
         st = err_nomem (err);

@@ -574,8 +574,7 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
     st = try_layout (x, 1, ranked, &s, err);
     if (st == ST_OK && free_layouts)
         st = try_layouts (x, ranked, &s, err);
-    if (st == ST_OK)
-        st = try_default (x, &s, err);
+    THEN (st, try_default (x, &s, err));
     free (ranked);
     return st;
 }

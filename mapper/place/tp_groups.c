@@ -174,8 +174,7 @@ static enum status solve (const struct partition *p, double max_cost, int *chose
     }
     if (st == ST_OK && used < p->groups)
         st = ST_NOFIT;
-    if (st == ST_OK)
-        st = milp_solve (&mip, MILP_NODES, &proven, err);
+    THEN (st, milp_solve (&mip, MILP_NODES, &proven, err));
     if (st == ST_OK) {
         int found = 0;
 
@@ -299,8 +298,7 @@ enum status place_tp_groups (const struct topology_cluster *c,
         return ST_OK;
     chosen = malloc ((size_t) p.groups * sizeof (int));
     st = chosen ? make_columns (&p, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = partition_node (&p, chosen, err);
+    THEN (st, partition_node (&p, chosen, err));
     if (st == ST_OK)
         write_groups (&p, chosen, gpu);
     FREE_ALL (chosen, p.column);

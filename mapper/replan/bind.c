@@ -34,9 +34,8 @@ static enum status keep_layers (const struct mapper_problem *p,
     if (st == ST_OK && mapper_default_is_better (r)) {
         gpu = malloc ((size_t) p->cluster->n_gpus * sizeof *gpu);
         st = gpu ? mapper_default_order (p, gpu, err) : err_nomem (err);
-        if (st == ST_OK)
-            st =
-                mapper_result_put (p, &plan->config, plan->layers_per_stage, gpu, r, err);
+        THEN (st,
+              mapper_result_put (p, &plan->config, plan->layers_per_stage, gpu, r, err));
     }
     r->n_top = 0;
     free (gpu);

@@ -362,8 +362,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
     qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound); /* a heap, still */
     turn = take_turns (x, most);
     st = turn ? walks_init (&l->walks, &x->pool, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = shapes_init (&shapes, x->heap_n, err);
+    THEN (st, shapes_init (&shapes, x->heap_n, err));
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
         const struct entry *e = &x->heap[turn[i].at];
         bool last = l->n + n >= most || deadline_passed (&x->deadline);
@@ -380,8 +379,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
         if (last)
             break;
     }
-    if (st == ST_OK)
-        st = looks_sort (x, l, false, err);
+    THEN (st, looks_sort (x, l, false, err));
     FREE_ALL (shapes.first, turn);
     return st;
 }

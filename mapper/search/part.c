@@ -123,8 +123,7 @@ enum status search_part (struct search *x, struct error *err)
     if (choose_nodes (x, in)) {
         st = x->search_nodes (&part, &s, x->part + 1, &r, &info, err);
         mapper_info_release (&info);
-        if (st == ST_OK)
-            st = keep (x, &r, err);
+        THEN (st, keep (x, &r, err));
         mapper_result_release (&r);
     } else {
         st = ST_OK;

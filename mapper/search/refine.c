@@ -53,8 +53,7 @@ enum status search_refine (struct search *x, struct error *err)
         search_least_bound (x) > search_cut (x) * (1 - near))
         return ST_OK;
     st = walks_init (&l.walks, &x->pool, err);
-    if (st == ST_OK)
-        st = take_placed (x, &l, err);
+    THEN (st, take_placed (x, &l, err));
     if (st == ST_OK && l.n > 0)
         st = looks_start_anew (x, &l, 0, IDLE, err);
     for (long i = 0; i < l.n && st == ST_OK; i++)

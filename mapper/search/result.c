@@ -156,10 +156,8 @@ enum status result_put (const struct pool *pool, const struct workload_config *c
         priced = mapper_priced (p, &x.config, x.layers);
         st = describe_memory (p, &x, err);
     }
-    if (st == ST_OK)
-        st = costmodel_estimate (&priced, gpu, true, &x.estimate, err);
-    if (st == ST_OK)
-        st = describe_default (pool, &priced, &x, err);
+    THEN (st, costmodel_estimate (&priced, gpu, true, &x.estimate, err));
+    THEN (st, describe_default (pool, &priced, &x, err));
     if (st != ST_OK) {
         mapper_result_release (&x);
         return st;

@@ -266,10 +266,9 @@ static enum status start_anew (struct search *x, struct looks *l, int round,
         enum status st =
             sketch_copy (&k->sketch, c->deg.pp, l->walks.n_gpus, &own[i], &why);
 
-        if (st == ST_OK)
-            st = sketch_anneal (&x->pool, &l->walks, c, moves_for (x, c, how->moves),
-                                heat_for (x, how->hot), rng_next (&mix), &x->deadline,
-                                &own[i], &why);
+        THEN (st, sketch_anneal (&x->pool, &l->walks, c, moves_for (x, c, how->moves),
+                                 heat_for (x, how->hot), rng_next (&mix), &x->deadline,
+                                 &own[i], &why));
         failed = failed || st != ST_OK;
     }
     for (int i = 0; i < STARTS; i++) {
@@ -336,10 +335,8 @@ static enum status anneal_rounds (struct search *x, struct looks *l, int generat
         x->deadline = deadline_part (&all, 1.0 / (ROUNDS + 1 - r));
         st = anneal_picked (x, l, pick, n, rounds[r].moves, hot,
                             generation * GENERATION + r, err);
-        if (st == ST_OK)
-            st = looks_sort (x, l, midway, err);
-        if (st == ST_OK)
-            st = siblings (x, l, midway, err);
+        THEN (st, looks_sort (x, l, midway, err));
+        THEN (st, siblings (x, l, midway, err));
         x->deadline = all;
         search_show_progress (x);
     }
@@ -401,10 +398,8 @@ static enum status move_degrees (struct search *x, const struct looks *from, boo
         st = anew ? looks_start_anew (x, &own, generation, OF_DEGREES_IDLE, err)
                   : anneal_rounds (x, &own, generation,
                                    look_value (x, &l->look[0]) * (1 + LAST_NEAR), err);
-    if (st == ST_OK)
-        st = merge_looks (&own, l, err);
-    if (st == ST_OK)
-        st = looks_sort (x, l, false, err);
+    THEN (st, merge_looks (&own, l, err));
+    THEN (st, looks_sort (x, l, false, err));
     release_looks (&own);
     return st;
 }
@@ -495,8 +490,7 @@ enum status looks_anneal (struct search *x, struct looks *l, struct error *err)
             err);
     }
     st = copy_looks (x, l, NULL, &first, err);
-    if (st == ST_OK)
-        st = anneal_rounds (x, l, 0, INFINITY, err);
+    THEN (st, anneal_rounds (x, l, 0, INFINITY, err));
     for (int g = 1; g <= GENERATIONS && st == ST_OK && !deadline_passed (&x->deadline) &&
                     look_value (x, &l->look[0]) < before * (1 - GENERATION_WORTH);
          g++) {

@@ -495,8 +495,7 @@ static enum status gpus_worth (struct search x, int *least, struct error *err)
     x.gpus_least = x.pool.n_gpus - x.pool.n_gpus / 16;
     TRY (pool_init (&x.pool, x.p, err));
     st = search_list (&x, err);
-    if (st == ST_OK)
-        st = sketch_first (&x, FEW, err);
+    THEN (st, sketch_first (&x, FEW, err));
     if (st == ST_OK && x.best >= 0)
         *least = (int) (bound_gpu_seconds (&x.pool) / reach (&x));
     release (&x);
@@ -530,10 +529,8 @@ static enum status search_nodes (const struct mapper_problem *p,
         .context = s->context};
     *info = (struct mapper_info){0};
     st = pool_init (&x.pool, p, err);
-    if (st == ST_OK)
-        st = gpus_worth (x, &x.gpus_least, err);
-    if (st == ST_OK)
-        st = search_pool (&x, r, err);
+    THEN (st, gpus_worth (x, &x.gpus_least, err));
+    THEN (st, search_pool (&x, r, err));
     info->seconds = clock_s () - start_s;
     release (&x);
     return st;

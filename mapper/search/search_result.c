@@ -173,8 +173,7 @@ static enum status prefer_default (const struct search *x, struct mapper_result 
         return ST_OK;
     gpu = malloc ((size_t) x->p->cluster->n_gpus * sizeof *gpu);
     st = gpu ? pool_default_order (&x->pool, gpu, err) : err_nomem (err);
-    if (st == ST_OK)
-        st = result_put (&x->pool, &r->config, r->layers, gpu, r, err);
+    THEN (st, result_put (&x->pool, &r->config, r->layers, gpu, r, err));
     r->node_step_s = node_step_s;
     r->gpu_step_s = gpu_step_s;
     free (gpu);
@@ -194,13 +193,11 @@ enum status search_finish (struct search *x, struct mapper_result *out, struct e
     for (long i = 0; i < x->n_placed; i++)
         r.ties += is_tie (x, i, r.model_error);
     st = list_top (x, &r, err);
-    if (st == ST_OK)
-        st = result_put (&x->pool, c, placed->layers, placed->gpu, &r, err);
+    THEN (st, result_put (&x->pool, c, placed->layers, placed->gpu, &r, err));
     r.granularity = placed->granularity;
     r.node_step_s = placed->node_step_s;
     r.gpu_step_s = placed->gpu_step_s;
-    if (st == ST_OK)
-        st = prefer_default (x, &r, err);
+    THEN (st, prefer_default (x, &r, err));
     if (st == ST_OK) {
         r.given_up =
             fmax (0.0, r.estimate.step_s * w / search_value (x, x->best).step_s - 1.0);

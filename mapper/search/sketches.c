@@ -146,9 +146,8 @@ enum status search_sketches (struct search *x, bool joint, struct error *err)
         st = looks_anneal (x, &l, err);
     for (int i = 0; i < KEPT && i < l.n && joint && st == ST_OK; i++)
         st = look_keep (x, &l.look[i], err);
-    if (st == ST_OK)
-        st = place_looks (x, &l, joint,
-                          search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err);
+    THEN (st, place_looks (x, &l, joint,
+                           search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err));
     x->sketched += l.n;
     looks_release (&l);
     return st;

@@ -6,39 +6,31 @@
  * smaller tensor-parallel degree. */
 #include "mapper/search/search_private.h"
 
+#include "base/order.h"
+
 static int axes_in_use (const struct workload_degrees *d)
 {
     return (d->tp > 1) + (d->pp > 1) + (d->dp > 1) + (d->cp > 1) + (d->ep > 1) +
            (d->vpp > 1);
 }
 
+/* What tells configurations apart, in that order. */
+struct marks {
+    int of[11];
+};
+
+static struct marks marks_of (const struct workload_config *c)
+{
+    return (struct marks){{axes_in_use (&c->deg), (int) c->schedule, (int) c->recompute,
+                           (int) c->recompute_modules, c->zero,
+                           workload_shard_copies (c) > 1, c->sequence_parallel,
+                           (int) workload_world (&c->deg), c->deg.pp, c->deg.vpp,
+                           c->deg.tp}};
+}
+
 bool config_simpler (const struct workload_config *a, const struct workload_config *b)
 {
-    const int x[] = {axes_in_use (&a->deg),
-                     (int) a->schedule,
-                     (int) a->recompute,
-                     (int) a->recompute_modules,
-                     a->zero,
-                     workload_shard_copies (a) > 1,
-                     a->sequence_parallel,
-                     (int) workload_world (&a->deg),
-                     a->deg.pp,
-                     a->deg.vpp,
-                     a->deg.tp};
-    const int y[] = {axes_in_use (&b->deg),
-                     (int) b->schedule,
-                     (int) b->recompute,
-                     (int) b->recompute_modules,
-                     b->zero,
-                     workload_shard_copies (b) > 1,
-                     b->sequence_parallel,
-                     (int) workload_world (&b->deg),
-                     b->deg.pp,
-                     b->deg.vpp,
-                     b->deg.tp};
+    struct marks x = marks_of (a), y = marks_of (b);
 
-    for (size_t i = 0; i < sizeof x / sizeof *x; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i];
-    return false;
+    return order_ints (&x, &y, sizeof x / sizeof *x.of) < 0;
 }

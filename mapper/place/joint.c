@@ -315,65 +315,49 @@ static void draw_layers (struct motion *m)
 
 /* ---- which move ---- */
 
-static bool any_pipeline (const struct drawn *x)
-{
-    return x->c->deg.pp > 1;
-}
+/* What a configuration and its pool may have, and a move asks for. */
+enum {
+    STAGES = 1 << 0,   /* two */
+    STAGES_3 = 1 << 1, /* three */
+    REPLICAS = 1 << 2,
+    CLASSES = 1 << 3,
+    NODES = 1 << 4,
+    PARTS = 1 << 5, /* several slots of a stage */
+    GROUPS = 1 << 6,
+    NO_GROUPS = 1 << 7
+};
 
-static bool any_reversal (const struct drawn *x)
+static unsigned traits_of (const struct drawn *x)
 {
-    return x->c->deg.pp > 2;
-}
+    const struct workload_degrees *d = &x->c->deg;
 
-static bool any_faster (const struct drawn *x)
-{
-    return x->c->deg.pp > 1 && x->pool->n_classes > 1;
-}
-
-static bool any_tails (const struct drawn *x)
-{
-    return x->c->deg.pp > 1 && x->c->deg.dp > 1;
-}
-
-static bool any_layout (const struct drawn *x)
-{
-    return any_tails (x) && x->pool->n_nodes > 1;
-}
-
-static bool any_nodes (const struct drawn *x)
-{
-    return x->pool->n_nodes > 1;
-}
-
-static bool any_blocks (const struct drawn *x)
-{
-    return x->pool->n_nodes > 1 && x->per_stage > x->slot;
-}
-
-static bool any_groups (const struct drawn *x)
-{
-    return x->slot > 1;
-}
-
-static bool no_groups (const struct drawn *x)
-{
-    return x->slot == 1;
+    return (d->pp > 1 ? STAGES : 0u) | (d->pp > 2 ? STAGES_3 : 0u) |
+           (d->dp > 1 ? REPLICAS : 0u) | (x->pool->n_classes > 1 ? CLASSES : 0u) |
+           (x->pool->n_nodes > 1 ? NODES : 0u) | (x->per_stage > x->slot ? PARTS : 0u) |
+           (x->slot > 1 ? GROUPS : NO_GROUPS);
 }
 
 static const struct kind {
     int weight;
-    bool (*any) (const struct drawn *x);
+    unsigned needs;
     void (*draw) (struct motion *m);
-} kinds[] = {{6, no_groups, draw_gpus},        {3, any_groups, draw_gpus},
-             {6, any_groups, draw_groups},     {4, any_pipeline, draw_layers},
-             {2, any_nodes, draw_nodes},       {2, any_pipeline, draw_stages},
-             {1, any_reversal, draw_reversal}, {1, any_reversal, draw_shift},
-             {3, any_faster, draw_faster},     {1, any_tails, draw_tails},
-             {2, any_blocks, draw_blocks},     {2, any_layout, draw_layout}};
+} kinds[] = {{6, NO_GROUPS, draw_gpus},
+             {3, GROUPS, draw_gpus},
+             {6, GROUPS, draw_groups},
+             {4, STAGES, draw_layers},
+             {2, NODES, draw_nodes},
+             {2, STAGES, draw_stages},
+             {1, STAGES_3, draw_reversal},
+             {1, STAGES_3, draw_shift},
+             {3, STAGES | CLASSES, draw_faster},
+             {1, STAGES | REPLICAS, draw_tails},
+             {2, NODES | PARTS, draw_blocks},
+             {2, STAGES | REPLICAS | NODES, draw_layout}};
 #define KINDS ((int) (sizeof kinds / sizeof *kinds))
 
 static void draw (struct motion *m)
 {
+    unsigned lacks = ~traits_of (m->x);
     int sum = 0, pick;
 
     m->n = 0;
@@ -381,10 +365,10 @@ static void draw (struct motion *m)
     memcpy (m->before, m->x->layers, (size_t) m->x->c->deg.pp * sizeof (int));
     memcpy (m->layers, m->before, (size_t) m->x->c->deg.pp * sizeof (int));
     for (int k = 0; k < KINDS; k++)
-        sum += kinds[k].any (m->x) ? kinds[k].weight : 0;
+        sum += kinds[k].needs & lacks ? 0 : kinds[k].weight;
     pick = rng_below (&m->rng, sum);
     for (int k = 0; k < KINDS; k++) {
-        pick -= kinds[k].any (m->x) ? kinds[k].weight : 0;
+        pick -= kinds[k].needs & lacks ? 0 : kinds[k].weight;
         if (pick < 0) {
             kinds[k].draw (m);
             return;

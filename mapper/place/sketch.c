@@ -27,6 +27,16 @@ void sketch_release (struct sketch *k)
     *k = (struct sketch){0};
 }
 
+void sketch_take_better (struct sketch *k, struct sketch *best)
+{
+    if (mapper_price_less (&k->price, &best->price)) {
+        sketch_release (best);
+        *best = *k;
+    } else {
+        sketch_release (k);
+    }
+}
+
 static enum status room_for (int pp, int n, struct sketch *k, struct error *err)
 {
     *k = (struct sketch){.layers = malloc ((size_t) pp * sizeof (int)),

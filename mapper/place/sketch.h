@@ -16,6 +16,8 @@ struct sketch {
     struct costmodel_price price;
 };
 void sketch_release (struct sketch *k);
+/** Keep the better of two, in `best`; the other one is released. */
+void sketch_take_better (struct sketch *k, struct sketch *best);
 
 /** @param[in]  n   GPUs of the pool, idle ones too @param[out] to  release it
  *  @return ST_OK or ST_NOMEM */

@@ -16,6 +16,17 @@
 #define FAR 1.25          /* times the best sketch: no layout makes up for so much */
 #define LUCK 0xffffffffff /* above it: the round's number */
 
+enum status looks_add (struct looks *l, long index, double bound, struct sketch *k,
+                       struct error *err)
+{
+    if (!array_grow (&l->look, (size_t) l->n, sizeof *l->look)) {
+        sketch_release (k);
+        return err_nomem (err);
+    }
+    l->look[l->n++] = (struct look){index, bound, *k};
+    return ST_OK;
+}
+
 /* ---- order ---- */
 
 double look_value (const struct search *x, const struct look *l)
@@ -280,6 +291,7 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     struct sketch sketch[BATCH] = {{0}};
     enum status st[BATCH] = {ST_OK};
     struct error why;
+    bool failed = false;
 
     for (int i = 0; i < n; i++)
         TRY (search_need_groups (x, x->config[e[i].index].deg.tp, err));
@@ -298,16 +310,13 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
                                         c, ways, far_s, &sketch[i], &why);
     }
     for (int i = 0; i < n; i++) {
-        if (st[i] == ST_NOMEM ||
-            (st[i] == ST_OK && !array_grow (&l->look, (size_t) l->n, sizeof *l->look))) {
-            for (; i < n; i++)
-                sketch_release (&sketch[i]);
-            return err_nomem (err);
-        }
-        if (st[i] == ST_OK)
-            l->look[l->n++] = (struct look){e[i].index, e[i].bound_s, sketch[i]};
+        failed = failed || st[i] == ST_NOMEM;
+        if (failed)
+            sketch_release (&sketch[i]);
+        else if (st[i] == ST_OK)
+            failed = looks_add (l, e[i].index, e[i].bound_s, &sketch[i], err) != ST_OK;
     }
-    return ST_OK;
+    return failed ? err_nomem (err) : ST_OK;
 }
 
 static double least_value (const struct search *x, const struct looks *l, double least,

@@ -21,6 +21,10 @@ struct looks {
     long n;
 };
 
+/** One more of them; takes the sketch over.  @return ST_OK or ST_NOMEM */
+enum status looks_add (struct looks *l, long index, double bound, struct sketch *k,
+                       struct error *err);
+
 /** A gain of the step that is worth as much work again. */
 #define LOOK_WORTH 1e-4
 

@@ -2,8 +2,6 @@
  * layers first; where links differ, every placement has a best split of its own. */
 #include "mapper/search/looks.h"
 
-#include "base/memory.h"
-
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */
 #define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain ... */
@@ -27,16 +25,11 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
             continue;
         st = sketch_of (&x->pool, &l->walks, &x->config[k->index], &k->plan, &sketch,
                         NULL);
-        if (st == ST_OK && !array_grow (&l->look, (size_t) l->n, sizeof *l->look)) {
-            sketch_release (&sketch);
-            st = ST_NOMEM;
-        }
+        THEN (st, looks_add (l, k->index, k->bound, &sketch, err));
         if (st == ST_NOMEM)
             return err_nomem (err);
         search_push (x,
                      (struct entry){k->bound, k->index, BOUND_RUNS}); /* for siblings */
-        if (st == ST_OK)
-            l->look[l->n++] = (struct look){k->index, k->bound, sketch};
     }
     return looks_sort (x, l, false, err);
 }

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-#include "base/memory.h"
 #include "base/rng.h"
 
 #define ADOPTED 64 /* sketches that try one's places, at once */
@@ -104,21 +103,9 @@ static enum status keep_sketch (struct looks *l, const struct entry *e, struct s
 {
     long at = find_look (l, e->index);
 
-    if (at < 0) {
-        if (!array_grow (&l->look, (size_t) l->n, sizeof *l->look)) {
-            sketch_release (k);
-            return err_nomem (err);
-        }
-        l->look[l->n++] = (struct look){e->index, e->bound_s, *k};
-        return ST_OK;
-    }
-    if (mapper_price_less (&k->price, &l->look[at].sketch.price)) {
-        struct sketch old = l->look[at].sketch;
-
-        l->look[at].sketch = *k;
-        *k = old;
-    }
-    sketch_release (k);
+    if (at < 0)
+        return looks_add (l, e->index, e->bound_s, k, err);
+    sketch_take_better (k, &l->look[at].sketch);
     return ST_OK;
 }
 
@@ -166,21 +153,28 @@ static enum status try_siblings (struct search *x, struct looks *l, long index,
     return ST_OK;
 }
 
-/* The best sketches, one of the same degrees and pace: others of these differ in little else than
- * what siblings try.  @return how many */
-static int best_kinds (const struct search *x, const struct looks *l, long of[SIBLINGS])
+/* The best look of each kind, as far as they are below a value.
+ * @param[in]  like   looks of its degrees alone; NULL: of any
+ * @param[in]  paces  kinds are degrees and paces; else degrees
+ * @param[out] at     [most] where they are in the list, the best first @return how many */
+static int best_kinds (const struct search *x, const struct looks *l,
+                       const struct workload_config *like, bool paces, double below,
+                       int most, long *at)
 {
     int n = 0;
 
-    for (long i = 0; i < l->n && n < SIBLINGS; i++) {
+    for (long i = 0;
+         i < l->n && n < most && (i == 0 || look_value (x, &l->look[i]) < below); i++) {
         const struct workload_config *c = &x->config[l->look[i].index];
-        bool other = true;
+        bool had = like && !look_same_degrees (c, like);
 
-        for (int k = 0; k < n && other; k++)
-            other = !look_same_degrees (c, &x->config[of[k]]) ||
-                    !look_same_pace (c, &x->config[of[k]]);
-        if (other)
-            of[n++] = l->look[i].index;
+        for (int k = 0; k < n && !had; k++) {
+            const struct workload_config *other = &x->config[l->look[at[k]].index];
+
+            had = look_same_degrees (c, other) && !(paces && !look_same_pace (c, other));
+        }
+        if (!had)
+            at[n++] = i;
     }
     return n;
 }
@@ -191,10 +185,13 @@ static enum status siblings (struct search *x, struct looks *l, bool midway,
 {
     enum status st = ST_OK;
     long of[SIBLINGS];
-    int n = best_kinds (x, l, of);
+    /* Others of the same degrees and pace differ in little else than what siblings try. */
+    int n = best_kinds (x, l, NULL, true, INFINITY, SIBLINGS, of);
 
+    for (int i = 0; i < n; i++) /* the list may change */
+        of[i] = l->look[of[i]].index;
     for (int i = 0; i < n && st == ST_OK; i++) {
-        struct sketch own; /* the list may change */
+        struct sketch own;
 
         TRY (sketch_copy (&l->look[find_look (l, of[i])].sketch, x->config[of[i]].deg.pp,
                           l->walks.n_gpus, &own, err));
@@ -204,41 +201,25 @@ static enum status siblings (struct search *x, struct looks *l, bool midway,
     return st == ST_OK ? looks_sort (x, l, midway, err) : st;
 }
 
-/* The best look of each kind that is near the best.
- * @param[in] own  kinds are paces in the best's own degrees; else they are other degrees
- * @return how many */
+/* The best, and the best of all other degrees that are near; or of other paces in its own.
+ * @param[out] near  [LOOKS_DEGREES_MOST + 1] @return how many */
 static int near_kinds (const struct search *x, const struct looks *l, bool own,
-                       long near[LOOKS_DEGREES_MOST])
+                       long *near)
 {
-    const struct workload_config *best = &x->config[l->look[0].index];
     double most = look_value (x, &l->look[0]) * (1 + (own ? NEAR_OWN : NEAR));
-    int n = 0;
 
-    for (long i = 1;
-         i < l->n && n < LOOKS_DEGREES_MOST && look_value (x, &l->look[i]) < most; i++) {
-        const struct workload_config *c = &x->config[l->look[i].index];
-        bool other = look_same_degrees (c, best) == own;
-
-        for (int y = -1; y < n && other; y++) {
-            const struct workload_config *had =
-                y < 0 ? best : &x->config[l->look[near[y]].index];
-
-            other = own ? !look_same_pace (c, had) : !look_same_degrees (c, had);
-        }
-        if (other)
-            near[n++] = i;
-    }
-    return n;
+    return best_kinds (x, l, own ? &x->config[l->look[0].index] : NULL, own, most,
+                       LOOKS_DEGREES_MOST + 1, near);
 }
 
 /* The best of other degrees that are near, or of another pace in its own degrees: the k-th of them
  * in turns; the best itself where there is none. */
 static long other_start (const struct search *x, const struct looks *l, int k)
 {
-    long near[LOOKS_DEGREES_MOST];
-    int n = near_kinds (x, l, k % 2, near);
+    long near[LOOKS_DEGREES_MOST + 1];
+    int others = near_kinds (x, l, k % 2, near) - 1;
 
-    return n > 0 ? near[k / 2 % n] : 0;
+    return others > 0 ? near[1 + k / 2 % others] : 0;
 }
 
 /* Start from the best STARTS times, each with its own numbers. */
@@ -271,17 +252,9 @@ static enum status start_anew (struct search *x, struct looks *l, int round,
                                  &own[i], &why));
         failed = failed || st != ST_OK;
     }
-    for (int i = 0; i < STARTS; i++) {
-        struct sketch *old = &l->look[from[i]].sketch;
-
-        if (own[i].gpu && mapper_price_less (&own[i].price, &old->price)) {
-            struct sketch swap = *old;
-
-            *old = own[i];
-            own[i] = swap;
-        }
-        sketch_release (&own[i]);
-    }
+    for (int i = 0; i < STARTS; i++)
+        if (own[i].gpu)
+            sketch_take_better (&own[i], &l->look[from[i]].sketch);
     return failed ? err_nomem (err) : looks_sort (x, l, false, err);
 }
 
@@ -356,11 +329,9 @@ static enum status copy_looks (const struct search *x, const struct looks *from,
 
         if (like && !look_same_degrees (&x->config[k->index], like))
             continue;
-        if (!array_grow (&to->look, (size_t) to->n, sizeof *to->look))
-            return err_nomem (err);
         TRY (sketch_copy (&k->sketch, x->config[k->index].deg.pp, from->walks.n_gpus,
                           &own, err));
-        to->look[to->n++] = (struct look){k->index, k->bound, own};
+        TRY (looks_add (to, k->index, k->bound, &own, err));
     }
     return ST_OK;
 }
@@ -439,13 +410,12 @@ static int add_least_bounds (const struct search *x, const struct looks *l, int 
 int looks_degrees (const struct search *x, const struct looks *l, int most, int bounds,
                    const struct workload_config *like[LOOKS_DEGREES_MOST])
 {
-    long near[LOOKS_DEGREES_MOST];
-    int n = near_kinds (x, l, false, near) + 1;
+    long near[LOOKS_DEGREES_MOST + 1];
+    int n = near_kinds (x, l, false, near);
 
     n = n < most ? n : most;
-    like[0] = &x->config[l->look[0].index];
-    for (int i = 1; i < n; i++)
-        like[i] = &x->config[l->look[near[i - 1]].index];
+    for (int i = 0; i < n; i++)
+        like[i] = &x->config[l->look[near[i]].index];
     return add_least_bounds (x, l, n + bounds < most ? n + bounds : most, like, n);
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/extremes.h"
 #include "base/memory.h"
+#include "base/stats.h"
 #include "mapper/bound/kinds.h"
 
 #define NARROW 1e-4 /* part of the bound at which bisection ends */
@@ -154,13 +155,6 @@ static double held_by_others (const struct kinds *x, const struct first *first,
     return below;
 }
 
-static int by_size (const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 /* How many stages can be on several nodes, when all hold the layers that find_most left? */
 static int most_across (struct kinds *x, const struct first *first)
 {
@@ -174,7 +168,7 @@ static int most_across (struct kinds *x, const struct first *first)
         left += of_kind[0];
         x->loss[others++] = of_kind[0] - of_kind[x->classes];
     }
-    qsort (x->loss, (size_t) others, sizeof *x->loss, by_size);
+    stats_sort (x->loss, others);
     for (int i = 0; i < others && x->loss[i] <= left; i++, n++)
         left -= x->loss[i];
     return n;

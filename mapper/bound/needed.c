@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/extremes.h"
+#include "base/order.h"
 
 #define TELLS 0.9 /* of the best link: a node with more is not worth the time */
 
@@ -38,8 +39,8 @@ struct node_links {
 };
 
 struct one_node {
-    int gpus;
     double order; /* the worst links first, however many stages are told */
+    int gpus;
     struct node_links l;
 };
 
@@ -76,14 +77,7 @@ static struct one_node node_of (const struct least_terms *x, int i, int stages)
     put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, reach, total,
                        l.experts_bytes_per_s[0]);
     put_experts_rates (&x->span, n->gpus, reach, total, l.experts_bytes_per_s[1]);
-    return (struct one_node){n->gpus, fmin (room * reach, total / d->tp), l};
-}
-
-static int by_order (const void *a, const void *b)
-{
-    const struct one_node *x = a, *y = b;
-
-    return (x->order > y->order) - (x->order < y->order);
+    return (struct one_node){fmin (room * reach, total / d->tp), n->gpus, l};
 }
 
 /* The best of each figure over the fewest of the worst nodes of which one is needed.
@@ -127,7 +121,7 @@ bool bound_needed_node (const struct least_terms *x, int stages, struct needed_n
         l[i] = node_of (x, i, stages);
         idle += l[i].gpus;
     }
-    qsort (l, (size_t) pool->n_nodes, sizeof *l, by_order);
+    qsort (l, (size_t) pool->n_nodes, sizeof *l, order_numbers);
     gpus = best_needed (l, pool->n_nodes, idle, &best);
     free (l);
     if (gpus >= world || !(best.send_bytes_per_s > 0))

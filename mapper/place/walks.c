@@ -14,9 +14,9 @@
 #define PAIRED 0.9      /* of its node's best link: what one must reach to be as good */
 #define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
 
+/* A node, and what it is sorted by: pinned ones first, then the smallest numbers. */
 struct visit {
-    bool pinned;
-    double first, second, third;
+    double key[4];
     int at;
 };
 
@@ -24,14 +24,9 @@ static int by_key (const void *a, const void *b)
 {
     const struct visit *x = a, *y = b;
 
-    if (x->pinned != y->pinned)
-        return x->pinned ? -1 : 1;
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    if (x->second != y->second)
-        return x->second < y->second ? -1 : 1;
-    if (x->third != y->third)
-        return x->third < y->third ? -1 : 1;
+    for (int k = 0; k < 4; k++)
+        if (x->key[k] != y->key[k])
+            return x->key[k] < y->key[k] ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
 
@@ -47,20 +42,15 @@ static double mean_class (const struct pool *pool, const struct topology_node *n
 static struct visit visit_of (const struct pool *pool, int walk, int i)
 {
     const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
-    struct visit v = {.pinned = pool_is_pinned (pool, pool->node[i]),
-                      .second = pool->badness[i],
-                      .at = i};
+    bool other = !pool_is_pinned (pool, pool->node[i]);
+    double badness = pool->badness[i];
 
-    if (walk == WALK_MEAN) {
-        v.first = mean_class (pool, n);
-    } else if (walk == WALK_GROWN) {
-        v.first = pool_node_class (pool, pool->node[i]);
-    } else {
-        v.first = pool->class_of_gpu[n->first_gpu];
-        v.second = -n->gpus;
-        v.third = pool->badness[i];
-    }
-    return v;
+    if (walk == WALK_MEAN)
+        return (struct visit){{other, mean_class (pool, n), badness}, i};
+    if (walk == WALK_GROWN)
+        return (struct visit){{other, pool_node_class (pool, pool->node[i]), badness}, i};
+    return (struct visit){{other, pool->class_of_gpu[n->first_gpu], -n->gpus, badness},
+                          i};
 }
 
 /* From each node to the nearest of those that are left of its class, in place. */
@@ -72,8 +62,8 @@ static void grow (const struct pool *pool, struct visit *v)
         int nearest = i + 1;
         double least = INFINITY;
 
-        for (int k = i + 1; k < pool->n_nodes && v[k].pinned == v[i + 1].pinned &&
-                            v[k].first <= v[i + 1].first;
+        for (int k = i + 1; k < pool->n_nodes && v[k].key[0] == v[i + 1].key[0] &&
+                            v[k].key[1] <= v[i + 1].key[1];
              k++) {
             double way = pool_link_badness (c, pool->node[v[i].at], pool->node[v[k].at]) +
                          pool_link_badness (c, pool->node[v[k].at], pool->node[v[i].at]);
@@ -89,13 +79,6 @@ static void grow (const struct pool *pool, struct visit *v)
         memmove (v + i + 2, v + i + 1, (size_t) (nearest - i - 1) * sizeof *v);
         v[i + 1] = next;
     }
-}
-
-static int by_rate (const void *a, const void *b)
-{
-    double x = *(const double *) a, y = *(const double *) b;
-
-    return (x > y) - (x < y);
 }
 
 static double rate_between (const struct topology_cluster *c, int a, int b)
@@ -119,7 +102,7 @@ static void find_usual (const struct pool *pool, double *usual)
 
             some[n++] = smaller (rate_between (c, a, b), rate_between (c, b, a));
         }
-        qsort (some, (size_t) n, sizeof *some, by_rate);
+        stats_sort (some, n);
         usual[pool->node[i]] = n > 0 ? stats_quantile (some, n, GOOD) : INFINITY;
     }
 }

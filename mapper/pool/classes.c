@@ -13,6 +13,12 @@ static double rate_of (const struct pool *pool, int gpu)
            topology_gpu_speed (c, gpu);
 }
 
+/* In which step a speed is. */
+static double bucket_of (double speed, double step)
+{
+    return step > 0 ? floor (log (speed) / log1p (step) + 0.5) : 0.0;
+}
+
 /* Sort GPUs into at most `most` classes: by type, and by speed in steps (0: by type
  * alone).  @return false when they are more */
 static bool make_classes (struct pool *pool, double step, int most)
@@ -26,17 +32,13 @@ static bool make_classes (struct pool *pool, double step, int most)
 
         for (int k = 0; k < node->gpus; k++) {
             double speed = node->speed ? node->speed[k] : 1.0;
-            double bucket = step > 0 ? floor (log (speed) / log1p (step) + 0.5) : 0.0;
+            double bucket = bucket_of (speed, step);
             int q = 0;
 
-            for (; q < pool->n_classes; q++) {
-                double other =
-                    step > 0 ? floor (log (pool->class[q].speed) / log1p (step) + 0.5)
-                             : 0.0;
-
-                if (pool->class[q].type == node->type && other == bucket)
-                    break;
-            }
+            while (q < pool->n_classes &&
+                   (pool->class[q].type != node->type ||
+                    bucket_of (pool->class[q].speed, step) != bucket))
+                q++;
             if (q == most)
                 return false;
             if (q == pool->n_classes) {

@@ -19,6 +19,23 @@ bool pool_layers_alike (const struct pool *pool)
     return m->experts == 0 || (m->dense_layers == 0 && m->expert_every == 1);
 }
 
+/* Do all layers count alike? */
+static bool counts_alike (const struct pool *pool)
+{
+    return pool_layers_alike (pool) && pool->problem->memory_model == MEMEST_LINKWISE;
+}
+
+/* The smallest or the largest limit of any class. */
+static double limit_of (const struct pool *pool, bool smallest)
+{
+    double limit = pool->class[0].limit_bytes;
+
+    for (int q = 1; q < pool->n_classes; q++)
+        limit = smallest ? fmin (limit, pool->class[q].limit_bytes)
+                         : fmax (limit, pool->class[q].limit_bytes);
+    return limit;
+}
+
 /* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
  * of one kind, a stage needs no more than one before it but for embedding and head.
  * @return 1, 0, or -1 when that does not tell */
@@ -56,16 +73,12 @@ bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
 {
     const struct mapper_problem *p = pool->problem;
     int pp = c->deg.pp, room = 0, layers = p->model->layers;
-    double largest = 0;
+    double largest = limit_of (pool, false);
     struct memest_problem memory = mapper_memory_problem (p, c);
 
     if (!caps) {
-        bool alike = pool_layers_alike (pool) && p->memory_model == MEMEST_LINKWISE;
-        int fits;
+        int fits = even_split_fits (&memory, counts_alike (pool), largest);
 
-        for (int q = 0; q < pool->n_classes; q++)
-            largest = fmax (largest, pool->class[q].limit_bytes);
-        fits = even_split_fits (&memory, alike, largest);
         if (fits >= 0)
             return fits;
     }
@@ -127,25 +140,17 @@ bool pool_states_fit (const struct pool *pool, const struct workload_config *c,
                       const struct workload_stage *all)
 {
     struct memest_problem memory = mapper_memory_problem (pool->problem, c);
-    double largest = 0;
 
-    for (int q = 0; q < pool->n_classes; q++)
-        largest = fmax (largest, pool->class[q].limit_bytes);
-    return memest_states_least (&memory, all) <= largest;
+    return memest_states_least (&memory, all) <= limit_of (pool, false);
 }
 
 bool pool_even_split_fits (const struct pool *pool, const struct workload_config *c,
                            bool everywhere)
 {
     struct memest_problem memory = mapper_memory_problem (pool->problem, c);
-    bool alike = pool_layers_alike (pool) && memory.by == MEMEST_LINKWISE;
-    double limit = pool->class[0].limit_bytes;
-    int fits;
+    bool alike = counts_alike (pool);
+    int fits = even_split_fits (&memory, alike, limit_of (pool, everywhere));
 
-    for (int q = 1; q < pool->n_classes; q++)
-        limit = everywhere ? fmin (limit, pool->class[q].limit_bytes)
-                           : fmax (limit, pool->class[q].limit_bytes);
-    fits = even_split_fits (&memory, alike, limit);
     return fits == 1 || (fits == -1 && alike && !everywhere);
 }
 

@@ -82,9 +82,22 @@ long pool_groups (const struct pool *pool, int upto, int tp)
 
 /* ---- links ---- */
 
-static int slowest (const struct pool *pool, int a, int b)
+/* Classes of a node's GPUs, or of one. */
+struct class_range {
+    int fastest, slowest;
+};
+
+static struct class_range range_of (const struct pool *pool, int gpu, int n)
 {
-    return pool->class_of_gpu[b] > a ? pool->class_of_gpu[b] : a;
+    struct class_range r = {pool->class_of_gpu[gpu], pool->class_of_gpu[gpu]};
+
+    for (int k = 1; k < n; k++) {
+        int q = pool->class_of_gpu[gpu + k];
+
+        r.fastest = q < r.fastest ? q : r.fastest;
+        r.slowest = q > r.slowest ? q : r.slowest;
+    }
+    return r;
 }
 
 int pool_slowest_class (const struct pool *pool, const int *gpu, int n)
@@ -92,18 +105,15 @@ int pool_slowest_class (const struct pool *pool, const int *gpu, int n)
     int q = 0;
 
     for (int k = 0; k < n; k++)
-        q = slowest (pool, q, gpu[k]);
+        q = pool->class_of_gpu[gpu[k]] > q ? pool->class_of_gpu[gpu[k]] : q;
     return q;
 }
 
 int pool_node_class (const struct pool *pool, int node)
 {
     const struct topology_node *n = &pool->problem->cluster->node[node];
-    int q = 0;
 
-    for (int k = 0; k < n->gpus; k++)
-        q = slowest (pool, q, n->first_gpu + k);
-    return q;
+    return range_of (pool, n->first_gpu, n->gpus).slowest;
 }
 
 /* Is it the node, and not some pair?  Then most of its links are as bad as all together. */
@@ -160,11 +170,6 @@ static void keep_best (struct best_link *best, struct topology_link l)
     best->bytes_per_s = fmax (best->bytes_per_s, l.bytes_per_s);
 }
 
-/* Classes of a node's GPUs, or of one. */
-struct class_range {
-    int fastest, slowest;
-};
-
 /* A link between GPUs of these classes. */
 static void see_link (struct pool *pool, bool inside, struct topology_link l,
                       struct class_range a, struct class_range b)
@@ -206,19 +211,6 @@ static void find_touching (struct pool *pool)
         pool->intra_bytes_per_s > 0 ? pool->touching[0][0].latency_s : INFINITY;
     pool->inter_latency_s =
         pool->inter_bytes_per_s > 0 ? pool->touching[1][0].latency_s : INFINITY;
-}
-
-static struct class_range range_of (const struct pool *pool, int gpu, int n)
-{
-    struct class_range r = {pool->class_of_gpu[gpu], pool->class_of_gpu[gpu]};
-
-    for (int k = 1; k < n; k++) {
-        int q = pool->class_of_gpu[gpu + k];
-
-        r.fastest = q < r.fastest ? q : r.fastest;
-        r.slowest = q > r.slowest ? q : r.slowest;
-    }
-    return r;
 }
 
 /* All pairs of GPUs of two nodes, or of one.  @return was any link measured? */

@@ -150,11 +150,6 @@ static enum status draws_start (struct heldout *h, struct draws *d, struct error
     return st;
 }
 
-static void draws_next (const struct heldout *h, struct draws *d)
-{
-    topology_noise_draw (h->passes, &d->noise, h->rate, &d->rng, d->c);
-}
-
 static void draws_end (struct draws *d)
 {
     topology_cluster_destroy (d->c);
@@ -172,7 +167,7 @@ static enum status draw_gains (struct heldout *h, double *variance, struct error
     enum status st = sum && square ? draws_start (h, &d, err) : err_nomem (err);
 
     for (int i = 0; i < h->how->draws && st == ST_OK; i++) {
-        draws_next (h, &d);
+        topology_noise_draw (h->passes, &d.noise, h->rate, &d.rng, d.c);
         for (int k = 0; k < passes; k++) {
             double g = isnan (h->gain[k]) ? 0 : gain_on (h, d.c, &h->fold[k]);
 
@@ -204,7 +199,7 @@ static enum status draw_steps (struct heldout *h, const struct mapper_result *r,
     enum status st = step ? draws_start (h, &d, err) : err_nomem (err);
 
     for (int i = 0; i < n && st == ST_OK; i++) {
-        draws_next (h, &d);
+        topology_noise_draw (h->passes, &d.noise, h->rate, &d.rng, d.c);
         step[i] = step_on (h, d.c, r->layers, r->gpu);
     }
     if (st == ST_OK) {

@@ -211,4 +211,15 @@ static inline bool mapper_price_less (const struct costmodel_price *a,
     return a->step_s < b->step_s;
 }
 
+/** What a link that nobody measured counts as while places move, as a share of the step.  Plans
+ *  with fewer are better whatever their step, but where many links were not measured, the way to
+ *  such a plan leads through others. */
+#define MAPPER_UNMEASURED 0.1
+
+/** The order of prices that moves follow: the smooth one sees a way where the step alone is flat. */
+static inline double mapper_height (const struct costmodel_price *p)
+{
+    return p->smooth_s * (1.0 + MAPPER_UNMEASURED * p->unmeasured);
+}
+
 #endif

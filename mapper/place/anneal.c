@@ -7,11 +7,6 @@
 
 #define BETWEEN_LOOKS 32 /* moves, at whether it is late */
 
-static double energy (const struct costmodel_price *p)
-{
-    return p->smooth_s * (1.0 + 0.1 * p->unmeasured);
-}
-
 /* What a move exchanges: positions a[k] with b[k]. */
 struct move {
     int a[TOPOLOGY_NODE_GPUS_MAX], b[TOPOLOGY_NODE_GPUS_MAX];
@@ -116,10 +111,9 @@ static void draw_groups (struct placer *x, struct move *m)
     }
 }
 
-enum unit { UNIT_NODE, UNIT_GROUP };
-
 /* Anneal from the candidate; it receives what is better. */
-static void anneal (struct placer *x, enum unit unit, int moves, struct candidate *best)
+static void anneal (struct placer *x, void (*draw) (struct placer *x, struct move *m),
+                    int moves, struct candidate *best)
 {
     struct costmodel_price now;
     struct move m;
@@ -127,7 +121,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
 
     costmodel_state_reset (x->state, best->gpu);
     now = costmodel_state_price (x->state);
-    here = energy (&now);
+    here = mapper_height (&now);
     if (!isfinite (here))
         return;
     count_uses (x);
@@ -137,10 +131,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
          i < moves && (i % BETWEEN_LOOKS != 0 || !deadline_passed (x->deadline)); i++) {
         double temperature = hot * pow (cold / hot, (double) i / moves);
 
-        if (unit == UNIT_NODE)
-            draw_nodes (x, &m);
-        else
-            draw_groups (x, &m);
+        draw (x, &m);
         if (m.n == 0 || m.n > TOPOLOGY_NODE_GPUS_MAX || !move_legal (x, &m))
             continue;
 
@@ -150,7 +141,7 @@ static void anneal (struct placer *x, enum unit unit, int moves, struct candidat
         costmodel_state_limit (x->state, (struct costmodel_price){0, INFINITY, most});
         costmodel_state_exchange (x->state, m.a, m.b, m.n);
         now = costmodel_state_price (x->state);
-        there = energy (&now);
+        there = mapper_height (&now);
         if (there <= most) {
             if (there <= here)
                 x->rng = was; /* luck was not needed */
@@ -182,14 +173,11 @@ void improve_by_node (struct placer *x, int moves, struct candidate *k)
         return;
     /* Idle GPUs in the layout's own places, so that whole blocks can be exchanged. */
     memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
-    anneal (x, UNIT_NODE, moves, k);
+    anneal (x, draw_nodes, moves, k);
 }
 
 void improve_by_gpu (struct placer *x, int moves, struct candidate *k)
 {
-    if (x->world == 1 && x->n == 1)
-        return;
-    if (!isfinite (k->price.step_s))
-        return;
-    anneal (x, UNIT_GROUP, moves, k);
+    if (x->n > 1 && isfinite (k->price.step_s))
+        anneal (x, draw_groups, moves, k);
 }

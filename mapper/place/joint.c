@@ -434,9 +434,11 @@ static bool is_legal (struct motion *m)
     return legal;
 }
 
-static double energy (struct costmodel_price p)
+static double height (const struct drawn *x)
 {
-    return p.smooth_s * (1.0 + SKETCH_UNMEASURED * p.unmeasured);
+    struct costmodel_price price = costmodel_state_price (x->state);
+
+    return mapper_height (&price);
 }
 
 /* An exchange between two stages, which was made and does not serve, with their layers divided
@@ -467,7 +469,7 @@ static bool make_if_good (struct motion *m, double temperature, double *here)
 
     costmodel_state_limit (state, (struct costmodel_price){0, INFINITY, most});
     make (m);
-    there = energy (costmodel_state_price (state));
+    there = height (m->x);
     if (!(there <= most))
         return false;
     if (there <= *here)
@@ -503,7 +505,7 @@ static void run (struct motion *m, int moves, double hot, const struct deadline 
                  struct sketch *best)
 {
     struct drawn *x = m->x;
-    double here = energy (costmodel_state_price (x->state)), start = here;
+    double here = height (x), start = here;
 
     for (int i = 0; i < moves && isfinite (here) &&
                     (i % BETWEEN_LOOKS != 0 || !deadline_passed (deadline));

@@ -26,9 +26,10 @@ enum status sketch_copy (const struct sketch *from, int pp, int n, struct sketch
 
 /** Orders of the pool's nodes, the same for all configurations. */
 struct walks {
-    int n_gpus;    /* of all nodes: n of a sketch */
-    int *seq;      /* [WALKS * n_nodes] indices into the pool's nodes */
-    int *pair;     /* [cluster's n_gpus] the same for GPUs of a node that its best links join */
+    int n_gpus; /* of all nodes: n of a sketch */
+    int *seq;   /* [WALKS * n_nodes] indices into the pool's nodes */
+    int *
+        pair; /* [cluster's n_gpus] the same for GPUs of a node that its best links join */
     double *usual; /* [cluster's n_nodes] as costmodel_problem's */
     bool all_usual;
 };
@@ -63,11 +64,6 @@ enum status sketch_of (const struct pool *pool, const struct walks *w,
 enum status sketch_adopt (const struct pool *pool, const struct walks *w,
                           const struct workload_config *c, const struct sketch *from,
                           struct sketch *out, struct error *err);
-
-/** What a link that nobody measured counts as while places move, as a share of the step.  Plans
- *  with fewer are better whatever their step, but where many links were not measured, the way to
- *  such a plan leads through others. */
-#define SKETCH_UNMEASURED 0.1
 
 /** Anneal layers and places together; the sketch receives what is better.
  *

@@ -186,7 +186,7 @@ static int next_group (struct mover *x, const struct groups_of_moves *g, bool *m
         put_groups (x, g, made);
         price = mover_price (x);
         made[k] = false;
-        if (pick < 0 || mover_height (&price) < mover_height (&best)) {
+        if (pick < 0 || mapper_height (&price) < mapper_height (&best)) {
             pick = k;
             best = price;
         }

@@ -270,11 +270,6 @@ static bool exchange_legal (const struct mover *x, const struct exchange *e)
     return e->n > 0;
 }
 
-double mover_height (const struct costmodel_price *p)
-{
-    return p->smooth_s * (1.0 + 0.1 * p->unmeasured);
-}
-
 typedef void exchange_fn (const struct mover *x, int i, int k, struct exchange *e);
 
 struct best_exchange {
@@ -293,9 +288,9 @@ static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
         return;
     costmodel_state_exchange (x->state, e.a, e.b, e.n);
     price = mover_price (x);
-    if (isfinite (price.step_s) && !(mover_height (&price) >= best->height) &&
+    if (isfinite (price.step_s) && !(mapper_height (&price) >= best->height) &&
         nodes_legal (x, mover_gpus (x)))
-        *best = (struct best_exchange){i, k, mover_height (&price)};
+        *best = (struct best_exchange){i, k, mapper_height (&price)};
     costmodel_state_undo (x->state, e.a, e.b, e.n);
 }
 
@@ -350,7 +345,7 @@ void mover_descend (struct mover *x, bool groups)
 {
     for (int round = 0; round < ROUNDS_MAX; round++) {
         struct costmodel_price price = mover_price (x);
-        struct best_exchange best = {-1, -1, mover_height (&price) * (1.0 - WORTH)};
+        struct best_exchange best = {-1, -1, mapper_height (&price) * (1.0 - WORTH)};
         struct exchange e;
         bool by_group = false;
 

@@ -32,9 +32,6 @@ void mover_release (struct mover *x);
 /** The placement in hand: [n], the ranks first. */
 const int *mover_gpus (const struct mover *x);
 struct costmodel_price mover_price (const struct mover *x);
-/** The order of prices that a descent follows: the smooth one sees a way where the step alone is
- *  flat. */
-double mover_height (const struct costmodel_price *p);
 /** Take this placement of the ranks in hand. @param[in] gpu [world] */
 void mover_put (struct mover *x, const int *gpu);
 /** May these ranks stand there, by memory and within the limit on nodes? */

@@ -36,7 +36,7 @@ double look_value (const struct search *x, const struct look *l)
 
 double look_energy (const struct search *x, const struct look *l)
 {
-    return look_value (x, l) * (1.0 + SKETCH_UNMEASURED * l->sketch.price.unmeasured);
+    return look_value (x, l) * (1.0 + MAPPER_UNMEASURED * l->sketch.price.unmeasured);
 }
 
 /* A look and what it is sorted by: qsort takes no context. */

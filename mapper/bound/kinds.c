@@ -266,15 +266,6 @@ static double least_step (struct kinds *x, const struct first *first, double lo,
 
 /* ---- over all that stage 0 may be ---- */
 
-/* The layers that all other stages hold at most, however few stage 0 has. */
-static double most_of_others (struct kinds *x, const struct first *first, double step_s)
-{
-    struct rows_times then = {step_s, step_s};
-
-    put_sends (x, 0);
-    return held_by_others (x, first, &then);
-}
-
 /* The least step over stage 0's layers, between two: from the even split on, which leaves
  * little to try. */
 static double least_over_layers (struct kinds *x, struct first first, double lo,
@@ -283,10 +274,12 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
     const struct bound_pipeline *any = &x->kind[0].pipeline;
     int layers = any->model->layers, even = (layers / x->p - any->least) / any->unit;
     int most = (layers - x->p * any->least) / any->unit + 1;
-    double others;
+    struct rows_times then = {hi, hi};
+    double others; /* that all other stages hold at most, however few stage 0 has */
 
     first.layers = any->least;
-    others = most_of_others (x, &first, hi);
+    put_sends (x, 0);
+    others = held_by_others (x, &first, &then);
     for (int step = 0; step < most && hi > lo && others >= 0.0; step++) {
         first.layers = any->least + (even + step) % most * any->unit;
         if (first.layers <= cap_of (x, first.class, 0) && first.layers + others >= layers)

@@ -96,13 +96,6 @@ static double row_sends_s (const struct pipeline_case *pc)
     return larger (sends_s (pc, 0, pc->x->p - 1), pc->row_sends_s);
 }
 
-/* n layers in a row, of which the first is layer `start` of the model or a later one. */
-static double run_s (const struct pipeline_case *pc, const struct layer_cost *l, double n,
-                     int start)
-{
-    return larger (n * l->slope - slack_of (pc, l, start), n * l->least_slope);
-}
-
 /* May the chunks of a stage hold unlike numbers of layers? */
 static bool is_uneven (const struct pipeline_case *pc)
 {
@@ -132,11 +125,10 @@ static double chunks_s (const struct pipeline_case *pc, const struct layer_cost 
         return layers * l->slope;
     for (int c = 0; c < v; c++) {
         int start = row && c > 0 && pc->v_shaped ? c * pc->x->p : start_of (pc, k, c);
+        double less = slack_of (pc, l, start), n = layers / v;
 
-        if (is_uneven (pc))
-            slack += slack_of (pc, l, start);
-        else
-            sum += run_s (pc, l, layers / v, start);
+        slack += less;
+        sum += larger (n * l->slope - less, n * l->least_slope);
     }
     return is_uneven (pc) ? larger (layers * l->slope - slack, layers * l->least_slope)
                           : sum;

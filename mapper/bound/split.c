@@ -225,11 +225,6 @@ static bool hand_init (struct hand *h, const struct bound_case *x,
     return true;
 }
 
-static void hand_release (struct hand *h)
-{
-    FREE_ALL (h->fwd_s, h->layers, h->slow);
-}
-
 /* The best split of one division of the slots, when it is better than *step_s. */
 static enum status
 split_divided (const struct pool *pool, const struct workload_config *c,
@@ -258,7 +253,7 @@ split_divided (const struct pool *pool, const struct workload_config *c,
         }
         *step_s = fmax (*step_s, h.step_s);
     }
-    hand_release (&h);
+    FREE_ALL (h.fwd_s, h.layers, h.slow);
     return st;
 }
 

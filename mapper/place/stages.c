@@ -247,11 +247,6 @@ static void add_memory (glp_prob *mip, const struct split *x)
     }
 }
 
-/* How often a row counts stage i's F and B beyond once. */
-struct weights {
-    double fwd, back;
-};
-
 /* The row of the run of stages first..last: its T is at least every F and B once, n times
  * round the run, and what stage `last` has left. */
 static void add_run (glp_prob *mip, const struct split *x, int first, int last,
@@ -276,22 +271,16 @@ static void add_run (glp_prob *mip, const struct split *x, int first, int last,
     coef[n] = 1;
     for (int i = 0; i < pp; i++)
         for (int k = 0; k < classes; k++) {
-            struct weights w = {1, 1};
-            double fwd, back;
+            /* How often the row counts its F; and its B. */
+            double times =
+                1 + (i >= first && i <= last ? rounds : 0) + (i == last ? rest : 0);
+            double times_back = times + (i == last ? wait : 0), fwd, back;
 
-            if (i >= first && i <= last) {
-                w.fwd += rounds;
-                w.back += rounds;
-            }
-            if (i == last) {
-                w.fwd += rest;
-                w.back += rest + wait;
-            }
             fixed_time (&t[k], i, pp, &fwd, &back);
             at[++n] = col_y (x, i, k);
-            coef[n] = -(w.back * back + w.fwd * fwd);
+            coef[n] = -(times_back * back + times * fwd);
             at[++n] = col_l (x, i, k);
-            coef[n] = -(w.back * t[k].back_s + w.fwd * t[k].fwd_s);
+            coef[n] = -(times_back * t[k].back_s + times * t[k].fwd_s);
         }
     milp_row (mip, GLP_LO, rounds * (length - 1) * send_s, 0, n, at, coef);
 }

@@ -364,13 +364,6 @@ static double node_badness (const struct pool *pool, int i)
     return pool_node_class (pool, node) * 1e9 + sum;
 }
 
-/* Best-linked nodes first. */
-static void sequence_by_links (struct placer *x, const struct ranked_node *ranked)
-{
-    for (int i = 0; i < x->pool->n_nodes; i++)
-        x->layout.seq[i] = ranked[i].node;
-}
-
 /* From a seed on, always the node with the best links to those taken. */
 static enum status sequence_grown (struct placer *x, int seed, struct error *err)
 {
@@ -494,7 +487,8 @@ static enum status try_layout (struct placer *x, int depth,
     try_sequence (x, s);
     if (pool->all_alike)
         return ST_OK;
-    sequence_by_links (x, ranked);
+    for (int i = 0; i < pool->n_nodes; i++) /* best-linked ones first */
+        x->layout.seq[i] = ranked[i].node;
     try_sequence (x, s);
     for (int i = 0; i < seeds && i < pool->n_nodes && st == ST_OK; i++) {
         st = sequence_grown (x, ranked[i].node, err);

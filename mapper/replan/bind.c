@@ -14,12 +14,6 @@ static bool is_by_node (const struct workload_plan *plan)
     return s && strcmp (s, "node") == 0;
 }
 
-static bool same_layers (const struct workload_plan *plan, const struct mapper_result *r)
-{
-    return memcmp (plan->layers_per_stage, r->layers,
-                   (size_t) plan->config.deg.pp * sizeof (int)) == 0;
-}
-
 /* The split of the layers is part of the job's arguments and of its checkpoints: it stays,
  * whatever the search chose for these nodes.  Then the better of the placement found and
  * the default order is kept. */
@@ -66,7 +60,8 @@ enum status mapper_bind (const struct mapper_problem *p, const struct workload_p
             mapper_info_release (&second);
         }
     }
-    if (st == ST_OK && !same_layers (plan, r))
+    if (st == ST_OK && memcmp (plan->layers_per_stage, r->layers,
+                               (size_t) plan->config.deg.pp * sizeof (int)) != 0)
         st = keep_layers (p, plan, r, err);
     return st;
 }

@@ -265,13 +265,6 @@ static enum status heldout_init (struct heldout *h, struct error *err)
     return mapper_default_order (h->p, h->ordered, err);
 }
 
-static void heldout_release (struct heldout *h)
-{
-    for (int k = 0; h->fold && k < h->passes->passes; k++)
-        FREE_ALL (h->fold[k].layers, h->fold[k].gpu);
-    FREE_ALL (h->ordered, h->fold, h->gain, h->rate);
-}
-
 enum status mapper_heldout (const struct mapper_problem *p,
                             const struct mapper_settings *s,
                             const struct mapper_heldout_settings *how,
@@ -314,8 +307,9 @@ enum status mapper_heldout (const struct mapper_problem *p,
         out->kept_default = st == ST_OK;
     }
     THEN (st, draw_steps (&h, r, out, err));
-    heldout_release (&h);
-    free (marks);
+    for (int k = 0; h.fold && k < passes->passes; k++)
+        FREE_ALL (h.fold[k].layers, h.fold[k].gpu);
+    FREE_ALL (h.ordered, h.fold, h.gain, h.rate, marks);
     return st;
 }
 

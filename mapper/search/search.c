@@ -267,31 +267,19 @@ static enum status run (struct search *x, struct limit most, struct error *err)
     return st;
 }
 
-static bool sizes_differ (const struct pool *pool)
+/* Are there several sizes of nodes, or types of GPUs? */
+static bool nodes_differ (const struct pool *pool, bool types)
 {
-    const struct topology_cluster *c = pool->problem->cluster;
+    const struct topology_node *node = pool->problem->cluster->node,
+                               *first = &node[pool->node[0]];
 
-    for (int i = 1; i < pool->n_nodes; i++)
-        if (c->node[pool->node[i]].gpus != c->node[pool->node[0]].gpus)
+    for (int i = 1; i < pool->n_nodes; i++) {
+        const struct topology_node *n = &node[pool->node[i]];
+
+        if (n->gpus != first->gpus || (types && n->type != first->type))
             return true;
+    }
     return false;
-}
-
-/* Are there several types of GPUs, or sizes of nodes?  Layers follow places there. */
-static bool is_odd (const struct pool *pool)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-
-    for (int i = 1; i < pool->n_nodes; i++)
-        if (c->node[pool->node[i]].type != c->node[pool->node[0]].type)
-            return true;
-    return sizes_differ (pool);
-}
-
-/* Do layers follow places: are types, sizes or speeds unlike? */
-static bool is_uneven (const struct search *x)
-{
-    return x->odd || x->pool.n_classes > 1;
 }
 
 /* Is a bound below the best plan left? */
@@ -306,11 +294,12 @@ static bool is_open (struct search *x)
  * others be better. */
 static bool is_settled (struct search *x, bool joint)
 {
+    bool uneven = x->odd || x->pool.n_classes > 1; /* layers follow places */
+
     if (x->best < 0 || is_open (x))
         return false;
-    return !joint ||
-           search_least_bound (x) >
-               search_cut (x) * (1.0 - (is_uneven (x) ? NEAR_BOUND : FAR_BOUND));
+    return !joint || search_least_bound (x) >
+                         search_cut (x) * (1.0 - (uneven ? NEAR_BOUND : FAR_BOUND));
 }
 
 /* A first plan of few configurations, however many there are: sketches, since bounds say little
@@ -372,7 +361,8 @@ static void fill_rest (struct search *x)
 static enum status search_heap (struct search *x, struct error *err)
 {
     const struct limit all = {PLACED_MAX, 0, 1, LONG_MAX};
-    bool odd = is_odd (&x->pool), whole = place_tries_all (&x->pool);
+    /* Layers follow places where nodes differ. */
+    bool odd = nodes_differ (&x->pool, true), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
     long cells =
@@ -388,9 +378,9 @@ static enum status search_heap (struct search *x, struct error *err)
             x, joint,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
                            joint || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
-                           sizes_differ (&x->pool) ? CELLS_SOON * x->s->effort
-                           : joint                 ? CELLS_WHOLE * x->s->effort
-                                                   : LONG_MAX},
+                           nodes_differ (&x->pool, false) ? CELLS_SOON * x->s->effort
+                           : joint                        ? CELLS_WHOLE * x->s->effort
+                                                          : LONG_MAX},
             err));
     x->by_kinds = false;
     if (is_settled (x, joint) || (x->best >= 0 && deadline_passed (&x->deadline)))
@@ -409,13 +399,6 @@ static enum status search_heap (struct search *x, struct error *err)
     if (x->pool.n_gpus <= SMALL_GPUS)
         search_closest (x);
     return ST_OK;
-}
-
-/* Bounds of placed configurations that are in the heap still. */
-static void note_bounds (struct search *x)
-{
-    for (long i = 0; i < x->heap_n; i++)
-        note_bound (x, &x->heap[i]);
 }
 
 static void release (struct search *x)
@@ -455,7 +438,8 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
         info->joined_gpus =
             x->n_waiting > 0 && x->needed == 0 ? x->pool.island_gpus[0] : 0;
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) && !open;
-        note_bounds (x);
+        for (long i = 0; i < x->heap_n; i++) /* bounds of those that were placed */
+            note_bound (x, &x->heap[i]);
         if (!info->stopped && x->part == 0) /* who stops it wants to go on */
             TRY (search_polish (x, err));
         return search_finish (x, r, err);

@@ -47,19 +47,14 @@ static bool is_wide (const struct setting *x)
     return x->plain.element_bytes > 2.0;
 }
 
-static double wide_rate (const struct topology_gpu_type *t)
-{
-    return WIDE_PART *
-           (t->tf32_flop_per_s > 0 ? t->tf32_flop_per_s / 3.0 : t->fp32_flop_per_s);
-}
-
 double flash_rate (const struct setting *x, double part)
 {
     double rate = x->plain.matrix_rate / x->p->time.gemm;
 
     if (x->p->compute_of_type)
         rate = is_wide (x)
-                   ? wide_rate (x->t)
+                   ? WIDE_PART * (x->t->tf32_flop_per_s > 0 ? x->t->tf32_flop_per_s / 3.0
+                                                            : x->t->fp32_flop_per_s)
                    : costmodel_matrix_rate (x->t, PREC_BF16) * flash_efficiency (x);
     return rate * part;
 }

@@ -77,7 +77,7 @@ static void share (struct costmodel_groups *g, enum workload_group_kind kind, in
     if (kind == GROUP_TP)
         share_tp (g, stage, 1);
     else
-        share_sync (&g->t, stage, kind);
+        add_row_shares (&g->t, stage_groups (&g->t, stage, kind), 1);
     g->kind = kind;
     g->stage = stage;
 }

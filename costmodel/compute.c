@@ -211,13 +211,6 @@ void costmodel_compute (const struct workload_model *m, const struct workload_jo
     costmodel_compute_rest (m, j, c, p, t, out);
 }
 
-/* Layers of a stage whose forward is repeated in backward. */
-static double recomputed_part (const struct workload_config *c, int layers)
-{
-    return c->recompute == RECOMPUTE_SELECTIVE ? 1.0
-                                               : costmodel_repeated_part (c, layers);
-}
-
 /* So many layers that take this each. */
 static void add_layers (struct costmodel_stage_time *out, int n, double again,
                         const struct costmodel_layer *l)
@@ -233,7 +226,10 @@ void costmodel_stage_compute (const struct workload_config *c,
                               const struct workload_stage *held,
                               struct costmodel_stage_time *out)
 {
-    double again = recomputed_part (c, held->dense + held->expert);
+    /* Layers of the stage whose forward is repeated in backward. */
+    double again = c->recompute == RECOMPUTE_SELECTIVE
+                       ? 1.0
+                       : costmodel_repeated_part (c, held->dense + held->expert);
 
     *out = (struct costmodel_stage_time){.fwd_s = 0.5 * p->time.microbatch_s,
                                          .back_s = 0.5 * p->time.microbatch_s};

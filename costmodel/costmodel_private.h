@@ -328,10 +328,6 @@ struct sync_time {
 /** Of a stage's gradients and weights over data parallelism.  INFINITY when a link has no price. */
 struct sync_time sync_price (const struct terms *t, int stage, int *unmeasured);
 
-/** Fill t->scratch->share with a stage's data-parallel groups of a kind, as sync_price does,
- *  until clear_shares. */
-void share_sync (const struct terms *t, int stage, enum workload_group_kind kind);
-
 /** How the collectives of its dense parameters' first group go. */
 enum workload_all_reduce sync_by (const struct terms *t, int stage);
 

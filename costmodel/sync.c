@@ -100,14 +100,6 @@ struct sync_time sync_price (const struct terms *t, int stage, int *unmeasured)
                                                  copied * bare_part (t, stage, &between)};
 }
 
-void share_sync (const struct terms *t, int stage, enum workload_group_kind kind)
-{
-    struct members all = stage_groups (t, stage, kind);
-    struct kinds kinds = kinds_of (t, &all);
-
-    add_shares (t, &all, &kinds);
-}
-
 enum workload_all_reduce sync_by (const struct terms *t, int stage)
 {
     const struct workload_config *c = t->problem.config;

@@ -33,12 +33,6 @@ static double largest_matrix (const struct memest_problem *p)
     return m->hidden * fmax (attention, mlp);
 }
 
-/* Of these, the largest matrix of a layer that a product has in 16 bits. */
-static double unpacked_bytes (const struct memest_problem *p)
-{
-    return memest_is_packed (p) ? 2.0 * largest_matrix (p) : 0.0;
-}
-
 bool memest_frozen_have_gradients (const struct memest_problem *p)
 {
     return p->profile->frozen_gradients && p->config->zero >= 2 &&
@@ -149,9 +143,12 @@ struct memest_buffers memest_buffers (const struct memest_shape *w,
 {
     const struct workload_config *c = w->p->config;
     const struct workload_profile *f = w->p->profile;
-    struct memest_buffers b = {.bytes = unpacked_bytes (w->p)}, gathered = {0};
+    struct memest_buffers b = {.bytes = 0.0}, gathered = {0};
     double tensor = 2.0 * w->element * w->tokens * w->h;
 
+    if (memest_is_packed (
+            w->p)) /* the largest matrix of a layer, which a product has in 16 bits */
+        b.bytes = 2.0 * largest_matrix (w->p);
     if (c->sequence_parallel)
         b.bytes += tensor; /* the gathered input of a column-parallel layer */
     if (c->deg.pp > 1)

@@ -124,12 +124,11 @@ static double mixer_bytes (const struct memest_shape *w)
 
     switch (m->linear) {
     case LINEAR_SSM:
+    case LINEAR_LIGHTNING:
         return 2.0 * x->in + 4.0 * x->inner;
     case LINEAR_DELTA: /* keys and queries for every head of values, two gates, and A */
         return 2.0 * x->conv + 2.0 * (x->heads * 2.0 * m->lin_state + x->inner) +
                x->heads * (6.0 + 2.0 * m->lin_chunk) + 6.0 * x->inner;
-    case LINEAR_LIGHTNING:
-        return 2.0 * x->in + 4.0 * x->inner;
     case LINEAR_CONV:
         return 2.0 * x->in + 6.0 * x->inner;
     case LINEAR_NONE:
@@ -148,13 +147,6 @@ static double mixer_rebuilt (const struct memest_shape *w)
 
     return (w->p->model->linear == LINEAR_SSM ? 2.0 * x->conv : 0.0) +
            states / w->element;
-}
-
-/* Inputs of linear layers, which WTA-CRS keeps a part of (A14): of the attention, of its
- * output projection, of the MLP and of its second matrix. */
-static double linear_inputs (const struct memest_shape *w, double ffn)
-{
-    return 2.0 * w->h / w->r + w->q + ffn / w->t;
 }
 
 /* The gathered input of a column-parallel layer, where it is kept instead of gathered
@@ -253,10 +245,11 @@ static double score_token_bytes (const struct memest_shape *w)
     return per_score * w->p->model->heads / w->t * w->p->job->seq;
 }
 
-/* What WTA-CRS saves of these inputs, which are kept in part with their row numbers. */
+/* What WTA-CRS saves of the inputs of linear layers (A14), of the attention, of its output
+ * projection, of the MLP and of its second matrix: they are kept in part with their row numbers. */
 static double sampled_away (const struct memest_shape *w, double ffn)
 {
-    double budget = w->p->job->wta_crs, inputs = linear_inputs (w, ffn);
+    double budget = w->p->job->wta_crs, inputs = 2.0 * w->h / w->r + w->q + ffn / w->t;
 
     if (budget <= 0.0)
         return 0.0;

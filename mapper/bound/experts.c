@@ -84,19 +84,16 @@ static void take_least (struct expert_way *a, const struct expert_way *b)
     take_range (a, b);
 }
 
-/* Is a nowhere below b? */
-static bool no_better (const struct expert_way *a, const struct expert_way *b)
-{
-    return a->exchange_s >= b->exchange_s && a->sync.each >= b->sync.each &&
-           a->sync.fixed >= b->sync.fixed;
-}
-
 /* Some way that is nowhere above w, or -1. */
 static int covering (const struct expert_ways *ways, const struct expert_way *w)
 {
-    for (int i = 0; i < ways->n; i++)
-        if (no_better (w, &ways->way[i]))
+    for (int i = 0; i < ways->n; i++) {
+        const struct expert_way *a = &ways->way[i];
+
+        if (w->exchange_s >= a->exchange_s && w->sync.each >= a->sync.each &&
+            w->sync.fixed >= a->sync.fixed)
             return i;
+    }
     return -1;
 }
 

@@ -144,13 +144,6 @@ static struct line larger_line (struct line a, struct line b)
     return (struct line){fmax (a.each, b.each), fmax (a.fixed, b.fixed)};
 }
 
-/* Do all rings of experts that have a member on it leave it? */
-static bool experts_leave (const struct bounded *b)
-{
-    return workload_expert_shards (b->c) > b->pool->max_node_gpus &&
-           workload_shard_copies (b->c) == 1;
-}
-
 /* The ways of a rank's experts on it. */
 static struct expert_ways ways_on (const struct least_terms *x,
                                    const struct expert_ways *any,
@@ -217,7 +210,9 @@ void needed_node_put (const struct least_terms *x, struct needed_node *node,
         config_times_put_sync (x, larger_line (any, slow), larger_line (first, slow), 1,
                                span, times);
     }
-    if (x->whole.n > 0 && experts_leave (b))
+    /* Where all rings of experts that have a member on it leave it. */
+    if (x->whole.n > 0 && workload_expert_shards (b->c) > b->pool->max_node_gpus &&
+        workload_shard_copies (b->c) == 1)
         put_experts (x, node, times);
     if (b->c->deg.pp > 1)
         times->pair_s[0][1] = times->pair_s[1][0] =

@@ -7,12 +7,6 @@
 #include "base/extremes.h"
 #include "costmodel/prices.h"
 
-/* A layer of a model without a pattern, in the mean. */
-static double mean_s (const struct workload_model *m, double dense, double expert)
-{
-    return m->experts == 0 ? dense : dense + (expert - dense) / m->expert_every;
-}
-
 static double of_layer (const struct bound_layer *l, enum part part)
 {
     return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
@@ -49,7 +43,8 @@ static struct layer_cost line_of (const struct workload_model *m,
         return line_of_pattern (m, kind, part);
     return (struct layer_cost){.dense_s = d,
                                .expert_s = e,
-                               .slope = mean_s (m, d, e),
+                               .slope =
+                                   m->experts == 0 ? d : d + (e - d) / m->expert_every,
                                .least_slope = smaller (d, e)};
 }
 

@@ -187,15 +187,6 @@ static enum status solve (const struct partition *p, double max_cost, int *chose
     return st;
 }
 
-static double largest_cost (const struct partition *p, const int *chosen)
-{
-    double most = 0;
-
-    for (int k = 0; k < p->groups; k++)
-        most = fmax (most, p->column[chosen[k]].cost_s);
-    return most;
-}
-
 /* Bisect the columns' costs for the smallest threshold that still partitions. */
 static enum status partition_node (const struct partition *p, int *chosen,
                                    struct error *err)
@@ -205,9 +196,11 @@ static enum status partition_node (const struct partition *p, int *chosen,
     enum status st = cost && try ? solve (p, INFINITY, chosen, err) : err_nomem (err);
 
     if (st == ST_OK) {
-        double most = largest_cost (p, chosen);
+        double most = 0;
         int lo = 0, hi = 0; /* thresholds cost[lo..hi), all below the known partition */
 
+        for (int k = 0; k < p->groups; k++)
+            most = fmax (most, p->column[chosen[k]].cost_s);
         for (int k = 0; k < p->n_columns; k++)
             if (p->column[k].cost_s < most * (1 - 1e-9))
                 cost[hi++] = p->column[k].cost_s;

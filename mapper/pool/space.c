@@ -176,21 +176,19 @@ static int zero_offered (const struct enumeration *e, const struct workload_conf
     return c->deg.pp > 1 ? e->pool->problem->profile->zero_with_pipeline : 3;
 }
 
-/* Does the even split fit when so much is recomputed? */
-static bool fits_evenly (const struct enumeration *e, struct workload_config c,
-                         enum workload_recompute recompute)
-{
-    c.recompute = recompute;
-    c.recompute_modules = 0;
-    c.recompute_layers = 0;
-    return pool_even_split_fits (e->pool, &c, recompute == RECOMPUTE_NONE);
-}
-
 static void set_way (struct workload_config *c, const struct workload_config *way)
 {
     c->recompute = way->recompute;
     c->recompute_layers = way->recompute_layers;
     c->recompute_modules = way->recompute_modules;
+}
+
+/* Does the even split fit when so much is recomputed? */
+static bool fits_evenly (const struct enumeration *e, struct workload_config c,
+                         enum workload_recompute recompute)
+{
+    set_way (&c, &(struct workload_config){.recompute = recompute});
+    return pool_even_split_fits (e->pool, &c, recompute == RECOMPUTE_NONE);
 }
 
 /* What is recomputed, of one configuration that is whole but for that and has room for its

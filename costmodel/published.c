@@ -11,9 +11,8 @@
 #include "costmodel/costmodel_private.h"
 
 #include <math.h>
-#include <string.h>
 
-static const char *const names[] = {"critical-path", "pipette", "amp"};
+static const char *const names[] = {"critical-path", "pipette", "amp", NULL};
 
 const char *costmodel_kind_name (enum costmodel_kind k)
 {
@@ -22,12 +21,7 @@ const char *costmodel_kind_name (enum costmodel_kind k)
 
 bool costmodel_kind_parse (const char *s, enum costmodel_kind *k)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp (names[i], s) == 0) {
-            *k = (enum costmodel_kind) i;
-            return true;
-        }
-    return false;
+    return workload_word_parse (names, s, k);
 }
 
 /* Bandwidth of the slowest link between consecutive members on different nodes or on one, as a

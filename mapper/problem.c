@@ -104,31 +104,23 @@ double mapper_weight (const struct mapper_problem *p, const struct workload_conf
     return 1.0;
 }
 
+static const char *const objectives[] = {"step", "gpu-hours", "goodput", NULL};
+
 const char *mapper_objective_name (enum mapper_objective o)
 {
-    return o == MAPPER_GPU_HOURS ? "gpu-hours" : o == MAPPER_GOODPUT ? "goodput" : "step";
+    return objectives[o];
 }
 
 bool mapper_objective_parse (const char *s, enum mapper_objective *o)
 {
-    for (int i = MAPPER_STEP; i <= MAPPER_GOODPUT; i++)
-        if (strcmp (mapper_objective_name ((enum mapper_objective) i), s) == 0) {
-            *o = (enum mapper_objective) i;
-            return true;
-        }
-    return false;
+    return workload_word_parse (objectives, s, o);
 }
 
 bool mapper_granularity_parse (const char *s, enum mapper_granularity *g)
 {
-    static const char *const names[] = {"auto", "node", "gpu"};
+    static const char *const names[] = {"auto", "node", "gpu", NULL};
 
-    for (int i = MAPPER_AUTO; i <= MAPPER_GPU; i++)
-        if (strcmp (names[i], s) == 0) {
-            *g = (enum mapper_granularity) i;
-            return true;
-        }
-    return false;
+    return workload_word_parse (names, s, g);
 }
 
 static int or_usual (int value, int usual)

@@ -1,9 +1,7 @@
 /* Other people's memory models, for comparison on the same configurations. */
 #include "memest/memest_private.h"
 
-#include <string.h>
-
-static const char *const names[] = {"linkwise", "fujii", "korthikanti"};
+static const char *const names[] = {"linkwise", "fujii", "korthikanti", NULL};
 
 const char *memest_model_name (enum memest_model m)
 {
@@ -12,12 +10,7 @@ const char *memest_model_name (enum memest_model m)
 
 bool memest_model_parse (const char *s, enum memest_model *m)
 {
-    for (int i = 0; i < 3; i++)
-        if (strcmp (names[i], s) == 0) {
-            *m = (enum memest_model) i;
-            return true;
-        }
-    return false;
+    return workload_word_parse (names, s, m);
 }
 
 static double sbh (const struct memest_problem *p)

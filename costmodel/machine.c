@@ -81,10 +81,6 @@ static double gemm_efficiency (const struct topology_gpu_type *t,
 /* Part of the memory's peak that copies reach where a profile's memory_bandwidth was fitted:
  * .79 on A100, .87 on H100, .83 on H200 (docs/formulas.md, T21). */
 #define COPY_PART .83
-static double memory_peak (const struct topology_gpu_type *t)
-{
-    return t->copy_bytes_per_s > 0 ? t->copy_bytes_per_s / COPY_PART : t->hbm_bytes_per_s;
-}
 
 /* A wave's start on a GPU that computes by its type's constants. */
 #define TYPE_WAVE_S 4e-6
@@ -105,7 +101,9 @@ struct machine machine_of (const struct topology_gpu_type *t,
         .wave_s = wave_s (p),
         .matrix_rate =
             costmodel_matrix_rate (t, precision) * gemm_efficiency (t, p, precision),
-        .memory_rate = memory_peak (t) * p->time.memory_bandwidth,
+        .memory_rate = (t->copy_bytes_per_s > 0 ? t->copy_bytes_per_s / COPY_PART
+                                                : t->hbm_bytes_per_s) *
+                       p->time.memory_bandwidth,
         .multiprocessors = t->multiprocessors,
         .element_bytes = quantised > 0 ? quantised : workload_element_bytes (precision),
     };

@@ -129,15 +129,6 @@ bool memest_gradients_are_away (const struct memest_problem *p)
             p->config->zero >= 2);
 }
 
-/* Of context parallelism (A12): two key/value buffers of the ring, and two for their gradients; or
- * what an all-to-all sends and receives of queries or output. */
-static double context_bytes (const struct memest_shape *w)
-{
-    double elements = w->p->profile->cp_all_to_all ? 2.0 * w->q : 8.0 * w->kv;
-
-    return 2.0 * w->element * w->tokens * elements;
-}
-
 struct memest_buffers memest_buffers (const struct memest_shape *w,
                                       const struct workload_stage *held)
 {
@@ -153,8 +144,11 @@ struct memest_buffers memest_buffers (const struct memest_shape *w,
         b.bytes += tensor; /* the gathered input of a column-parallel layer */
     if (c->deg.pp > 1)
         b.bytes += 2.0 * tensor / w->r; /* received activation and gradient */
+    /* Context parallelism (A12): two key/value buffers of the ring, and two for their gradients; or
+     * what an all-to-all sends and receives of queries or output. */
     if (c->deg.cp > 1)
-        b.bytes += context_bytes (w);
+        b.bytes +=
+            2.0 * w->element * w->tokens * (f->cp_all_to_all ? 2.0 * w->q : 8.0 * w->kv);
     if (memest_gathers (w->p))
         gathered = gathered_weights (w->p, held);
     b.bytes += 2.0 * w->element * gathered.bytes;

@@ -274,16 +274,6 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->unit;
 }
 
-/* The same replica without slow slots, of which a TP group spans nodes. */
-static void calm_init (const struct bound_pipeline *x, struct stage_placing first,
-                       struct bound_pipeline *without, struct pipeline_case *calm)
-{
-    *without = *x;
-    without->slow = without->run = 0;
-    rows_init (calm, without, first, NULL);
-    calm->spans = true;
-}
-
 static double one_bound (const struct bound_pipeline *x, struct stage_placing first,
                          enum bound_level level, int *work)
 {
@@ -294,10 +284,14 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     rows_init (&pc, x, first, work);
     if (!work)
         return loose_bound (&pc);
-    /* Without experts it gains next to nothing. */
+    /* The same replica without slow slots, of which a TP group spans nodes.  Without experts it
+     * gains next to nothing. */
     if (x->slow > 0 && x->n_experts[0] > 0 &&
         (x->span[SPAN_ONE] || x->first_span[SPAN_ONE])) {
-        calm_init (x, first, &without, &calm);
+        without = *x;
+        without.slow = without.run = 0;
+        rows_init (&calm, &without, first, NULL);
+        calm.spans = true;
         pc.calm = &calm;
     }
     rows_s = tight_bound (&pc);

@@ -319,23 +319,19 @@ static bool can_be_first (const struct kinds *x, int class, bool spans, bool acr
     return may && has_room (x, class);
 }
 
-/* Is the class the slowest of any stage?  Faster ones may be enough for all stages, and yet have no
- * room for stage 0 and its twins. */
-static bool is_needed (const struct kinds *x, int class)
-{
-    return kinds_has_units (x, class) || (class > 0 && !has_room (x, class - 1));
-}
-
 /* The same over its classes, on one node and on several. */
 static double least_over_kinds (struct kinds *x, bool spans, double lo, double hi)
 {
-    for (int j = 0; j < x->classes; j++)
-        for (int across = 0; across < 2 && hi > lo && is_needed (x, j); across++) {
-            struct first first = {.class = j, .across = across == 1};
+    for (int j = 0; j < x->classes; j++) {
+        /* Is it the slowest of any stage?  Faster ones may be enough for all stages, and yet have
+         * no room for stage 0 and its twins. */
+        bool needed = kinds_has_units (x, j) || (j > 0 && !has_room (x, j - 1));
 
+        for (int across = 0; across < 2 && hi > lo && needed; across++)
             if (can_be_first (x, j, spans, across == 1))
-                hi = least_over_layers (x, first, lo, hi);
-        }
+                hi = least_over_layers (
+                    x, (struct first){.class = j, .across = across == 1}, lo, hi);
+    }
     return hi;
 }
 

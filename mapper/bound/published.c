@@ -54,12 +54,6 @@ static void find_least (struct ask *x)
     x->micro_s = counted (x, 0.5, 0.5) * p->profile->time.microbatch_s / speed;
 }
 
-static double slowest_stage (const struct ask *x)
-{
-    return x->micro_s + fmax (ceiling (x->layers, x->p) * x->layer_s,
-                              (x->layers * x->layer_s + x->ends_s) / x->p);
-}
-
 /* Seconds of the slowest pipeline's sends. */
 static double sends (const struct ask *x)
 {
@@ -113,7 +107,8 @@ double bound_published (const struct pool *pool, const struct workload_config *c
     double most;
 
     find_least (&x);
-    most = slowest_stage (&x);
+    most = x.micro_s + fmax (ceiling (x.layers, x.p) * x.layer_s,
+                             (x.layers * x.layer_s + x.ends_s) / x.p);
     if (x.amp)
         return (m - 1) * most + x.layers * x.layer_s + x.ends_s + x.p * x.micro_s +
                sends (&x) + gradients (&x);

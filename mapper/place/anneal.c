@@ -53,14 +53,6 @@ static bool uses_legal (const struct placer *x)
     return !pool_nodes_limited (x->pool) || n <= x->pool->problem->max_nodes;
 }
 
-/* Ranks on every node; only kept while they matter. */
-static void count_uses (struct placer *x)
-{
-    memset (x->uses, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *x->uses);
-    for (int r = 0; r < x->world; r++)
-        x->uses[node_at (x, r)]++;
-}
-
 /* ---- moves ---- */
 
 /* A legal move is counted in x->uses; one that is not made is counted back. */
@@ -124,7 +116,9 @@ static void anneal (struct placer *x, void (*draw) (struct placer *x, struct mov
     here = mapper_height (&now);
     if (!isfinite (here))
         return;
-    count_uses (x);
+    memset (x->uses, 0, (size_t) x->pool->problem->cluster->n_nodes * sizeof *x->uses);
+    for (int r = 0; r < x->world; r++) /* only kept while they matter */
+        x->uses[node_at (x, r)]++;
     hot = 1e-3 * here;
     cold = 1e-7 * here;
     for (int i = 0;

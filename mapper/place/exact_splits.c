@@ -87,17 +87,6 @@ static double rival_s (const struct splits *s)
     return k->price.unmeasured > 0 && !s->fewest ? INFINITY : k->price.step_s;
 }
 
-/* Does memory allow every placement of the split in hand?  Then none with another split
- * uses fewer links that nobody measured: which ones it uses is not a matter of layers. */
-static bool all_allowed (const struct placer *x)
-{
-    bool all = true;
-
-    for (int i = 0; i < x->c->deg.pp * x->pool->n_classes; i++)
-        all = all && x->allowed[i];
-    return all;
-}
-
 /* Every placement of the split in hand. */
 static void price_all (struct splits *s)
 {
@@ -253,7 +242,9 @@ enum status exact_splits (struct placer *x, enum mapper_granularity granularity,
         pool_compute (x->pool, x->c, q, &s.compute[q]);
     if (st == ST_OK) {
         price_all (&s);
-        s.fewest = all_allowed (x);
+        /* Where memory allows every placement, none with another split uses fewer links that nobody
+         * measured: which ones it uses is not a matter of layers. */
+        s.fewest = !memchr (x->allowed, false, pp * (size_t) x->pool->n_classes);
         s.tries =
             are_few (&s, ways) || effort->tries < TRIES_MANY ? effort->tries : TRIES_MANY;
         st = split_rest (&s, 0, p->model->layers);

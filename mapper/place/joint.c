@@ -199,11 +199,6 @@ static int slowest_of_slot (const struct drawn *x, int slot)
     return pool_slowest_class (x->pool, x->gpu + slot * x->slot, x->slot);
 }
 
-static int slowest_of_stage (const struct drawn *x, int stage)
-{
-    return pool_slowest_class (x->pool, x->gpu + stage * x->per_stage, x->per_stage);
-}
-
 /* From that slot on, round all slots: the next one no slower than that, idle or of a stage other
  * than this which is slower as a whole.
  * @return how many come before it; all where there is none */
@@ -215,7 +210,9 @@ static int next_fast (const struct drawn *x, int stage, int most, int from, int 
         int slot = (from + at) % slots, owner = slot / x->c->deg.dp;
 
         if (owner != stage && slowest_of_slot (x, slot) <= most &&
-            (owner >= x->c->deg.pp || slowest_of_stage (x, owner) > most))
+            (owner >= x->c->deg.pp ||
+             pool_slowest_class (x->pool, x->gpu + owner * x->per_stage, x->per_stage) >
+                 most))
             break;
     }
     return at;

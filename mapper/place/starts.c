@@ -419,12 +419,6 @@ static void sequence_by_memory (struct placer *x)
     }
 }
 
-/* Can nodes of the class serve the stage, and are they as fast as its layers were split for? */
-static bool class_serves (const struct placer *x, int q, int stage)
-{
-    return x->allowed[stage * x->pool->n_classes + q] && q <= x->class_of_stage[stage];
-}
-
 /* Nodes in order, those that are badly linked as a whole last: the last stages have
  * the most compute to hide their synchronisation under. */
 static void sequence_poor_last (struct placer *x)
@@ -455,7 +449,8 @@ static void sequence_by_class (struct placer *x)
         int pick = -1;
 
         for (int q = pool->n_classes - 1; q >= 0 && pick < 0; q--) {
-            if (!class_serves (x, q, stage))
+            /* Can they serve it, and are they as fast as its layers were split for? */
+            if (!x->allowed[stage * pool->n_classes + q] || q > x->class_of_stage[stage])
                 continue;
             while (next[q] < pool->n_nodes &&
                    (taken[from[next[q]]] || pool_node_class (pool, from[next[q]]) != q))

@@ -170,12 +170,6 @@ static void list_ways (struct enumeration *e)
         .recompute = RECOMPUTE_FULL, .recompute_layers = a->recompute_layers};
 }
 
-/* The highest ZeRO stage that the profile's framework offers. */
-static int zero_offered (const struct enumeration *e, const struct workload_config *c)
-{
-    return c->deg.pp > 1 ? e->pool->problem->profile->zero_with_pipeline : 3;
-}
-
 static void set_way (struct workload_config *c, const struct workload_config *way)
 {
     c->recompute = way->recompute;
@@ -263,9 +257,11 @@ static void vary_rest (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_axes *a = &e->pool->problem->axes;
     int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
-    int zero_hi = a->zero == MAPPER_FREE ? zero_offered (e, &c) : a->zero;
-    bool room[4][2]; /* for the states */
-    int shard[4][2]; /* over all ranks, or over those of nodes */
+    int zero_hi = a->zero != MAPPER_FREE ? a->zero
+                  : c.deg.pp > 1         ? e->pool->problem->profile->zero_with_pipeline
+                                         : 3; /* that is offered */
+    bool room[4][2];                  /* for the states */
+    int shard[4][2];                  /* over all ranks, or over those of nodes */
 
     if (zero_lo < 0 || zero_hi > 3)
         return;

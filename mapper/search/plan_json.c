@@ -163,23 +163,6 @@ static json_t *config_json (const struct workload_config *c, double step_s)
     return doc;
 }
 
-static json_t *choice_json (const struct mapper_choice *k)
-{
-    json_t *one = config_json (&k->config, k->step_s);
-
-    json_object_set_new (one, "lower_bound_s", json_real (k->lower_bound_s));
-    json_object_set_new (one, "tie", json_boolean (k->tie));
-    return one;
-}
-
-static json_t *riskier_json (const struct mapper_riskier *k)
-{
-    json_t *one = config_json (&k->config, k->step_s);
-
-    json_object_set_new (one, "oom_probability", json_real (k->chance));
-    return one;
-}
-
 static json_t *search_json (const struct mapper_problem *p, const struct mapper_result *r,
                             const struct mapper_info *info)
 {
@@ -189,8 +172,13 @@ static json_t *search_json (const struct mapper_problem *p, const struct mapper_
                                      "node_step_s", json_number_or_null (r->node_step_s),
                                      "gpu_step_s", json_number_or_null (r->gpu_step_s));
 
-    for (int i = 0; i < r->n_top; i++)
-        json_array_append_new (top, choice_json (&r->top[i]));
+    for (int i = 0; i < r->n_top; i++) {
+        json_t *one = config_json (&r->top[i].config, r->top[i].step_s);
+
+        json_object_set_new (one, "lower_bound_s", json_real (r->top[i].lower_bound_s));
+        json_object_set_new (one, "tie", json_boolean (r->top[i].tie));
+        json_array_append_new (top, one);
+    }
     doc = json_pack (
         "{s:O, s:I, s:I, s:I, s:I, s:f, s:b, s:s, s:i, s:f, s:f, s:o, s:o}", "space",
         info->space, "configurations", (json_int_t) info->configurations,
@@ -199,8 +187,12 @@ static json_t *search_json (const struct mapper_problem *p, const struct mapper_
         info->seconds, "proven", info->proven, "objective",
         mapper_objective_name (p->objective), "ties", r->ties, "model_error",
         r->model_error, "given_up", r->given_up, "granularity", granularity, "top", top);
-    if (r->riskier.step_s > 0)
-        json_object_set_new (doc, "riskier", riskier_json (&r->riskier));
+    if (r->riskier.step_s > 0) {
+        json_t *one = config_json (&r->riskier.config, r->riskier.step_s);
+
+        json_object_set_new (one, "oom_probability", json_real (r->riskier.chance));
+        json_object_set_new (doc, "riskier", one);
+    }
     return doc;
 }
 

@@ -418,7 +418,7 @@ static bool is_legal (struct motion *m)
         return true;
     exchange_gpus (m, false);
     x->layers = m->layers;
-    legal = drawn_uses_fit (x);
+    legal = pool_nodes_fit (x->pool, x->gpu, x->world);
     for (int i = 0; i < pp && legal; i++) {
         bool touched = m->layers[i] != m->before[i];
 

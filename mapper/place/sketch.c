@@ -99,9 +99,7 @@ static enum status allocate (struct drawn *x, struct error *err)
     x->layers = malloc (pp * sizeof *x->layers);
     x->gpu = malloc ((size_t) x->n * sizeof *x->gpu);
     x->vessel = malloc (pp * sizeof *x->vessel);
-    x->used = malloc ((size_t) x->pool->problem->cluster->n_nodes * sizeof *x->used);
-    return x->cap && x->layers && x->gpu && x->vessel && x->used ? ST_OK
-                                                                 : err_nomem (err);
+    return x->cap && x->layers && x->gpu && x->vessel ? ST_OK : err_nomem (err);
 }
 
 /* As even as can be.  @return false where the layers do not divide so */
@@ -142,7 +140,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
 
 void drawn_release (struct drawn *x)
 {
-    FREE_ALL (x->cap, x->layers, x->gpu, x->vessel, x->used);
+    FREE_ALL (x->cap, x->layers, x->gpu, x->vessel);
     costmodel_state_destroy (x->state);
 }
 
@@ -169,26 +167,6 @@ static int room_of (const struct drawn *x, int stage)
         room = cap < room ? cap : room;
     }
     return room;
-}
-
-bool drawn_uses_fit (const struct drawn *x)
-{
-    const struct topology_cluster *c = x->pool->problem->cluster;
-    int n = 0;
-
-    if (!pool_uses_matter (x->pool))
-        return true;
-    memset (x->used, 0, (size_t) c->n_nodes * sizeof *x->used);
-    for (int r = 0; r < x->world; r++) {
-        bool *used = &x->used[c->node_of_gpu[x->gpu[r]]];
-
-        n += !*used;
-        *used = true;
-    }
-    for (int i = 0; i < x->pool->n_nodes; i++)
-        if (pool_is_pinned (x->pool, x->pool->node[i]) && !x->used[x->pool->node[i]])
-            return false;
-    return !pool_nodes_limited (x->pool) || n <= x->pool->problem->max_nodes;
 }
 
 bool drawn_pour (const struct drawn *x, int first, int last, int by, int some,
@@ -273,7 +251,7 @@ static struct costmodel_price keep_better (struct layouts *l)
     for (int i = 0; i < x->c->deg.pp; i++)
         if (!drawn_fits (x, i))
             return no_price;
-    if (!drawn_uses_fit (x))
+    if (!pool_nodes_fit (x->pool, x->gpu, x->world))
         return no_price;
     if (mapper_price_less (&price, &l->best->price)) {
         l->best->price = price;

@@ -27,7 +27,6 @@ struct drawn {
     int *layers;           /* [pp] in hand */
     int *gpu;              /* [n] in hand, as the state has them */
     struct vessel *vessel; /* [pp] scratch */
-    bool *used;            /* [cluster's n_nodes] scratch */
     struct costmodel_state *state;
 };
 
@@ -40,9 +39,6 @@ void drawn_release (struct drawn *x);
 
 /** May the stage's GPUs hold its layers? */
 bool drawn_fits (const struct drawn *x, int stage);
-
-/** Few enough nodes hold ranks, and every pinned one does? */
-bool drawn_uses_fit (const struct drawn *x);
 
 /** Divide the layers of stages first..last, taken in steps of `by`, anew: the next `some`, one of
  *  all chunks or a unit, go to the one that would end first with them, from the times that they

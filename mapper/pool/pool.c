@@ -563,6 +563,15 @@ bool pool_pins_hold (const struct pool *pool, const int *gpu, int world)
     return found == pool->n_pinned;
 }
 
+bool pool_nodes_fit (const struct pool *pool, const int *gpu, int world)
+{
+    const struct mapper_problem *p = pool->problem;
+
+    return (!pool_nodes_limited (pool) ||
+            topology_nodes_under (p->cluster, gpu, world) <= p->max_nodes) &&
+           pool_pins_hold (pool, gpu, world);
+}
+
 void pool_gpus_of (const struct pool *pool, const int *seq, int *gpu)
 {
     const struct topology_cluster *c = pool->problem->cluster;

@@ -64,7 +64,7 @@ struct pool {
     /* The same with the classes that have the best links inside nodes first; NULL where these are
      * in this order, too. */
     struct pool *by_links;
-    int layers_of[WORKLOAD_KINDS]; /* of the model, by workload_kind_of */
+    int layers_of[WORKLOAD_KINDS];  /* of the model, by workload_kind_of */
     struct pool_computes *computes; /* computes.c; by_links has the same */
 };
 
@@ -148,6 +148,9 @@ bool pool_gpus_differ (const struct pool *pool);
 
 /** Do the ranks leave none of those nodes idle? */
 bool pool_pins_hold (const struct pool *pool, const int *gpu, int world);
+
+/** Are they also on few enough nodes? */
+bool pool_nodes_fit (const struct pool *pool, const int *gpu, int world);
 
 /** Put the nodes, which are in file order, in one that does not depend on it; but in large pools.
  *  @param[in] links_alike  between nodes */

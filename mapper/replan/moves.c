@@ -37,22 +37,12 @@ static bool may_stand (const struct mover *x, int rank, int gpu)
            (q >= 0 && x->fits[rank / x->per_stage * x->pool->n_classes + q]);
 }
 
-/* Few enough nodes, and all that are pinned. */
-static bool nodes_legal (const struct mover *x, const int *gpu)
-{
-    int most = x->pool->problem->max_nodes;
-
-    return (most == 0 ||
-            topology_nodes_under (x->priced.cluster, gpu, x->world) <= most) &&
-           pool_pins_hold (x->pool, gpu, x->world);
-}
-
 bool mover_legal (const struct mover *x, const int *gpu)
 {
     for (int r = 0; r < x->world; r++)
         if (!may_stand (x, r, gpu[r]))
             return false;
-    return nodes_legal (x, gpu);
+    return pool_nodes_fit (x->pool, gpu, x->world);
 }
 
 /* ---- making one ---- */
@@ -289,7 +279,7 @@ static void try_exchange (struct mover *x, exchange_fn *make, int i, int k,
     costmodel_state_exchange (x->state, e.a, e.b, e.n);
     price = mover_price (x);
     if (isfinite (price.step_s) && !(mapper_height (&price) >= best->height) &&
-        nodes_legal (x, mover_gpus (x)))
+        pool_nodes_fit (x->pool, mover_gpus (x), x->world))
         *best = (struct best_exchange){i, k, mapper_height (&price)};
     costmodel_state_undo (x->state, e.a, e.b, e.n);
 }
@@ -409,7 +399,8 @@ static bool bring_home (struct mover *x, bool groups, const struct costmodel_pri
         tried++;
         costmodel_state_exchange (x->state, e.a, e.b, e.n);
         price = mover_price (x);
-        if (!mapper_price_less (&at_best, &price) && nodes_legal (x, mover_gpus (x))) {
+        if (!mapper_price_less (&at_best, &price) &&
+            pool_nodes_fit (x->pool, mover_gpus (x), x->world)) {
             at_best = price;
             best = (struct best_exchange){from, to, 0};
         }

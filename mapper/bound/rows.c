@@ -541,9 +541,10 @@ static double step_asked (struct asked *a, struct stage_placing placing, double 
     return step;
 }
 
-/* The least step over all ways, or any up to `enough` where there is one. */
-static double some_step (struct asked a, double enough)
+double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                    int below, bool bare, double enough)
 {
+    struct asked a = {pc, k, kind, layers, below, .bare = bare};
     const struct stage_placing *way;
     double least = INFINITY;
     int n = ways_of (&a, &way);
@@ -551,18 +552,6 @@ static double some_step (struct asked a, double enough)
     for (int i = 0; i < n && least > enough; i++)
         least = smaller (least, step_asked (&a, way[i], least));
     return least;
-}
-
-double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
-                    int below, double end)
-{
-    return some_step ((struct asked){pc, k, kind, layers, below, .end_s = end}, 0.0);
-}
-
-double rows_some_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
-                         int below, bool bare, double enough)
-{
-    return some_step ((struct asked){pc, k, kind, layers, below, .bare = bare}, enough);
 }
 
 double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
@@ -596,7 +585,7 @@ double rows_end_s (const struct pipeline_case *pc, int k, int kind, int layers, 
     struct stage_placing placing = {SPAN_NONE, NULL};
 
     if (pc->split)
-        return rows_step_s (pc, k, kind, layers, below, 0.0);
+        return rows_step_s (pc, k, kind, layers, below, false, 0.0);
     if (k == 0 && asks_calm (pc, pc->first))
         return larger (end_s (pc, k, kind, layers, below, pc->first),
                        end_s (pc->calm, k, 0, layers, below, pc->first));

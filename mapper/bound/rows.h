@@ -82,18 +82,14 @@ struct rows_times {
 int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below,
                       const struct rows_times *then, int near);
 
-/** The least step that stage k's own end allows with what follows it, when it ends at
- *  `end_s` or later: stage 0 placed as the case has it, others in the best of all ways. */
-double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
-                    int below, double end_s);
-
-/** The same where it may end at any time, or any step up to `enough` where there is one.
+/** The least step that stage k's own end allows with what follows it, or any up to `enough` where
+ *  there is one: stage 0 placed as the case has it, others in the best of all ways.
  *  @param bare  without what follows the stage's end */
-double rows_some_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
-                         int below, bool bare, double enough);
+double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
+                    int below, bool bare, double enough);
 
-/** The same over the ways in which it is below `most`, INFINITY where none is; and what these let a
- *  layer of the stage take more at least, in every replica. */
+/** The same, when it ends at `end` or later, over the ways in which that is below `most`, INFINITY
+ *  where none is; and what these let a layer of the stage take more at least, in every replica. */
 double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
                         int below, double end, double most, struct both_ways *more);
 

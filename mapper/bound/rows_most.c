@@ -17,7 +17,7 @@ static bool ends_by (const struct hold *h, int layers, bool bare)
     if (!pc->split && rows_end_s (pc, h->k, h->kind, layers, h->below) > h->then->end_s)
         return false;
     return (h->k == 0 && !pc->split) ||
-           rows_some_step_s (pc, h->k, h->kind, layers, h->below, bare, by) <= by;
+           rows_step_s (pc, h->k, h->kind, layers, h->below, bare, by) <= by;
 }
 
 /* The most layers, in units, where fewer end no later. */

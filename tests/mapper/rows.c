@@ -383,7 +383,7 @@ TEST (below_all_ways)
 static bool ends_by (const struct pipeline_case *pc, int k, int layers, int below,
                      double by)
 {
-    double step = rows_step_s (pc, k, 0, layers, below, 0.0);
+    double step = rows_step_s (pc, k, 0, layers, below, false, 0.0);
 
     return pc->split
                ? step <= by
@@ -421,7 +421,7 @@ TEST (most_of_all_numbers)
         unit = d.x.unit;
         k = rng_below (&r, d.x.p);
         below = k == d.x.p - 1 ? 0 : unit * (1 + rng_below (&r, 2));
-        by = rows_step_s (&pc, k, 0, unit * (1 + rng_below (&r, 6)), below, 0.0);
+        by = rows_step_s (&pc, k, 0, unit * (1 + rng_below (&r, 6)), below, false, 0.0);
         by *= .9 + .2 * rng_unit (&r);
         for (int n = d.x.least; n <= d.model.layers - (d.x.p - 1) * d.x.least;
              n += unit) {

@@ -63,7 +63,7 @@ struct entry heap_pop (struct entry *heap, long *n)
 double search_bound (const struct search *x, const struct workload_config *c,
                      enum bound_level level)
 {
-    double weight = search_weight (x, c), most = search_cut (x) * (1 + x->s->tie);
+    double weight = mapper_weight (x->p, c), most = search_cut (x) * (1 + x->s->tie);
 
     /* Rounded, what is of no use must not come out below that. */
     most = most / weight * (1 + 2 * DBL_EPSILON);
@@ -80,7 +80,7 @@ bool search_show_progress (const struct search *x)
         return false;
     least = search_least_bound (x);
     if (x->best >= 0)
-        least /= search_weight (x, &x->config[x->placed[x->best].index]);
+        least /= mapper_weight (x->p, &x->config[x->placed[x->best].index]);
     return x->s->progress (x->s->context, x->n - x->heap_n - x->listed_n, x->n, best,
                            least);
 }
@@ -152,7 +152,7 @@ static double bound_placed (const struct search *x, const struct placed *placed,
         return e->bound_s;
     return fmax (e->bound_s, fmin (placed->skipped_s,
                                    fmin (placed->node_step_s, placed->gpu_step_s)) *
-                                 search_weight (x, &x->config[e->index]));
+                                 mapper_weight (x->p, &x->config[e->index]));
 }
 
 enum status search_keep (struct search *x, struct placed *placed, const struct entry *e,
@@ -278,7 +278,7 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
 
             st[i] = place_config (
                 &x->pool, search_groups (x, c->deg.tp), c, x->s->granularity,
-                (struct effort){1, 1, search_cut (x) / search_weight (x, c), tries,
+                (struct effort){1, 1, search_cut (x) / mapper_weight (x->p, c), tries,
                                 &x->deadline, NULL},
                 rng_next (&mix), &placed[i], &why[i]);
         }

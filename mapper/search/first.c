@@ -78,7 +78,8 @@ enum status search_list (struct search *x, struct error *err)
 #pragma omp for schedule(static)
         for (long i = 0; i < x->n; i++) {
             const struct workload_config *c = &x->config[i];
-            double s = known ? bound_work (works, &x->pool, c) * search_weight (x, c) : 0;
+            double s =
+                known ? bound_work (works, &x->pool, c) * mapper_weight (x->p, c) : 0;
 
             x->listed[i] = (struct entry){s, i, BOUND_WORK};
             if (i % SHOWN == 0 && x->s->progress && threads_self () == 0)

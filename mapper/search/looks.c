@@ -31,7 +31,7 @@ enum status looks_add (struct looks *l, long index, double bound, struct sketch 
 
 double look_value (const struct search *x, const struct look *l)
 {
-    return l->sketch.price.step_s * search_weight (x, &x->config[l->index]);
+    return l->sketch.price.step_s * mapper_weight (x->p, &x->config[l->index]);
 }
 
 double look_energy (const struct search *x, const struct look *l)
@@ -301,7 +301,7 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     num_threads(x->threads) private(why)
     for (int i = 0; i < n; i++) {
         const struct workload_config *c = &x->config[e[i].index];
-        double far_s = (joint ? far_of (x) : FAR) * best / search_weight (x, c);
+        double far_s = (joint ? far_of (x) : FAR) * best / mapper_weight (x->p, c);
 
         if (!sketch[i].gpu)
             st[i] = deadline_passed (&x->deadline)

@@ -12,7 +12,7 @@
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s;         /* times weight(): of the objective */
+    double bound_s;         /* times mapper_weight: of the objective */
     long index;             /* in the list: ties go to the earlier */
     enum bound_level level; /* of its bound */
 };
@@ -74,9 +74,6 @@ struct search {
     double late_s; /* when search_is_over first saw that it was late; INFINITY */
     int threads;
 };
-
-/** What a configuration's seconds are multiplied by, for the objective. */
-double search_weight (const struct search *x, const struct workload_config *c);
 
 /** The price of a placed configuration, its step in the objective's measure. */
 struct costmodel_price search_value (const struct search *x, long i);

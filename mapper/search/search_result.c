@@ -10,16 +10,11 @@
 
 /* ---- the objective ---- */
 
-double search_weight (const struct search *x, const struct workload_config *c)
-{
-    return mapper_weight (x->p, c);
-}
-
 struct costmodel_price search_value (const struct search *x, long i)
 {
     struct costmodel_price v = x->placed[i].plan.price;
 
-    v.step_s *= search_weight (x, &x->config[x->placed[i].index]);
+    v.step_s *= mapper_weight (x->p, &x->config[x->placed[i].index]);
     return v;
 }
 
@@ -147,8 +142,8 @@ static enum status list_top (const struct search *x, struct mapper_result *r,
         r->top[i] = (struct mapper_choice){
             .config = *c,
             .step_s = x->placed[at].plan.price.step_s,
-            .lower_bound_s =
-                fmin (x->placed[at].bound, list[i].price.step_s) / search_weight (x, c),
+            .lower_bound_s = fmin (x->placed[at].bound, list[i].price.step_s) /
+                             mapper_weight (x->p, c),
             .tie = is_tie (x, at, r->model_error)};
     }
     r->n_top = n;
@@ -164,7 +159,7 @@ static enum status prefer_default (const struct search *x, struct mapper_result 
     double node_step_s = r->node_step_s, gpu_step_s = r->gpu_step_s;
     struct costmodel_price value = {.unmeasured = r->default_order_unmeasured,
                                     .step_s = r->default_order_step_s *
-                                              search_weight (x, &r->config)};
+                                              mapper_weight (x->p, &r->config)};
     enum status st;
     int *gpu;
 
@@ -185,7 +180,7 @@ enum status search_finish (struct search *x, struct mapper_result *out, struct e
     long pick = choice (x);
     const struct placed *placed = &x->placed[pick].plan;
     const struct workload_config *c = &x->config[x->placed[pick].index];
-    double w = search_weight (x, c);
+    double w = mapper_weight (x->p, c);
     struct mapper_result r = {.lower_bound_s = search_least_bound (x) / w,
                               .model_error = mapper_step_error (x->p)};
     enum status st;

@@ -34,8 +34,8 @@ static bool is_worth_it (const struct search *x, const struct look *l)
         const struct kept *k = &x->placed[i];
 
         if (k->plan.price.unmeasured <= l->sketch.price.unmeasured)
-            least = fmin (least,
-                          k->plan.node_step_s * search_weight (x, &x->config[k->index]));
+            least = fmin (least, k->plan.node_step_s *
+                                     mapper_weight (x->p, &x->config[k->index]));
     }
     return look_value (x, l) < least * (1.0 - SINGLE);
 }

@@ -30,7 +30,7 @@ static int silent (void *context, const char *text)
     return 1;
 }
 
-enum status milp_solve (glp_prob **mip, int node_limit, bool *proven, struct error *err)
+enum status milp_solve (glp_prob **mip, int node_limit, struct error *err)
 {
     struct watch watch = {.limit = node_limit};
     glp_iocp how;
@@ -58,7 +58,6 @@ enum status milp_solve (glp_prob **mip, int node_limit, bool *proven, struct err
     glp_term_hook (NULL, NULL);
     if (status != GLP_OPT && status != GLP_FEAS)
         return err_set (err, ST_NOFIT, "no solution (GLPK %d, status %d)", rc, status);
-    *proven = status == GLP_OPT;
     return ST_OK;
 }
 

@@ -303,7 +303,6 @@ static enum status widest_caps (const struct split *x, int *cap, struct error *e
 {
     glp_prob *mip = glp_create_prob ();
     int pp = x->c->deg.pp;
-    bool proven;
     enum status st;
 
     add_levels (mip, x, 0);
@@ -311,7 +310,7 @@ static enum status widest_caps (const struct split *x, int *cap, struct error *e
     for (int i = 0; i < pp; i++)
         for (int j = 0; j < x->levels; j++)
             glp_set_obj_coef (mip, 1 + i * x->levels + j, cap_at (x, i, j));
-    st = milp_solve (&mip, MILP_NODES, &proven, err);
+    st = milp_solve (&mip, MILP_NODES, err);
     for (int i = 0; i < pp && st == ST_OK; i++)
         for (int j = 0; j < x->levels; j++)
             if (glp_mip_col_val (mip, 1 + i * x->levels + j) > 0.5)
@@ -455,7 +454,6 @@ static enum status solve_mip (struct split *x, int *layers, int *class_of_stage,
                               struct error *err)
 {
     glp_prob *mip = glp_create_prob ();
-    bool proven;
     enum status st;
 
     for (int q = 0; q < x->classes; q++)
@@ -465,7 +463,7 @@ static enum status solve_mip (struct split *x, int *layers, int *class_of_stage,
     add_assignment (mip, x);
     add_memory (mip, x);
     add_pace (mip, x);
-    st = milp_solve (&mip, MILP_NODES, &proven, err);
+    st = milp_solve (&mip, MILP_NODES, err);
     for (int i = 0; i < x->c->deg.pp && st == ST_OK; i++)
         for (int k = 0; k < x->classes; k++)
             if (glp_mip_col_val (mip, col_y (x, i, k)) > 0.5) {

@@ -147,7 +147,6 @@ static enum status solve (const struct partition *p, double max_cost, int *chose
     int row[TP_MAX + 2];
     double one[TP_MAX + 2];
     int *column_of = malloc (((size_t) p->n_columns + 1) * sizeof (int));
-    bool proven;
     enum status st = column_of ? ST_OK : err_nomem (err);
 
     glp_set_obj_dir (mip, GLP_MIN);
@@ -174,7 +173,7 @@ static enum status solve (const struct partition *p, double max_cost, int *chose
     }
     if (st == ST_OK && used < p->groups)
         st = ST_NOFIT;
-    THEN (st, milp_solve (&mip, MILP_NODES, &proven, err));
+    THEN (st, milp_solve (&mip, MILP_NODES, err));
     if (st == ST_OK) {
         int found = 0;
 

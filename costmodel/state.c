@@ -389,9 +389,8 @@ void costmodel_state_destroy (struct costmodel_state *s)
     terms_release (&s->t);
     replicas_release (&s->r);
     FREE_ALL (s->layers, s->gpu, s->begun, s->stage_end, s->latest_s, s->slot_node,
-              s->stamp, s->slots.is);
-    journal_release (s);
-    free (s);
+              s->stamp, s->slots.is, s->was.slot, s->was.sends, s->was.replica,
+              s->was.end_s, s->was.stage_end, s);
 }
 
 void costmodel_state_reset (struct costmodel_state *s, const int *gpu)

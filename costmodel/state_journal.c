@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-
 enum status journal_init (struct costmodel_state *s, struct error *err)
 {
     struct journal *w = &s->was;
@@ -25,11 +23,6 @@ enum status journal_init (struct costmodel_state *s, struct error *err)
     return w->slot && w->sends && w->replica && w->end_s && w->stage_end
                ? ST_OK
                : err_nomem (err);
-}
-
-void journal_release (struct costmodel_state *s)
-{
-    FREE_ALL (s->was.slot, s->was.sends, s->was.replica, s->was.end_s, s->was.stage_end);
 }
 
 void journal_begin (struct costmodel_state *s)

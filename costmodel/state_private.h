@@ -121,9 +121,8 @@ void play_replicas (struct costmodel_state *s);
 
 /* ---- state_journal.c ---- */
 
-/** @return ST_OK or ST_NOMEM; release it in any case */
+/** @return ST_OK or ST_NOMEM; its arrays are freed with the state in any case */
 enum status journal_init (struct costmodel_state *s, struct error *err);
-void journal_release (struct costmodel_state *s);
 
 /** Forget what was before: what is repriced from now on is one exchange's. */
 void journal_begin (struct costmodel_state *s);

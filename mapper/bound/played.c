@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-
 #include "costmodel/costmodel.h"
 
 #define REACH 0.0005     /* of the rows' step, at first */

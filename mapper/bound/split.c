@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-
 #include "mapper/bound/bound_private.h"
 
 #define PLAYED_CELLS 400000 /* stages x stages x chunks x schedules played, about */

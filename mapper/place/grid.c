@@ -136,15 +136,6 @@ static bool has_ring (const struct grid *g, int row)
            g->p->hidden_s[row] < g->p->ring_share[row] * g->pairs.slowest_ring;
 }
 
-static bool has_rings (const struct grid *g)
-{
-    bool any = false;
-
-    for (int row = 0; row < g->rows; row++)
-        any = any || has_ring (g, row);
-    return any;
-}
-
 static double column_sum (const struct grid *g, int column)
 {
     double sum = 0.0;
@@ -589,10 +580,12 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
     /* The more columns, the less each tells in the soft maximum. */
     double columns = g->columns < 4 ? 4 : g->columns, few = 8.0 / columns;
     double column = g->p->weight * g->pairs.mean_send;
-    double ring = has_rings (g) ? g->pairs.mean_ring : 0.0;
+    double ring = 0.0;
     double hot = (anew ? 0.3 : 0.1) * column * pow (few, 1.33);
     double cold = 1e-3 * column * pow (few, 1.2);
 
+    for (int row = 0; row < g->rows; row++)
+        ring = has_ring (g, row) ? g->pairs.mean_ring : ring;
     if (g->rows == 1)
         cold = 1e-5 * ring;
     hot = larger (hot, (anew ? HOT_ANEW : HOT_RING) * ring);

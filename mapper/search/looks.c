@@ -174,15 +174,6 @@ struct shapes {
     long *first; /* [room] the member's index; -1: free */
 };
 
-static uint64_t hash_of (const struct workload_config *c)
-{
-    struct workload_config shape = *c;
-
-    shape.zero = shape.shard = shape.recompute_layers = 0;
-    shape.sequence_parallel = false;
-    return axes_hash (0, &shape);
-}
-
 static enum status shapes_init (struct shapes *s, long n, struct error *err)
 {
     for (s->room = 16; s->room < 2 * (size_t) n;)
@@ -198,8 +189,12 @@ static enum status shapes_init (struct shapes *s, long n, struct error *err)
 /* @return whether no member of its shape was seen before */
 static bool is_new (struct shapes *s, const struct workload_config *list, long index)
 {
-    size_t at = hash_of (&list[index]) & (s->room - 1);
+    struct workload_config shape = list[index];
+    size_t at;
 
+    shape.zero = shape.shard = shape.recompute_layers = 0;
+    shape.sequence_parallel = false;
+    at = axes_hash (0, &shape) & (s->room - 1);
     while (s->first[at] >= 0 && !same_shape (&list[s->first[at]], &list[index]))
         at = (at + 1) & (s->room - 1);
     if (s->first[at] >= 0)
@@ -319,15 +314,6 @@ static enum status sketch_batch (struct search *x, struct looks *l, bool joint,
     return failed ? err_nomem (err) : ST_OK;
 }
 
-static double least_value (const struct search *x, const struct looks *l, double least,
-                           long from)
-{
-    for (long i = from; i < l->n; i++)
-        if (l->look[i].sketch.price.unmeasured == x->needed)
-            least = fmin (least, look_value (x, &l->look[i]));
-    return least;
-}
-
 enum status looks_closer (struct search *x, struct looks *l, struct error *err)
 {
     long most = search_fewer (x, IN_ALL_WAYS), n = l->n < most ? l->n : most;
@@ -382,8 +368,10 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
             long from = l->n;
 
             st = sketch_batch (x, l, joint, batch, n, best, err);
-            best = least_value (x, l, best, from);
             n = 0;
+            for (; from < l->n; from++)
+                if (l->look[from].sketch.price.unmeasured == x->needed)
+                    best = fmin (best, look_value (x, &l->look[from]));
         }
         if (last)
             break;

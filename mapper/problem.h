@@ -216,7 +216,8 @@ static inline bool mapper_price_less (const struct costmodel_price *a,
  *  such a plan leads through others. */
 #define MAPPER_UNMEASURED 0.1
 
-/** The order of prices that moves follow: the smooth one sees a way where the step alone is flat. */
+/** The order of prices that moves follow: the smooth one sees a way where the step alone is
+ *  flat. */
 static inline double mapper_height (const struct costmodel_price *p)
 {
     return p->smooth_s * (1.0 + MAPPER_UNMEASURED * p->unmeasured);

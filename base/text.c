@@ -383,3 +383,9 @@ void table_destroy (struct table *t)
         free (t->cell[i]);
     FREE_ALL (t->cell, t);
 }
+
+void table_end (struct table *t, FILE *out)
+{
+    table_print (t, out);
+    table_destroy (t);
+}

@@ -114,6 +114,8 @@ struct table;
 /** @param[in] header  NULL-terminated list of column names with their units
  *  @return NULL when out of memory */
 struct table *table_create (const char *const *header);
+/** A table with these columns. */
+#define TABLE_OF(...) table_create ((const char *const[]){__VA_ARGS__, NULL})
 /** Set the next cell of the current row; a full row starts the next by itself. */
 void table_cell (struct table *t, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
@@ -121,5 +123,7 @@ void table_cell (struct table *t, const char *fmt, ...)
 void table_number (struct table *t, const char *format, double x);
 void table_print (const struct table *t, FILE *out);
 void table_destroy (struct table *t);
+/** Print the table, and destroy it. */
+void table_end (struct table *t, FILE *out);
 
 #endif

@@ -403,11 +403,8 @@ static void schedules (const char *dir)
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {"<data",    "<figure",   "prior",
-                                         "held out", "<to reach", NULL};
-
     runs_dir_check (argc);
-    table = table_create (header);
+    table = TABLE_OF ("<data", "<figure", "prior", "held out", "<to reach");
     oom_labels (argv[1]);
     golden (argv[1]);
     bloom (argv[1]);
@@ -418,7 +415,6 @@ int main (int argc, char **argv)
             "on the "
             "other\nmodels (Aleph Alpha), configurations (BLOOM) or sources (unknown "
             "frameworks).\n");
-    table_print (table, stdout);
-    table_destroy (table);
+    table_end (table, stdout);
     return 0;
 }

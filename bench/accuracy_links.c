@@ -213,9 +213,6 @@ static void print_group (const char *dir, const struct pair *p, int n)
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {
-        "<MAPE of times, %", "pairs",  "steady",   "half: all", "median",  "steady",
-        "large: all",        "steady", "imported", "again",     "<wanted", NULL};
     char dir[2048], path[4096];
     struct pair *p;
     int n;
@@ -225,7 +222,8 @@ int main (int argc, char **argv)
     snprintf (path, sizeof path, "%s/xxrjun_pairwise_long.csv", dir);
     if (!(p = read_pairs (path, &n)))
         return 0;
-    table = table_create (header);
+    table = TABLE_OF ("<MAPE of times, %", "pairs", "steady", "half: all", "median",
+                      "steady", "large: all", "steady", "imported", "again", "<wanted");
     for (int i = 0, from = 0; i < n; i++)
         if (i + 1 == n || by_group (&p[i], &p[i + 1]) != 0) {
             print_group (dir, &p[from], i + 1 - from);
@@ -237,8 +235,7 @@ int main (int argc, char **argv)
         "part with, at sizes that the line did not\nsee.  half: fitted on every other "
         "size; large: up to 1 GiB, beyond it; steady: pairs whose line meets\nits own "
         "sizes within 10 %%.\n");
-    table_print (table, stdout);
-    table_destroy (table);
+    table_end (table, stdout);
     free (p);
     return 0;
 }

@@ -555,8 +555,7 @@ static void print_sources (int first, int end, bool by)
             table_cell (t, "%s", "");
         cells (t, first, end, figure);
     }
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
 }
 
 /* A figure in percent of the rows that `rows` counts, over the rows of all sources. */

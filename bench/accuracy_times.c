@@ -434,12 +434,10 @@ static void print_all (const char *dir, const struct source *s)
 
 int main (int argc, char **argv)
 {
-    static const char *const header[] = {"<data",   "<figure",   "prior", "held out",
-                                         "shipped", "<to reach", NULL};
     size_t n = sizeof sources / sizeof *sources;
 
     runs_dir_check (argc);
-    table = table_create (header);
+    table = TABLE_OF ("<data", "<figure", "prior", "held out", "shipped", "<to reach");
     for (size_t i = 0; i < n; i++) {
         print_all (argv[1], &sources[i]);
         if (sources[i].pooled && (i + 1 == n || !sources[i + 1].pooled) && pool.n > 0)
@@ -450,7 +448,6 @@ int main (int argc, char **argv)
         "out: "
         "fitted on\nthe other folds; shipped: the source's profile, fitted on these runs "
         "where there are folds.\n");
-    table_print (table, stdout);
-    table_destroy (table);
+    table_end (table, stdout);
     return 0;
 }

@@ -426,11 +426,9 @@ static void bench (struct table *t, const char *name, struct instance *x, int ru
 
 int main (void)
 {
-    static const char *const header[] = {
-        "<Pipette's objective", "nodes",      "stages",    "ms", "s",
-        "annealer ms",          "above it %", "optimum %", NULL};
     static const char *const presets[] = {"calm", "failing", "busy"};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<Pipette's objective", "nodes", "stages", "ms", "s",
+                                "annealer ms", "above it %", "optimum %");
     bool all = getenv ("LINKWISE_LONG") != NULL;
     int runs = all ? 10 : 3;
 

@@ -123,9 +123,7 @@ static void add_rails (const char *from, const char *to)
 
 int main (void)
 {
-    static const char *const header[] = {"<loading a cluster", "GPUs", "s", "MiB",
-                                         "ns / link",          NULL};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<loading a cluster", "GPUs", "s", "MiB", "ns / link");
     const char *tmp = getenv ("TMPDIR");
     char folder[256], path[512], command[600];
 
@@ -141,8 +139,7 @@ int main (void)
     snprintf (path, sizeof path, "%s/b.json", folder);
     draw (path, 16384);
     bench (t, "16,384 nodes, a matrix over nodes", path);
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
     snprintf (command, sizeof command, "rm -rf '%s'", folder);
     return system (command) == 0 ? 0 : 1;
 }

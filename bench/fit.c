@@ -43,8 +43,7 @@ static void print (const struct joint_fit *j, int sources)
     printf ("Constants that %d sources share, over what is shipped; spreads are standard "
             "deviations of their\nlogarithms, before and after.\n",
             sources);
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
 }
 
 int main (int argc, char **argv)

@@ -141,9 +141,6 @@ static void clean_up (void)
 
 int main (void)
 {
-    static const char *const header[] = {
-        "<thirty days",     "newest, %", "newest a link, %",  "history, %",
-        "with counters, %", "gain, %",   "better/same/worse", NULL};
     static const struct {
         const char *name;
         struct days_weather w;
@@ -153,14 +150,15 @@ int main (void)
                {"no faults", {.025, .005, .1, 1, 0, 0, 0}},
                {"many collisions", {.025, .005, .3, 1, 2, 0, 6}},
                {"each day sees half of the links", {.025, .005, .1, .5, 2, 0, 6}}};
-    struct table *t = table_create (header);
+    struct table *t =
+        TABLE_OF ("<thirty days", "newest, %", "newest a link, %", "history, %",
+                  "with counters, %", "gain, %", "better/same/worse");
 
     if (!t || !mkdtemp (folder))
         die (&(struct error){"no room for the drawn days"});
     atexit (clean_up);
     for (size_t k = 0; k < sizeof row / sizeof *row; k++)
         add_row (t, row[k].name, &row[k].w);
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
     return 0;
 }

@@ -392,9 +392,8 @@ static bool try_problem (unsigned long seed, struct tally *t)
 
 static void print_tally (struct tally *t)
 {
-    static const char *const header[] = {"<change", "problems", "worse by > .1 %",
-                                         "worst %", "median %", NULL};
-    struct table *table = table_create (header);
+    struct table *table =
+        TABLE_OF ("<change", "problems", "worse by > .1 %", "worst %", "median %");
     double sum = 0.0;
 
     for (int k = 0; k < CHANGES; k++) {
@@ -409,8 +408,7 @@ static void print_tally (struct tally *t)
         table_cell (table, "%.2f", 100 * fmax (0, t->worse[k][t->n - 1]));
         table_cell (table, "%.2f", 100 * stats_quantile (t->worse[k], t->n, .5));
     }
-    table_print (table, stdout);
-    table_destroy (table);
+    table_end (table, stdout);
     for (int i = 0; i < t->n; i++)
         sum += t->gap[i];
     stats_sort (t->gap, t->n);

@@ -86,10 +86,9 @@ static double above (const char *preset, int nodes, int stages, unsigned long se
 
 int main (void)
 {
-    static const char *const header[] = {"<planted optimum", "GPUs", "stages", "seed",
-                                         "above it %",       "s",    NULL};
     static const int sizes[][2] = {{8, 4}, {32, 4}, {16, 4}, {64, 8}, {128, 8}};
-    struct table *t = table_create (header);
+    struct table *t =
+        TABLE_OF ("<planted optimum", "GPUs", "stages", "seed", "above it %", "s");
     bool all = getenv ("LINKWISE_LONG") != NULL;
 
     for (int k = 0; topology_preset_at (k); k++)
@@ -105,7 +104,6 @@ int main (void)
                 table_cell (t, "%.3f", off);
                 table_cell (t, "%.3f", seconds);
             }
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
     return 0;
 }

@@ -62,12 +62,10 @@ static double share (const struct schedule_plan *p, enum schedule_kind kind)
 
 static void bench_times (void)
 {
-    static const char *const header[] = {
-        "GPUs",         "<fabric", "budget s",   "one pass s",
-        "node pairs %", "rails %", "all GPUs %", NULL};
     static const int nodes[] = {8, 32, 64, 128, 256, 512, 1024, 2048};
     static const double budget[] = {600, 3600};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("GPUs", "<fabric", "budget s", "one pass s",
+                                "node pairs %", "rails %", "all GPUs %");
 
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes && t; i++)
         for (int b = 0; b < 2; b++)
@@ -381,9 +379,6 @@ static double part_seen (bool levelled)
 
 static void bench_losses (void)
 {
-    static const char *const header[] = {
-        "GPUs",           "<cluster",         "seen %", "bwprobe: loss %",
-        "median: loss %", "left out: loss %", NULL};
     static const char *const preset[] = {"calm", "busy", "failing", "mixed", "measured"};
     static const struct {
         int nodes;
@@ -396,7 +391,8 @@ static void bench_losses (void)
     /* More and less than what the usual budget sees at most GPUs, on the fabric on which that is
      * less. */
     const double part[] = {0.75, fmin (part_seen (false), part_seen (true)), 0.4, 0.25};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("GPUs", "<cluster", "seen %", "bwprobe: loss %",
+                                "median: loss %", "left out: loss %");
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases && t; i++)
         for (size_t k = 0; k < sizeof preset / sizeof *preset; k++) {

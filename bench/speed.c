@@ -265,9 +265,8 @@ static void bench_plan (struct table *t, const char *name, const char *cluster,
 
 int main (void)
 {
-    static const char *const header[] = {"<measured", "median", "<unit", NULL};
     static const char uneven[] = "build/bench/uneven.json";
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<measured", "median", "<unit");
     struct mapper_axes axes = mapper_axes_free ();
     struct rusage use;
 
@@ -290,7 +289,6 @@ int main (void)
     remove (uneven);
     getrusage (RUSAGE_SELF, &use);
     add_row (t, "peak memory of all of this", 0, (double) use.ru_maxrss / 1024, "MiB");
-    table_print (t, stdout);
-    table_destroy (t);
+    table_end (t, stdout);
     return 0;
 }

@@ -41,10 +41,8 @@ static void add_name (const struct preflight *p, int rank, struct text *t)
 
 static void print_kinds (const struct preflight *p, FILE *out)
 {
-    static const char *const header[] = {"<groups",  "number",   "ranks",
-                                         "hops",     "measured", "below",
-                                         "median %", "least %",  NULL};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<groups", "number", "ranks", "hops", "measured", "below",
+                                "median %", "least %");
 
     for (int k = 0; k < GROUPS_KINDS && t; k++) {
         const struct groups_part *part = &p->groups->part[k];
@@ -71,8 +69,7 @@ static void print_kinds (const struct preflight *p, FILE *out)
         }
         free (v);
     }
-    table_print (t, out);
-    table_destroy (t);
+    table_end (t, out);
 }
 
 /* ---- the worst ---- */
@@ -103,10 +100,9 @@ static const struct preflight_hop **find_short (const struct preflight *p, long 
 
 static void print_worst (const struct coordinator *c, FILE *out)
 {
-    static const char *const header[] = {"<hop", "<groups",    "GB/s", "expected",
-                                         "%",    "alone GB/s", "<",    NULL};
     const struct preflight *p = c->preflight;
-    struct table *t = table_create (header);
+    struct table *t =
+        TABLE_OF ("<hop", "<groups", "GB/s", "expected", "%", "alone GB/s", "<");
     long n;
     const struct preflight_hop **list = find_short (p, &n);
 
@@ -131,8 +127,7 @@ static void print_worst (const struct coordinator *c, FILE *out)
              "\n%ld of %ld hops are below %.0f %% of what the plan was priced with%s\n",
              p->below, p->tried, 100 * PREFLIGHT_PART,
              p->below > WORST_MAX ? "; the worst:" : ":");
-    table_print (t, out);
-    table_destroy (t);
+    table_end (t, out);
     free (list);
 }
 
@@ -177,10 +172,8 @@ void preflight_report (const struct coordinator *c, FILE *out)
 
 void preflight_report_plan (const struct coordinator *c, FILE *out)
 {
-    static const char *const header[] = {"<groups", "number", "ranks", "hops",
-                                         "rounds",  "s",      NULL};
     const struct preflight *p = c->preflight;
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<groups", "number", "ranks", "hops", "rounds", "s");
 
     for (int k = 0; k < GROUPS_KINDS && t; k++) {
         const struct groups_part *part = &p->groups->part[k];
@@ -194,8 +187,7 @@ void preflight_report_plan (const struct coordinator *c, FILE *out)
         table_cell (t, "%d", part->rounds);
         table_cell (t, "%.1f", part->rounds * c->timing.together_s);
     }
-    table_print (t, out);
-    table_destroy (t);
+    table_end (t, out);
     fprintf (out, "expected time %.0f s of %g s for one pass over %s\n", c->plan.seconds,
              c->set.budget_s, c->transport->name);
 }

@@ -158,10 +158,8 @@ static double error_of (const struct estimate_tier *tier)
 
 static void print_tiers (const struct coordinator *c, const struct estimate_tier *tier)
 {
-    static const char *const header[] = {"<links",      "measured",   "median GB/s",
-                                         "lowest GB/s", "together %", "estimated",
-                                         "within %",    "unknown",    NULL};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<links", "measured", "median GB/s", "lowest GB/s",
+                                "together %", "estimated", "within %", "unknown");
 
     for (int k = 0; k < ESTIMATE_TIERS && t; k++) {
         double amid, low = lowest (c, k, &amid);
@@ -178,8 +176,7 @@ static void print_tiers (const struct coordinator *c, const struct estimate_tier
                       tier[k].estimated > 0 ? error_of (&tier[k]) / 0.01 : NAN);
         table_cell (t, "%ld", tier[k].unmeasured - tier[k].estimated);
     }
-    table_print (t, out_file (c));
-    table_destroy (t);
+    table_end (t, out_file (c));
 }
 
 /* ---- the worst links ---- */
@@ -200,10 +197,8 @@ static int by_part (const void *a, const void *b)
 
 static void print_bad (const struct coordinator *c, const struct bad *bad, int n)
 {
-    static const char *const header[] = {
-        "<link",      "GB/s",    "% of median", "together GB/s",
-        "latency us", "samples", "<",           NULL};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<link", "GB/s", "% of median", "together GB/s",
+                                "latency us", "samples", "<");
 
     for (int i = 0; i < n && t; i++) {
         const struct results_pair *p = bad[i].p;
@@ -222,8 +217,7 @@ static void print_bad (const struct coordinator *c, const struct bad *bad, int n
         else
             table_cell (t, "%s", verdict ? verdict : "");
     }
-    table_print (t, out_file (c));
-    table_destroy (t);
+    table_end (t, out_file (c));
 }
 
 static void print_worst (const struct coordinator *c, const struct estimate_tier *tier)
@@ -324,9 +318,7 @@ static const char *const kind_name[SCHEDULE_KINDS] = {
 
 void report_plan (struct coordinator *c)
 {
-    static const char *const header[] = {"<rounds", "in a pass", "taken",
-                                         "passes",  "s",         NULL};
-    struct table *t = table_create (header);
+    struct table *t = TABLE_OF ("<rounds", "in a pass", "taken", "passes", "s");
     FILE *out = stdout;
 
     fprintf (out, "%d endpoints on %d nodes over %s, %d passes, budget %g s\n",
@@ -343,8 +335,7 @@ void report_plan (struct coordinator *c)
         table_cell (t, "%d", p->passes);
         table_cell (t, "%.1f", p->seconds);
     }
-    table_print (t, out);
-    table_destroy (t);
+    table_end (t, out);
     fprintf (out, "expected time %.0f s%s\n", c->plan.seconds,
              c->plan.whole ? ""
                            : "; the budget is too short for every pair in every pass");

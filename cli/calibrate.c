@@ -209,30 +209,30 @@ static void print_taken (const struct part *m)
 static void print_part (enum calibrate_part what, const struct calibration *c)
 {
     const struct part *m = &c->part[what];
-    struct table *t = cli_table ("<constant", "before", "after", "<");
+    struct table *t = TABLE_OF ("<constant", "before", "after", "<");
     char name[64];
 
     add_constants (&m->fit, t, NULL);
     cli_print ("\n%s constants (docs/profile.md has their units):\n",
                what == CALIBRATE_TIME ? "time" : "memory");
-    cli_table_end (t);
+    table_end (t, stdout);
     print_taken (m);
     if (what == CALIBRATE_TIME) {
         print_paces (&c->fitted);
         cli_print ("\n%d step times:\n", m->start.times.errors.n);
-        t = cli_table ("<profile", CLI_TIME_HEADERS);
+        t = TABLE_OF ("<profile", CLI_TIME_HEADERS);
     } else {
         cli_print ("\n%d peaks and %d out-of-memory labels:\n", m->start.peaks.n,
                    m->start.labels.n);
-        t = cli_table ("<profile", "peak MAPE %", "median %", "worst %", "OOM AUC",
-                       "precision", "recall", "precision at recall .99", "Brier score");
+        t = TABLE_OF ("<profile", "peak MAPE %", "median %", "worst %", "OOM AUC",
+                      "precision", "recall", "precision at recall .99", "Brier score");
     }
     score_row (t, what, "before", &m->start);
     score_row (t, what, "fitted, on the same runs", &m->fitted);
     snprintf (name, sizeof name, "fitted, each %s held out", grouping_name (m->by));
     if (m->groups > 1)
         score_row (t, what, name, &m->held_out);
-    cli_table_end (t);
+    table_end (t, stdout);
     if (m->groups == 1)
         cli_print ("all runs are of one model and shape: none is held out\n");
 }

@@ -200,9 +200,9 @@ static json_t *nccl_json (const struct check_nccl *x, const struct topology_clus
 /* What groups ring as, and what it costs, where a group was compared. */
 static void print_nccl (const struct check_nccl *x)
 {
-    struct table *t = cli_table ("<group", "found", "compared", "differ", "<worst: ranks",
-                                 "hops in both", "only priced", "only NCCL's",
-                                 "lanes priced", "NCCL's", "priced, s", "NCCL's, s");
+    struct table *t = TABLE_OF ("<group", "found", "compared", "differ", "<worst: ranks",
+                                "hops in both", "only priced", "only NCCL's",
+                                "lanes priced", "NCCL's", "priced, s", "NCCL's, s");
     int rows = 0;
 
     for (int i = 0; i < CHECK_NCCL_KINDS; i++) {
@@ -239,8 +239,8 @@ static enum status answer (const struct check_input *in, const struct workload_p
                            json_t *nccl, const struct check_nccl *logs, struct error *err)
 {
     const struct check_running *found = &run->found;
-    struct table *t = cli_table ("<check", "<", "<found"),
-                 *moved = cli_table ("rank", "<planned host", "GPU", "<runs on", "<GPU");
+    struct table *t = TABLE_OF ("<check", "<", "<found"),
+                 *moved = TABLE_OF ("rank", "<planned host", "GPU", "<runs on", "<GPU");
     json_t *checks = json_array (), *list = json_array (), *doc;
     enum status st;
 

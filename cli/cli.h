@@ -250,11 +250,6 @@ enum status cli_print_places (const struct topology_cluster *c,
                               const struct workload_degrees *d, const int *gpu,
                               struct error *err);
 
-/** A table with these columns. */
-#define cli_table(...) table_create ((const char *const[]){__VA_ARGS__, NULL})
-/** Print the table, and destroy it. */
-void cli_table_end (struct table *t);
-
 /** Print the table or the document, and release both. */
 enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *err);
 

@@ -29,9 +29,8 @@ static void rate_cell (struct table *t, double bytes_per_s)
 
 static void print_nodes (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    struct table *t =
-        cli_table ("<node", "GPUs", "<type", "<state", "<switch or rack", "out GB/s",
-                   "in GB/s", "lowest", "<to", "unmeasured out");
+    struct table *t = TABLE_OF ("<node", "GPUs", "<type", "<state", "<switch or rack",
+                                "out GB/s", "in GB/s", "lowest", "<to", "unmeasured out");
 
     for (int i = 0; i < c->n_nodes; i++) {
         const struct topology_node *n = &c->node[i];
@@ -51,13 +50,13 @@ static void print_nodes (const struct topology_cluster *c, const struct topology
         table_cell (t, "%s", x->lowest_node >= 0 ? c->node[x->lowest_node].name : "-");
         table_cell (t, "%.0f", x->unmeasured);
     }
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 static void print_tiers (const struct topology_cluster *c, const struct topology_stats *s)
 {
-    struct table *t = cli_table ("<links", "number", "unmeasured", "min GB/s", "5 %",
-                                 "median", "95 %", "max", "CV %", "latency us");
+    struct table *t = TABLE_OF ("<links", "number", "unmeasured", "min GB/s", "5 %",
+                                "median", "95 %", "max", "CV %", "latency us");
     char name[64];
 
     for (int k = 0; k < s->n_tiers; k++) {
@@ -72,7 +71,7 @@ static void print_tiers (const struct topology_cluster *c, const struct topology
         table_cell (t, any ? "%.1f" : "-", 100 * x->cv);
         table_cell (t, any ? "%.3g" : "-", x->latency_s / UNITS_US);
     }
-    cli_table_end (t);
+    table_end (t, stdout);
     if (s->asymmetry_pairs > 0)
         cli_print (
             "the two directions of a pair differ by %.1f %% (mean), at most %.1f %%; "
@@ -191,7 +190,7 @@ static void print_history (const struct topology_cluster *c)
 static void print_worst (const struct topology_cluster *c, const struct topology_stats *s)
 {
     struct table *t =
-        cli_table ("<worst links", "<to", "GB/s", "back GB/s", "% of median");
+        TABLE_OF ("<worst links", "<to", "GB/s", "back GB/s", "% of median");
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int k = 0; k < s->n_worst; k++) {
@@ -204,7 +203,7 @@ static void print_worst (const struct topology_cluster *c, const struct topology
         table_cell (t, "%.0f", 100 * o->share);
     }
     putchar ('\n');
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 /* ---- the heat map ---- */
@@ -377,7 +376,7 @@ const struct cli_command cli_cluster_show = {
 static enum status answer (const struct show_input *in,
                            const struct topology_inspection *x, struct error *err)
 {
-    struct table *t = cli_table ("<check", "<", "<found");
+    struct table *t = TABLE_OF ("<check", "<", "<found");
     json_t *list = json_array ();
     enum status st;
 

@@ -165,12 +165,6 @@ void cli_looking (void *context, double share, const char *what)
     progress_part (context, share, "looking at %.100s", what);
 }
 
-void cli_table_end (struct table *t)
-{
-    table_print (t, stdout);
-    table_destroy (t);
-}
-
 void cli_finding (struct table *t, json_t *list, const char *what, int verdict,
                   const char *found)
 {
@@ -190,7 +184,7 @@ enum status cli_answer (bool json, struct table *t, json_t *doc, struct error *e
         return cli_print_json (doc, err);
     }
     json_decref (doc);
-    cli_table_end (t);
+    table_end (t, stdout);
     return ST_OK;
 }
 
@@ -301,13 +295,13 @@ static void part_cells (struct table *t, const char *words, double s, double ste
 void cli_print_breakdown (const struct costmodel_estimate *e)
 {
     const struct costmodel_breakdown *b = &e->part;
-    struct table *t = cli_table ("<step goes to", "s", "%");
+    struct table *t = TABLE_OF ("<step goes to", "s", "%");
 
     for (int k = 0; k < COSTMODEL_PARTS; k++)
         if (costmodel_part_s (b, k) != 0.0)
             part_cells (t, costmodel_parts[k].words, costmodel_part_s (b, k), e->step_s);
     part_cells (t, "step", e->step_s, e->step_s);
-    cli_table_end (t);
+    table_end (t, stdout);
     cli_print ("times of stage %d, replica %d, which ends last", e->stage, e->replica);
     if (b->tp_s > 0)
         cli_print ("; tensor parallelism uses %s", workload_all_reduce_name (e->tp_by));

@@ -96,7 +96,7 @@ static void tier_rows (struct table *t, const char *name, const struct topology_
 
 static void print_links (const struct comparison *x)
 {
-    struct table *t = cli_table ("<", x->title[0], x->title[1]);
+    struct table *t = TABLE_OF ("<", x->title[0], x->title[1]);
     const struct topology_stats *a = &x->stats[0], *b = &x->stats[1];
     double in_a = a->asymmetry_pairs > 0 ? 100 : NAN,
            in_b = b->asymmetry_pairs > 0 ? 100 : NAN;
@@ -120,13 +120,13 @@ static void print_links (const struct comparison *x)
     row (t, "asymmetry % (mean)", "%.1f", in_a * a->asymmetry_mean,
          in_b * b->asymmetry_mean);
     row (t, "  largest", "%.1f", in_a * a->asymmetry_max, in_b * b->asymmetry_max);
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 static void print_worst (const struct comparison *x)
 {
     struct table *t =
-        cli_table ("<worst links, GB/s, % of their median", x->title[0], x->title[1]);
+        TABLE_OF ("<worst links, GB/s, % of their median", x->title[0], x->title[1]);
     char from[TOPOLOGY_END_TEXT], to[TOPOLOGY_END_TEXT];
 
     for (int i = 0; i < x->stats[0].n_worst || i < x->stats[1].n_worst; i++) {
@@ -144,7 +144,7 @@ static void print_worst (const struct comparison *x)
         }
     }
     putchar ('\n');
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 /* The links that changed, as rows of a table and entries of a list; either may be NULL. */
@@ -203,11 +203,11 @@ static void print_diff (const struct comparison *x)
                    d->nodes_gone, d->nodes_new);
     if (d->n > 0) {
         struct table *t =
-            cli_table ("<changed links", "<to", "before GB/s", "after", "change %");
+            TABLE_OF ("<changed links", "<to", "before GB/s", "after", "change %");
 
         add_changes (x->c[0], d, t, NULL);
         putchar ('\n');
-        cli_table_end (t);
+        table_end (t, stdout);
     }
 }
 
@@ -272,14 +272,14 @@ static void print_kept (const struct report_compared *r)
 
 static void print_model (const struct comparison *x, const struct compared *m)
 {
-    struct table *t = cli_table ("<best plan on", "GPUs used", "step s", "tokens/s",
-                                 "GPU h / 1e9 tokens", "gap %", "<split");
+    struct table *t = TABLE_OF ("<best plan on", "GPUs used", "step s", "tokens/s",
+                                "GPU h / 1e9 tokens", "gap %", "<split");
 
     cli_print ("\n%s, %d sequences of %d tokens a step\n", m->work.plan.model.name,
                m->work.plan.job.global_batch, m->work.plan.job.seq);
     for (int k = 0; k < 2; k++)
         plan_row (t, x->title[k], &m->result.best[k]);
-    cli_table_end (t);
+    table_end (t, stdout);
     print_kept (&m->result);
 }
 

@@ -19,7 +19,7 @@ static const struct cli_option options[] = {{CLI_JSON}, {0}};
 static void print_gains (const struct report_explained *x)
 {
     struct table *t =
-        cli_table ("<what", "<kind", "in place s", "replanned s", "gain %", "<surely");
+        TABLE_OF ("<what", "<kind", "in place s", "replanned s", "gain %", "<surely");
     int tried[REPORT_KINDS] = {0}, rest = 0;
 
     for (int k = 0; k < x->n_gains; k++) {
@@ -38,7 +38,7 @@ static void print_gains (const struct report_explained *x)
         table_cell (t, "%s", report_gain_surely (x, g));
     }
     cli_print ("what would gain\n");
-    cli_table_end (t);
+    table_end (t, stdout);
     cli_print (
         "looked at the slowest in use: %d links between nodes, %d inside nodes, %d "
         "pairs of nodes;\nat %d nodes, %d GPUs and %d settings; %d of all gain nothing\n",
@@ -49,7 +49,7 @@ static void print_gains (const struct report_explained *x)
 /* What gains nothing, and why. */
 static void print_losses (const struct report_explained *x)
 {
-    struct table *t = cli_table ("<setting", "step s", "%", "<why not");
+    struct table *t = TABLE_OF ("<setting", "step s", "%", "<why not");
 
     for (int k = 0; k < x->n_gains; k++) {
         const struct report_gain *g = &x->gain[k];
@@ -63,7 +63,7 @@ static void print_losses (const struct report_explained *x)
         table_cell (t, "%s", isfinite (g->share) ? "" : g->why);
     }
     cli_print ("\nwhat would not\n");
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 /* What a plan has that is no longer than the search's choice but for `given_up`. */

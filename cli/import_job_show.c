@@ -150,13 +150,13 @@ static void print_timers (const struct import *x)
         if (!isfinite (x->job->timer_s[k]))
             continue;
         if (!t)
-            t = cli_table ("<Megatron's timers", "measured, s", "estimated, s");
+            t = TABLE_OF ("<Megatron's timers", "measured, s", "estimated, s");
         table_cell (t, "%s", words[k]);
         table_cell (t, "%.4f", x->job->timer_s[k]);
         table_cell (t, "%.4f", estimated_s[k]);
     }
     if (t)
-        cli_table_end (t);
+        table_end (t, stdout);
 }
 
 void import_print (const struct import *x)

@@ -45,8 +45,8 @@ static enum status run_gpus (void *input, struct notes *notes, struct error *err
 {
     const struct list_input *in = input;
     struct table *t =
-        cli_table ("<type", "memory GB", "memory GB/s", "bf16 TF/s", "fp16 TF/s",
-                   "fp8 TF/s", "fp4 TF/s", "fp32 TF/s", "tf32 TF/s", "SMs");
+        TABLE_OF ("<type", "memory GB", "memory GB/s", "bf16 TF/s", "fp16 TF/s",
+                  "fp8 TF/s", "fp4 TF/s", "fp32 TF/s", "tf32 TF/s", "SMs");
     json_t *list = json_array ();
     int n;
     const struct topology_gpu_type *all = topology_gpu_types_builtin (&n);
@@ -78,8 +78,8 @@ const struct cli_command cli_gpus = {.help =
 static enum status run_models (void *input, struct notes *notes, struct error *err)
 {
     const struct list_input *in = input;
-    struct table *t = cli_table ("<model", "parameters 1e9", "layers", "hidden", "heads",
-                                 "kv heads", "ffn", "vocabulary");
+    struct table *t = TABLE_OF ("<model", "parameters 1e9", "layers", "hidden", "heads",
+                                "kv heads", "ffn", "vocabulary");
     json_t *list = json_array ();
     int n;
     const struct workload_model *all = workload_presets (&n);

@@ -54,8 +54,8 @@ static bool fits (const struct estimate *e)
 static void print_stages (const struct estimate *e)
 {
     struct table *t =
-        cli_table ("stage", "layers", "weights", "gradients", "optimizer", "activations",
-                   "logits", "buffers", "overhead", "peak", "limit");
+        TABLE_OF ("stage", "layers", "weights", "gradients", "optimizer", "activations",
+                  "logits", "buffers", "overhead", "peak", "limit");
 
     for (int i = 0; i < e->problem.config->deg.pp; i++) {
         const struct memest_stage *s = &e->stage[i];
@@ -70,7 +70,7 @@ static void print_stages (const struct estimate *e)
             table_cell (t, "%.2f", kind[k] / UNITS_GIB);
     }
     cli_print ("GiB on each GPU of a stage:\n");
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 static double peak_interval (const struct estimate *e)

@@ -297,10 +297,10 @@ static void print_top (const struct planning *x)
 {
     bool experts = x->p.model->experts > 0;
     struct table *t =
-        experts ? cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "ep", "etp",
-                             "micro-batch", "zero", "SP", "<recompute", "<schedule")
-                : cli_table ("step s", "bound s", "tp", "pp", "dp", "cp", "micro-batch",
-                             "zero", "SP", "<recompute", "<schedule");
+        experts ? TABLE_OF ("step s", "bound s", "tp", "pp", "dp", "cp", "ep", "etp",
+                            "micro-batch", "zero", "SP", "<recompute", "<schedule")
+                : TABLE_OF ("step s", "bound s", "tp", "pp", "dp", "cp", "micro-batch",
+                            "zero", "SP", "<recompute", "<schedule");
 
     for (int i = 0; i < x->r.n_top; i++) {
         const struct workload_config *c = &x->r.top[i].config;
@@ -324,7 +324,7 @@ static void print_top (const struct planning *x)
         cli_print (" (the first %d cannot be told apart)",
                    x->r.ties < x->r.n_top ? x->r.ties : x->r.n_top);
     cli_print (":\n");
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 static void print_details (const struct planning *x)

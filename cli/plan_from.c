@@ -176,7 +176,7 @@ void plan_from_print_moves (const struct plan_from *x, const struct topology_clu
 
     if (d->n_moves == 0)
         return;
-    t = cli_table ("<move between nodes", "ranks", "gain s", "%", "<");
+    t = TABLE_OF ("<move between nodes", "ranks", "gain s", "%", "<");
     for (int k = 0; k < d->n_moves; k++) {
         const struct mapper_move *m = &d->move[k];
         struct text names = {0};
@@ -193,7 +193,7 @@ void plan_from_print_moves (const struct plan_from *x, const struct topology_clu
         text_free (&names);
     }
     putchar ('\n');
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 void plan_from_print (const struct plan_from *x, const struct mapper_result *r)

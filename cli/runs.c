@@ -25,9 +25,9 @@ static void print_reasons (const char *because, const struct calibrate_reason *r
 
     if (n == 0)
         return;
-    t = cli_table ("rows", "first", because);
+    t = TABLE_OF ("rows", "first", because);
     add_reasons (reason, n, t, NULL);
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 void cli_note_columns (const struct calibrate_runs *runs, struct notes *notes)

@@ -57,8 +57,8 @@ static enum status describe (const struct topo_input *in, json_t **doc,
 
 static void print_nodes (const json_t *doc)
 {
-    struct table *t = cli_table ("<node", "packages", "NUMA", "GPUs", "<type", "NICs",
-                                 "<GPU: NUMA node, NIC");
+    struct table *t = TABLE_OF ("<node", "packages", "NUMA", "GPUs", "<type", "NICs",
+                                "<GPU: NUMA node, NIC");
     const json_t *nodes = json_object_get (doc, "nodes"), *n;
     size_t i;
 
@@ -88,7 +88,7 @@ static void print_nodes (const json_t *doc)
         table_cell (t, "%s", text_str (&near));
         text_free (&near);
     }
-    cli_table_end (t);
+    table_end (t, stdout);
     if (json_array_size (nodes) > NODES_SHOWN)
         cli_print ("and %zu more nodes\n", json_array_size (nodes) - NODES_SHOWN);
 }

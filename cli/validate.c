@@ -176,9 +176,9 @@ static enum status print_by_source (const struct validation *v, bool times,
                                     const struct cli_scores *all, struct error *err)
 {
     struct table *t =
-        times ? cli_table ("<source", "<profile", "runs", CLI_TIME_HEADERS)
-              : cli_table ("<source", "<profile", "peaks", "MAPE %", "median %", "bias %",
-                           "worst %", "in 90 % interval, %", "Spearman");
+        times ? TABLE_OF ("<source", "<profile", "runs", CLI_TIME_HEADERS)
+              : TABLE_OF ("<source", "<profile", "peaks", "MAPE %", "median %", "bias %",
+                          "worst %", "in 90 % interval, %", "Spearman");
     bool *use = calloc ((size_t) v->runs.n, sizeof *use);
     enum status st = use ? ST_OK : err_nomem (err);
     int rows = 0;
@@ -212,8 +212,8 @@ static enum status print_by_source (const struct validation *v, bool times,
 
 static void print_labels (const struct cli_scores *s)
 {
-    struct table *t = cli_table ("<rule", "AUC", "precision", "recall",
-                                 "precision at recall .99", "Brier score");
+    struct table *t = TABLE_OF ("<rule", "AUC", "precision", "recall",
+                                "precision at recall .99", "Brier score");
 
     cli_print ("\nout of memory, %d of %d labelled runs:\n", s->labels.positive,
                s->labels.n);
@@ -221,7 +221,7 @@ static void print_labels (const struct cli_scores *s)
     cli_label_cells (t, &s->labels);
     table_cell (t, "Fujii's estimate over 80 %%");
     cli_label_cells (t, &s->fujii);
-    cli_table_end (t);
+    table_end (t, stdout);
 }
 
 static enum status print_scores (const struct validation *v, const char *path,

@@ -63,8 +63,8 @@ static void row (struct table *t, const struct report_what *base,
 
 void cli_whatif_print (const struct report_whatif *w)
 {
-    struct table *t = cli_table ("<what if", "in place s", "%", "replanned s", "%",
-                                 "gap %", "<surely", "<new plan (what differs)");
+    struct table *t = TABLE_OF ("<what if", "in place s", "%", "replanned s", "%",
+                                "gap %", "<surely", "<new plan (what differs)");
     bool unsure = false, compared = w->what->replanned.fits;
     char config[CLI_CONFIG_TEXT];
 
@@ -76,7 +76,7 @@ void cli_whatif_print (const struct report_whatif *w)
                  (k && b->fits && of->fits && report_certain (&of->plan, &b->plan) == 0);
     }
     cli_print ("\n");
-    cli_table_end (t);
+    table_end (t, stdout);
     if (compared)
         cli_print ("as it is, replanned: %s\n",
                    cli_config_text (&w->what->replanned.plan.config, config));

@@ -17,8 +17,8 @@
 
 /** What measures: one rank. */
 struct endpoint {
+    int node, gpu; /* by which they are sorted; gpu: index on the node */
     struct member *member;
-    int node, gpu;                 /* gpu: index on the node */
     char name[MESSAGES_NAME + 16]; /* "node/gpu", as in the journal */
     struct msg_computed computed;
     bool has_computed;

@@ -135,24 +135,6 @@ static void take_opened (struct coordinator *c, struct member *m, struct wire *w
 
 /* ---- nodes and endpoints ---- */
 
-/* Do hosts' names differ behind the first dot alone? */
-static bool labels_repeat (struct coordinator *c)
-{
-    for (int i = 0; i < roster_size (c->roster); i++)
-        for (int k = 0; k < i; k++) {
-            const struct member *m = roster_member (c->roster, i),
-                                *other = roster_member (c->roster, k);
-            size_t n = topology_host_length (m->hello.node);
-
-            if (m->opened.ok && other->opened.ok &&
-                n == topology_host_length (other->hello.node) &&
-                strncmp (m->hello.node, other->hello.node, n) == 0 &&
-                strcmp (m->hello.node, other->hello.node) != 0)
-                return true;
-        }
-    return false;
-}
-
 /* What makes a node: its host's name, up to the first dot as `linkwise topo` has it unless these
  * repeat, and its address where one name has several. */
 static void node_key (const struct member *m, bool whole, bool by_address, char *out,
@@ -167,27 +149,32 @@ static void node_key (const struct member *m, bool whole, bool by_address, char 
     snprintf (out, size, "%s", name);
 }
 
-/* True if some host name came from several addresses. */
-static bool names_repeat (struct coordinator *c)
+/* What hosts' names leave open.
+ * @param[out] by_address  some name came from several addresses
+ * @param[out] whole       some names differ behind the first dot alone */
+static void compare_names (struct coordinator *c, bool *by_address, bool *whole)
 {
-    for (int i = 0; i < roster_size (c->roster); i++) {
-        const struct member *m = roster_member (c->roster, i);
+    *by_address = *whole = false;
+    for (int i = 0; i < roster_size (c->roster); i++)
+        for (int k = 0; k < i; k++) {
+            const struct member *m = roster_member (c->roster, i),
+                                *other = roster_member (c->roster, k);
+            const char *name = m->hello.node, *address = m->hello.door.address;
+            size_t n = topology_host_length (name);
 
-        for (int k = 0; k < i && m->opened.ok; k++) {
-            const struct member *other = roster_member (c->roster, k);
-
-            if (!other->opened.ok || strcmp (other->hello.node, m->hello.node) != 0 ||
-                strcmp (other->hello.door.address, m->hello.door.address) == 0)
+            if (!m->opened.ok || !other->opened.ok)
                 continue;
-            coordinator_say (c,
-                             "the host name %s is that of %s and of %s: names of nodes "
-                             "get the address too",
-                             m->hello.node, other->hello.door.address,
-                             m->hello.door.address);
-            return true;
+            if (strcmp (name, other->hello.node) != 0) {
+                *whole |= n == topology_host_length (other->hello.node) &&
+                          strncmp (name, other->hello.node, n) == 0;
+            } else if (!*by_address && strcmp (address, other->hello.door.address) != 0) {
+                *by_address = true;
+                coordinator_say (c,
+                                 "the host name %s is that of %s and of %s: names of "
+                                 "nodes get the address too",
+                                 name, other->hello.door.address, address);
+            }
         }
-    }
-    return false;
 }
 
 static int by_place (const void *a, const void *b)
@@ -245,8 +232,9 @@ static void say_shared (struct coordinator *c)
 static enum status number_endpoints (struct coordinator *c, struct error *err)
 {
     int size = roster_size (c->roster), n = 0, nodes = 0;
-    bool by_address = names_repeat (c), whole = labels_repeat (c);
+    bool by_address, whole;
 
+    compare_names (c, &by_address, &whole);
     c->end = calloc ((size_t) size + 1, sizeof *c->end);
     c->node = calloc ((size_t) size + 1, sizeof *c->node);
     c->first = calloc ((size_t) size + 2, sizeof *c->first);

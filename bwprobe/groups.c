@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/order.h"
 
 const char *groups_name (int kind)
 {
@@ -192,8 +193,8 @@ struct laying {
     const struct groups *g;
     bool inside, failed;
     struct laid {
-        struct schedule_pair pair;
         int round;
+        struct schedule_pair pair;
     } * laid;
     int n;
     unsigned char *busy; /* [ranks] bit i: in a pair of round i */
@@ -204,7 +205,7 @@ static void lay (struct laying *l, int a, int b, int round)
     if (!l->inside && groups_node (l->g, a) == groups_node (l->g, b))
         return;
     if (array_grow (&l->laid, (size_t) l->n, sizeof *l->laid))
-        l->laid[l->n++] = (struct laid){{a, b}, round};
+        l->laid[l->n++] = (struct laid){round, {a, b}};
     else
         l->failed = true;
 }
@@ -284,21 +285,11 @@ static void lay_all (struct laying *l, const int *member, int n)
         }
 }
 
-static int by_round (const void *a, const void *b)
-{
-    const struct laid *x = a, *y = b;
-
-    if (x->round != y->round)
-        return x->round - y->round;
-    return x->pair.a != y->pair.a ? x->pair.a - y->pair.a : x->pair.b - y->pair.b;
-}
-
 /* The pairs into their part, round after round; rounds without a pair are none. */
 static enum status sort_rounds (struct laying *l, struct groups_part *p,
                                 struct error *err)
 {
-    if (l->n > 0)
-        qsort (l->laid, (size_t) l->n, sizeof *l->laid, by_round);
+    order_by_ints (l->laid, (size_t) l->n, sizeof *l->laid, 3);
     p->pair = malloc (((size_t) l->n + 1) * sizeof *p->pair);
     p->first = malloc (((size_t) l->n + 1) * sizeof *p->first);
     if (l->failed || !p->pair || !p->first)

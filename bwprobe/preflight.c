@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/order.h"
 
 /* Second looks: of the worst hops, each of them three orders at most. */
 enum { LOOKS_MAX = 16 };
@@ -65,13 +66,6 @@ static enum status check_place (const struct coordinator *c, int rank, struct er
     return ST_OK;
 }
 
-static int by_gpu (const void *a, const void *b)
-{
-    const struct endpoint *x = a, *y = b;
-
-    return x->node != y->node ? x->node - y->node : x->gpu - y->gpu;
-}
-
 /* Endpoints get the names and numbers that the plan knows them by. */
 static void name_endpoints (struct coordinator *c)
 {
@@ -87,7 +81,7 @@ static void name_endpoints (struct coordinator *c)
         snprintf (c->node[e->node].name, sizeof c->node->name, "%s", n->name);
         snprintf (e->name, sizeof e->name, "%s/%d", n->name, e->gpu);
     }
-    qsort (c->end, (size_t) c->shape.n, sizeof *c->end, by_gpu);
+    order_by_ints (c->end, (size_t) c->shape.n, sizeof *c->end, 2);
     for (int i = 0; i < c->shape.n; i++) {
         struct endpoint *e = &c->end[i];
         struct node *n = &c->node[e->node];

@@ -120,8 +120,7 @@ static enum status plan_of (const struct request *r,
     if (st == ST_OK && extra)
         json_object_update (doc, extra);
     THEN (st, workload_plan_from_json (doc, "plan", &x->plan, NULL, err));
-    json_decref (doc);
-    json_decref (extra);
+    JSON_DECREF_ALL (doc, extra);
     if (st != ST_OK) {
         free (x);
         return st;

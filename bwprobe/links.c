@@ -79,8 +79,7 @@ static void add_gpus (const struct coordinator *c, int node, json_t *o)
         json_object_set (o, "gpu_uuid", uuid);
     if (speeds && slow)
         json_object_set (o, "speed", speed);
-    json_decref (uuid);
-    json_decref (speed);
+    JSON_DECREF_ALL (uuid, speed);
 }
 
 /* ---- measured ---- */

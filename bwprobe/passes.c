@@ -143,8 +143,7 @@ static bool try_level (struct coordinator *c, const struct schedule_pair *sample
         c->timing.together_s = round_run (c, &r, value);
         memcpy (amid + from, value, (size_t) part * sizeof *amid);
     }
-    free (pair);
-    free (value);
+    FREE_ALL (pair, value);
     return pair && value && as_good (alone, amid, n, worst);
 }
 

@@ -38,7 +38,7 @@ struct stranger {
 };
 
 struct roster {
-    int epoll, listen, wake, size;
+    int epoll, listen, size;
     double silence_s;
     struct net_token token;
     struct member *member;
@@ -71,7 +71,6 @@ enum status roster_create (struct net_place *place, const struct net_token *toke
         return err_nomem (err);
     *r = (struct roster){.epoll = epoll_create1 (EPOLL_CLOEXEC),
                          .listen = -1,
-                         .wake = wake,
                          .size = size,
                          .silence_s = silence_s,
                          .token = *token,

@@ -63,10 +63,7 @@ json_t *calibrate_record (const struct workload_profile *p, const char *gpu)
                          together (gpus, "gpu"), "other_profiles",
                          together (profiles, "profile"));
     }
-    json_decref (doc);
-    json_decref (here);
-    json_decref (gpus);
-    json_decref (profiles);
+    JSON_DECREF_ALL (doc, here, gpus, profiles);
     return out;
 }
 

@@ -36,13 +36,11 @@ static void take_log (const struct cli_option *o, const char *given, void *value
                       struct argp_state *state)
 {
     struct check_logs *x = value;
-    const char **list = realloc (x->path, ((size_t) x->n + 1) * sizeof *list);
-    (void) o;
 
-    if (!list)
+    (void) o;
+    if (!array_grow (&x->path, (size_t) x->n, sizeof *x->path))
         argp_failure (state, 1, 0, "out of memory");
-    x->path = list;
-    list[x->n++] = given;
+    x->path[x->n++] = given;
     x->n_stdins += cli_is_dash (given);
 }
 

@@ -16,14 +16,12 @@ static void take_file (const struct cli_option *o, const char *given, void *valu
     struct plan_passes *x = value;
     bool held_out = strcmp (o->name, "heldout-links") == 0;
     int n = x->n_links + x->n_heldout, at = held_out ? n : x->n_links;
-    const char **list = realloc (x->file, ((size_t) n + 1) * sizeof *list);
 
-    if (!list)
+    if (!array_grow (&x->file, (size_t) n, sizeof *x->file))
         argp_failure (state, 1, 0, "out of memory");
-    x->file = list;
     for (int k = n; k > at; k--)
-        list[k] = list[k - 1];
-    list[at] = given;
+        x->file[k] = x->file[k - 1];
+    x->file[at] = given;
     *(held_out ? &x->n_heldout : &x->n_links) += 1;
     x->n_stdins += cli_is_dash (given);
 }

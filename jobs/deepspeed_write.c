@@ -105,12 +105,8 @@ static void say (json_t *root, const char *fact, json_t *value)
 
     jobs_key_of (&jobs_deepspeed, fact, key);
     for (char *dot; (dot = strchr (name, '.')); name = dot + 1) {
-        json_t *inner;
-
         *dot = '\0';
-        if (!(inner = json_object_get (at, name)))
-            json_object_set_new (at, name, inner = json_object ());
-        at = inner;
+        at = json_object_in (at, name);
     }
     json_object_set_new (at, name, value);
 }

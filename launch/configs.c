@@ -90,8 +90,8 @@ static void planned_pipeline (const struct launch_input *in, struct launch_files
         return;
     for (int i = 0; i < p->config.deg.pp; i++)
         text_add (&stages, "%s%d", i > 0 ? ", " : "", p->layers_per_stage[i]);
-    launch_script_filled (f, "deepspeed-config/pipeline.py", "pipeline.py", "STAGES = [",
-                          text_str (&stages));
+    launch_script_filled ("pipeline.py", "STAGES = [", text_str (&stages),
+                          launch_file (f, "deepspeed-config/pipeline.py", 0644));
     text_free (&stages);
 }
 

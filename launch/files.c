@@ -15,9 +15,8 @@ struct text *launch_file (struct launch_files *f, const char *path, unsigned mod
     return &f->file[f->n++].text;
 }
 
-/* The script, with the value behind the phrase where it has that. */
-static void add_filled (const char *name, const char *phrase, const char *value,
-                        struct text *t)
+void launch_script_filled (const char *name, const char *phrase, const char *value,
+                           struct text *t)
 {
     const struct text_shipped *s = launch_shipped_scripts;
     const char *at;
@@ -36,13 +35,7 @@ static void add_filled (const char *name, const char *phrase, const char *value,
 
 void launch_script_add (const struct launch_files *f, const char *name, struct text *t)
 {
-    add_filled (name, "\ngeneration=", f->generation, t);
-}
-
-void launch_script_filled (struct launch_files *f, const char *path, const char *name,
-                           const char *phrase, const char *value)
-{
-    add_filled (name, phrase, value, launch_file (f, path, 0644));
+    launch_script_filled (name, "\ngeneration=", f->generation, t);
 }
 
 void launch_script (struct launch_files *f, const char *path, const char *name)

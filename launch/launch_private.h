@@ -48,9 +48,9 @@ void launch_script (struct launch_files *f, const char *path, const char *name);
 /** Append the text of launch/scripts/NAME, with the generation in its line for it. */
 void launch_script_add (const struct launch_files *f, const char *name, struct text *t);
 
-/** A shipped script as a file, with a value behind a phrase of it. */
-void launch_script_filled (struct launch_files *f, const char *path, const char *name,
-                           const char *phrase, const char *value);
+/** The same, with a value behind the phrase where the script has that. */
+void launch_script_filled (const char *name, const char *phrase, const char *value,
+                           struct text *t);
 
 /** The shipped scripts, by their names in launch/scripts/. */
 extern const struct text_shipped launch_shipped_scripts[];

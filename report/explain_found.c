@@ -29,8 +29,7 @@ struct report_gain *report_explain_add (struct report_explaining *e,
 
 void report_explained_release (struct report_explained *x)
 {
-    free (x->gain);
-    free (x->rival);
+    FREE_ALL (x->gain, x->rival);
     *x = (struct report_explained){0};
 }
 

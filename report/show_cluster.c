@@ -95,8 +95,7 @@ enum status report_cluster (const struct topology_cluster *c, double most,
         json_object_set (doc, "source", json_object_get (c->doc, "source"));
         *out = doc;
     }
-    json_decref (links);
-    json_decref (pairs);
+    JSON_DECREF_ALL (links, pairs);
     topology_stats_release (&stats);
     return st;
 }

@@ -289,7 +289,6 @@ enum status topology_compute_apply (json_t *into,
             st = apply_type (&g, into, g.gpu[i].type, work, notes);
     }
     JSON_DECREF_ALL (g.nodes, g.index);
-    free (work);
-    free (g.gpu);
+    FREE_ALL (work, g.gpu);
     return st;
 }

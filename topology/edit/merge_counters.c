@@ -266,7 +266,6 @@ enum status merge_counters (struct merge *m)
                    file[0]->name);
     THEN (st, accuse_all (m, &c));
     JSON_DECREF_ALL (c.place, c.gpu_of);
-    free (file);
-    free (c.v);
+    FREE_ALL (file, c.v);
     return st;
 }

@@ -212,11 +212,9 @@ enum status csv_table_read (const char *path, struct csv_table *out, struct erro
 
 void csv_table_release (struct csv_table *t)
 {
-    for (int i = 0; i < t->columns; i++)
-        free (t->header[i]);
-    for (int i = 0; i < t->cells; i++)
-        free (t->cell[i]);
-    FREE_ALL (t->header, t->cell, t->found);
+    memory_free_texts (t->header, t->columns);
+    memory_free_texts (t->cell, t->cells);
+    free (t->found);
     *t = (struct csv_table){0};
 }
 

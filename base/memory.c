@@ -31,6 +31,13 @@ void memory_free_all (void *const *p, size_t n)
         free (p[i]);
 }
 
+void memory_free_texts (char **list, int n)
+{
+    for (int i = 0; list && i < n; i++)
+        free (list[i]);
+    free (list);
+}
+
 #define ROOM_LEAST ((size_t) 16)
 
 bool array_grow (void *array, size_t n, size_t size)

@@ -19,6 +19,9 @@ void *memory_zeros (size_t n, size_t size);
                      sizeof (void *const[]){__VA_ARGS__} / sizeof (void *))
 void memory_free_all (void *const *p, size_t n);
 
+/** free a list of n texts, and them; it may be NULL. */
+void memory_free_texts (char **list, int n);
+
 /** Was anything lost that was not told yet?  It is taken for told then. */
 bool memory_take_lost (void);
 

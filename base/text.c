@@ -379,9 +379,8 @@ void table_destroy (struct table *t)
 {
     if (!t)
         return;
-    for (int i = 0; i < t->cells; i++)
-        free (t->cell[i]);
-    FREE_ALL (t->cell, t);
+    memory_free_texts (t->cell, t->cells);
+    free (t);
 }
 
 void table_end (struct table *t, FILE *out)

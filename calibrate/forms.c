@@ -683,8 +683,6 @@ enum status calibrate_usual_form (struct calibrate_runs *runs, struct csv_table 
     }
     free (read);
     free (m);
-    if (!out.header || !out.cell) /* release looks into them */
-        out.columns = out.cells = 0;
     if (st == ST_OK)
         *usual = out;
     else

@@ -507,8 +507,7 @@ enum status check_nccl (const struct workload_plan *p, const struct topology_clu
 
 void check_nccl_release (struct check_nccl *x)
 {
-    for (int i = 0; i < x->lines.names; i++)
-        free (x->lines.name[i]);
-    FREE_ALL (x->lines.name, x->way);
+    memory_free_texts (x->lines.name, x->lines.names);
+    free (x->way);
     *x = (struct check_nccl){0};
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -192,11 +191,8 @@ enum status nccl_log_read (const char *const *path, int n, struct nccl_log *log,
 
 void nccl_log_release (struct nccl_log *log)
 {
-    for (int i = 0; i < log->n_hosts; i++)
-        free (log->host[i]);
-    for (int i = 0; i < log->lines.names; i++)
-        free (log->lines.name[i]);
-    FREE_ALL (log->lines.name, log->host, log->seat, log->member, log->edge, log->order,
-              log->rank);
+    memory_free_texts (log->host, log->n_hosts);
+    memory_free_texts (log->lines.name, log->lines.names);
+    FREE_ALL (log->seat, log->member, log->edge, log->order, log->rank);
     *log = (struct nccl_log){0};
 }

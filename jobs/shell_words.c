@@ -30,9 +30,7 @@ void jobs_script_release (struct jobs_script *s)
 
 void jobs_words_free (struct jobs_words *w)
 {
-    for (int i = 0; i < w->n; i++)
-        free (w->word[i]);
-    free (w->word);
+    memory_free_texts (w->word, w->n);
     free (w->line);
     *w = (struct jobs_words){0};
 }

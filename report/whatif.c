@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 
 #define ALL "all together"
 
@@ -55,7 +56,7 @@ enum status report_whatif_read (const struct topology_cluster *c, const char *te
     }
     x.what = calloc ((size_t) n + 2, sizeof *x.what);
     st = x.what ? read_all (c, statement, n, &x, err) : err_nomem (err);
-    topology_changes_free (statement, n);
+    memory_free_texts (statement, n);
     if (st == ST_OK)
         *w = x;
     else

@@ -189,21 +189,14 @@ double topology_link_estimate_error (const struct topology_cluster *c, int src, 
 
 /* ---- release ---- */
 
-static void texts_release (char **list, int n)
-{
-    for (int k = 0; list && k < n; k++)
-        free (list[k]);
-    free (list);
-}
-
 static void node_release (struct topology_node *n)
 {
     FREE_ALL (n->name, n->speed, n->gpu_numa, n->gpu_rail, n->gpu_index, n->rack);
-    texts_release (n->gpu_uuid, n->gpus);
-    texts_release (n->gpu_nic, n->gpus);
-    texts_release (n->gpu_cpus, n->gpus);
-    texts_release (n->gpu_pci, n->gpus);
-    texts_release (n->switches, n->levels);
+    memory_free_texts (n->gpu_uuid, n->gpus);
+    memory_free_texts (n->gpu_nic, n->gpus);
+    memory_free_texts (n->gpu_cpus, n->gpus);
+    memory_free_texts (n->gpu_pci, n->gpus);
+    memory_free_texts (n->switches, n->levels);
     if (n->own_intra)
         topology_links_release (n->own_intra);
     FREE_ALL (n->switch_id, n->own_intra);

@@ -125,9 +125,7 @@ enum status topology_hostlist_expand (const char *list, char ***names, int *n,
     text_free (&head);
     free (copy);
     if (st != ST_OK) {
-        while (l.n > 0)
-            free (l.name[--l.n]);
-        free (l.name);
+        memory_free_texts (l.name, l.n);
         return st;
     }
     l.name[l.n] = NULL;

@@ -146,7 +146,7 @@ static void read_changes (const char *data, size_t len)
             topology_change (c, statement[k], &changed, &err);
             topology_changed_release (&changed);
         }
-        topology_changes_free (statement, n);
+        memory_free_texts (statement, n);
     }
     topology_cluster_destroy (c);
     free (text);

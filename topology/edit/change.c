@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "topology/edit/change_private.h"
 
 /* Do the words have the form?  Then its arguments are known. */
@@ -129,13 +130,13 @@ enum status topology_changes_split (const char *text, char ***list, int *n,
         while (last > s && isspace ((unsigned char) last[-1]))
             last--;
         if (s < last && !(out[k++] = strndup (s, (size_t) (last - s)))) {
-            topology_changes_free (out, k - 1);
+            memory_free_texts (out, k - 1);
             return err_nomem (err);
         }
         if (s < last)
             text_clean_line (out[k - 1]);
         if (s == last && (*end || k == 0)) { /* only the last may be empty */
-            topology_changes_free (out, k);
+            memory_free_texts (out, k);
             return err_set (err, ST_USAGE,
                             "statement %d: expected one, as \"%s\", found nothing",
                             number, change_forms[0].words);
@@ -147,11 +148,4 @@ enum status topology_changes_split (const char *text, char ***list, int *n,
     *list = out;
     *n = k;
     return ST_OK;
-}
-
-void topology_changes_free (char **list, int n)
-{
-    for (int k = 0; list && k < n; k++)
-        free (list[k]);
-    free (list);
 }

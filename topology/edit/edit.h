@@ -164,11 +164,10 @@ void topology_changed_release (struct topology_changed *x);
 /** The statements of a what-if, which ';' separates, without blanks around them and
  *  cleaned as names are (text_clean_line).
  *
- *  @param[out] list  [*n] texts; release with topology_changes_free
+ *  @param[out] list  [*n] texts; release with memory_free_texts
  *  @return ST_OK, ST_NOMEM; ST_USAGE where there is none, or an empty one between two */
 enum status topology_changes_split (const char *text, char ***list, int *n,
                                     struct error *err);
-void topology_changes_free (char **list, int n);
 
 /** Change a cluster by one statement of docs/whatif.md.  The file that it came from stays as it
  *  is.

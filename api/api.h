@@ -86,9 +86,10 @@ enum status api_plan_gpus (const struct linkwise_plan *p,
                            const struct topology_cluster *c, int **gpu,
                            struct notes *notes, struct error *err);
 
-/** Note where fewer nodes can be used than were asked for (0: nobody asked).
- *  @param[in] p  after mapper_choose_nodes */
-void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *notes);
+/** Note where fewer nodes can be used than were asked for (0: nobody asked), and what
+ *  costmodel_note_types does; the search's step times are off by api_step_error.
+ *  @param[in,out] p  after mapper_choose_nodes */
+void api_before_search (struct mapper_problem *p, int asked, struct notes *notes);
 
 /** How far off step times are on the nodes that may be used (calibrate_step_spread).
  *  @param[in] p  after mapper_choose_nodes */

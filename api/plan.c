@@ -242,16 +242,6 @@ enum status api_plan_gpus (const struct linkwise_plan *p,
     return ST_OK;
 }
 
-void api_note_nodes (const struct mapper_problem *p, int asked, struct notes *notes)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->cluster->n_nodes; i++)
-        n += p->node_allowed[i];
-    if (asked > n)
-        notes_add (notes, "%d nodes are asked for, but only %d can be used", asked, n);
-}
-
 double api_step_error (const struct mapper_problem *p)
 {
     struct calibrate_step_types types = {.n = 0};
@@ -261,6 +251,18 @@ double api_step_error (const struct mapper_problem *p)
             calibrate_step_types_add (&types, p->profile, p->model,
                                       p->cluster->node[i].type);
     return calibrate_step_spread (&types, p->profile, p->model);
+}
+
+void api_before_search (struct mapper_problem *p, int asked, struct notes *notes)
+{
+    int n = 0;
+
+    for (int i = 0; i < p->cluster->n_nodes; i++)
+        n += p->node_allowed[i];
+    if (asked > n)
+        notes_add (notes, "%d nodes are asked for, but only %d can be used", asked, n);
+    p->step_error = api_step_error;
+    costmodel_note_types (p->cluster, p->job->precision, notes);
 }
 
 static const struct topology_cluster *cluster_for (const struct linkwise_plan *p,

@@ -195,9 +195,7 @@ enum linkwise_status linkwise_search (
         workload_profile_pace (&by, &model->m, trained.precision);
     THEN (st, mapper_profile_allowed (&r.p, &by, api_error (err)));
     if (st == ST_OK) {
-        api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
-        r.p.step_error = api_step_error;
-        costmodel_note_types (cluster->c, trained.precision, api_notes (notes));
+        api_before_search (&r.p, r.in.nodes, api_notes (notes));
         st = mapper_search_used (&r.p, &by, &r.s, &r.result, &r.info, api_error (err));
         say_miss (&r.p, &r.info, api_error (err));
     }
@@ -266,9 +264,7 @@ linkwise_replan (const struct linkwise_plan *plan, const struct linkwise_cluster
     st = take_settings (settings, true, &r, api_error (err));
     THEN (st, mapper_profile_allowed (&r.p, &by, api_error (err)));
     if (st == ST_OK) {
-        api_note_nodes (&r.p, r.in.nodes, api_notes (notes));
-        r.p.step_error = api_step_error;
-        costmodel_note_types (cluster->c, r.p.job->precision, api_notes (notes));
+        api_before_search (&r.p, r.in.nodes, api_notes (notes));
         moves.tie = r.in.tie;
         if (how) {
             moves.move_cost_s = how->move_cost_s;

@@ -267,9 +267,7 @@ static enum status read_input (struct planning *x, bool **marks, struct notes *n
                          err));
     TRY (mapper_choose_nodes (&in->nodes, &x->p, marks, err));
     TRY (mapper_profile_allowed (&x->p, &x->work.profile, err));
-    api_note_nodes (&x->p, in->nodes.nodes, notes);
-    x->p.step_error = api_step_error;
-    costmodel_note_types (x->p.cluster, x->p.job->precision, notes);
+    api_before_search (&x->p, in->nodes.nodes, notes);
     x->p.axes = in->job.axes;
     x->p.limit_free = mapper_limit_free (in->job.memory_limit_pct, in->job.oom_risk);
     x->p.cost_model = in->kind;

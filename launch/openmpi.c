@@ -18,13 +18,10 @@ static bool is_address (const char *name)
  * name with a dot must begin with a letter (or be an address). */
 static bool name_ok (const char *name)
 {
-    static const char *const words[] = {"rank",     "slot",      "slots",
-                                        "username", "user-name", "user_name"};
     size_t digits = strspn (name, "0123456789");
 
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp (name, words[i]) == 0)
-            return false;
+    if (text_has_word ("rank slot slots username user-name user_name", name))
+        return false;
     if (is_address (name))
         return true;
     return name[digits] && (digits == 0 || !strchr (name, '.'));

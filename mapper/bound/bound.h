@@ -1,5 +1,5 @@
 /* Lower bounds: numbers that no placement of a configuration beats, with any split of its
- * layers.  docs/bounds.md explains the words and works an example. */
+ * layers, if it fits in memory.  docs/bounds.md explains the words and works an example. */
 #ifndef MAPPER_BOUND_BOUND_H
 #define MAPPER_BOUND_BOUND_H
 

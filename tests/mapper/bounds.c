@@ -21,8 +21,7 @@ static struct topology_cluster *mixed_cluster (struct rng *r)
                                                     .totals = rng_below (r, 3) == 0});
 }
 
-/* Below no bound but one that is infinite: nothing fits in memory, which an order by hand does
- * not ask. */
+/* Is a step of the problem's below no bound? */
 static void check_above (const struct mapper_problem *p, const struct setting *s,
                          const int *gpu, double step_s, const char *what)
 {
@@ -33,16 +32,26 @@ static void check_above (const struct mapper_problem *p, const struct setting *s
     for (int how = BOUND_WORK; how <= BOUND_RUNS; how++) {
         double bound = bound_of (&pool, &s->config, (enum bound_level) how);
 
-        if (isfinite (bound))
-            above (s, what, gpu, step_s, 1, &bound);
+        above (s, what, gpu, step_s, 1, &bound);
     }
     pool_release (&pool);
+}
+
+/* The same of an order by hand, with just the memory that it takes: of what does not fit, bounds
+ * say nothing. */
+static void check_by_hand (const struct setting *s, const int *gpu)
+{
+    struct mapper_problem p = search_problem (s);
+
+    p.memory_limit_pct = least_limit_pct (s, gpu);
+    check_above (&p, s, gpu, step_of (s, gpu, NULL), "by hand");
 }
 
 TEST (below_everything)
 {
     static const char *const profiles[] = {
-        "megatron-core", "megatron-deepspeed", "nemo", "torchtitan", "fsdp", "deepspeed"};
+        "megatron-core", "megatron-deepspeed", "nemo", "torchtitan",
+        "fsdp",          "deepspeed",          "xla",  "torchtune"};
     struct rng r = seeded (17);
     int rounds = getenv ("LINKWISE_LONG") ? 1500 : 16, tried = 0;
 
@@ -54,7 +63,7 @@ TEST (below_everything)
                     .global_batch = 8 << rng_below (&r, 4),
                     .lora = rng_below (&r, 8) == 0,
                     .precision = rng_below (&r, 4) ? PREC_BF16 : PREC_FP32},
-            .profile = profile_of (profiles[rng_below (&r, 6)])};
+            .profile = profile_of (profiles[rng_below (&r, 8)])};
         struct mapper_problem p = search_problem (&s);
 
         s.model.mtp_layers = round % 4 == 3;
@@ -74,7 +83,7 @@ TEST (below_everything)
             tried++;
             draw_layers (&r, &s);
             draw_order (&r, &s, gpu);
-            check_above (&p, &s, gpu, step_of (&s, gpu, NULL), "by hand");
+            check_by_hand (&s, gpu);
         }
         if (round % 4 == 0) { /* the planner's own */
             struct mapper_settings settings = mapper_settings_default ();
@@ -321,6 +330,52 @@ TEST (knows_needed_nodes)
 TEST (knows_what_must_cross)
 {
     check_gap (nodes_of_four (4, 1, 1, 1), config_of (1, 4, 4, 1), NULL, 64, .15);
+}
+
+/* Is the split below no bound where it fits, whichever stage the last of four GPUs has?
+ * @return in how many such orders it fits */
+static int check_where_it_fits (const struct setting *s, double limit_pct,
+                                const double bound[BOUND_RUNS + 1])
+{
+    int fits = 0;
+
+    for (int stage = 0; stage < 4; stage++) {
+        int gpu[] = {0, 1, 2, 3};
+
+        gpu[3] = gpu[stage];
+        gpu[stage] = 3;
+        if (least_limit_pct (s, gpu) > limit_pct)
+            continue;
+        above (s, "what fits", gpu, step_of (s, gpu, NULL), BOUND_RUNS + 1, bound);
+        fits++;
+    }
+    return fits;
+}
+
+/* A split that is too large for the small GPUs may be faster than the bound, what fits is not. */
+TEST (knows_what_does_not_fit)
+{
+    struct setting s = small_job_as (
+        cluster_of ("3x1 v100-sxm2-32g inter:20 + 1x1 a100-sxm4-80g inter:20"), 12, 2048,
+        16, config_of (1, 4, 1, 1));
+    struct mapper_problem p = search_problem (&s);
+    const int gpu[] = {0, 1, 2, 3};
+    double bound[BOUND_RUNS + 1];
+    int fits = 0;
+
+    s.config.schedule = SCHEDULE_GPIPE;
+    p.memory_limit_pct = .9 * least_limit_pct (&s, gpu);
+    bounds_in (&p, &s.config, true, bound);
+    assert_true (step_of (&s, gpu, NULL) < .95 * bound[BOUND_RUNS]);
+    for (int split = 0; split < 9 * 9 * 9; split++) {
+        int a = 1 + split / 81, b = 1 + split / 9 % 9, c = 1 + split % 9;
+
+        memcpy (s.layers, (int[]){a, b, c, 12 - a - b - c}, 4 * sizeof (int));
+        if (s.layers[3] > 0)
+            fits += check_where_it_fits (&s, p.memory_limit_pct, bound);
+    }
+    assert_true (fits > 10);
+    topology_cluster_destroy (s.cluster);
 }
 
 /* Rings with two lanes would take too long: each node is of one stage, and all sends cross. */

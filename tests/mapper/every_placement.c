@@ -39,8 +39,9 @@ static struct workload_profile any_profile (struct rng *r)
 {
     static const char *const some[] = {"megatron-core", "megatron-deepspeed", "deepspeed",
                                        "nemo-h100",     "torchtitan",         "fsdp",
-                                       "internevo",     "megatron-bridge"};
-    struct workload_profile p = profile_of (some[rng_below (r, 8)]);
+                                       "internevo",     "megatron-bridge",    "xla",
+                                       "torchtune"};
+    struct workload_profile p = profile_of (some[rng_below (r, 10)]);
 
     draw_overlap (r, &p);
     if (rng_below (r, 2))

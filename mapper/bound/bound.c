@@ -405,6 +405,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
 
     least_terms_init (pool, c, twins, &x);
     x.most_s = most;
+    x.closer = level > BOUND_KINDS;
     x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
     if (caps && isfinite (most) && bound_kinds (&x, caps, false, most, most) > most)
         return most;

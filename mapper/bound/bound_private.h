@@ -195,6 +195,7 @@ struct least_terms {
     enum twins twins;
     double most_s;               /* a bound beyond that is of no use */
     long *work;                  /* as in struct bound_pipeline */
+    bool closer;                 /* is more work in place for a closer bound? */
     const struct on_needed *on;  /* a stage of which more is known; or NULL */
     struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;

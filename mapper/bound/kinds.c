@@ -223,6 +223,7 @@ static bool can_hold (struct kinds *x, const struct first *first,
     int layers = x->x->times.layers;
     double below;
 
+    kinds_put_above (x, then->end_s);
     if (!kinds_goes_around (x, first, then->end_s) ||
         (first->layers > 0 && !first_ends (x, first, layers, then->end_s)))
         return false;
@@ -279,6 +280,7 @@ static double least_over_layers (struct kinds *x, struct first first, double lo,
 
     first.layers = any->least;
     put_sends (x, 0);
+    kinds_put_above (x, hi);
     others = held_by_others (x, &first, &then);
     for (int step = 0; step < most && hi > lo && others >= 0.0; step++) {
         first.layers = any->least + (even + step) % most * any->unit;
@@ -544,12 +546,13 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
                    bound_disorder_s (terms->b.pool, terms->b.c) > 0.0;
     if (find_units (x, caps)) {
         x->cap = calloc ((3 * kinds + STOCKS) * p, sizeof *x->cap);
-        x->most = malloc ((STOCKS * KINDS_MAX + 1) * p * sizeof *x->most);
+        x->most = malloc ((STOCKS * KINDS_MAX + 1 + kinds) * p * sizeof *x->most);
     }
     if (x->cap && x->most) {
         x->near = x->cap + 2 * kinds * p;
         x->of = x->near + kinds * p;
         x->loss = x->most + STOCKS * p * KINDS_MAX;
+        x->above = terms->closer ? x->loss + p : NULL;
         x->apart_s = apart_s (&terms->b);
         find_kinds (x, caps);
         kinds_share_init (x);

@@ -30,9 +30,10 @@ struct kinds {
     int *cap;                                /* [2 * p] of each: a class's own */
     double *
         most; /* [STOCKS * p * KINDS_MAX] layers that a stage of a kind holds, by stock */
-    int *near;    /* [p] of each kind: the most layers, as they were last */
-    int *of;      /* [STOCKS * p] each stage's kind, by stock */
-    double *loss; /* [p] of most_across */
+    int *near;     /* [p] of each kind: the most layers, as they were last */
+    int *of;       /* [STOCKS * p] each stage's kind, by stock */
+    double *loss;  /* [p] of most_across */
+    double *above; /* [p] of each kind, of rows_put_above; NULL: not told */
     /* One replica's: mean slots by class, and what a layer takes there beyond any slot, at least
      * such shares of it forward and backward; layers by stage and class, and what they gain. */
     double slots[KINDS_MAX], more_s[KINDS_MAX], fwd_share, back_share;
@@ -73,6 +74,9 @@ double kinds_most_layers (const struct kinds *x, int kind, int k, int below,
 /** 1F1B: stage 0's p-th next forward waits for a micro-batch's backward.  Do those that make no
  *  whole round end by then, which take turns on stage 0? */
 bool kinds_goes_around (const struct kinds *x, const struct first *first, double end);
+
+/** Let all rows know what the stages above each take at most, if the pipeline ends by then. */
+void kinds_put_above (struct kinds *x, double end);
 
 /** What slots of each class there are, and what a layer takes there. */
 void kinds_share_init (struct kinds *x);

@@ -33,6 +33,9 @@
  * chunks only what is left with v - 1 layers fewer on every stage, and the first n_k forwards
  * may be of fuller chunks than those that are left (rest_layers).
  *
+ * Of 1F1B more is known for a given end: row (3) tells the most that each stage takes, so what the
+ * stages above stage k leave of all work is below it (rows_put_above).
+ *
  * Layers of several kinds cost differently: a run of layers takes at least its mean
  * less a slack (slack_of).  All rows grow with the stage's layers, given how many the
  * stages after it hold at most. */
@@ -432,6 +435,51 @@ static double ends_between_s (const struct pipeline_case *pc, const struct held 
     return sum;
 }
 
+/* All stages' work for one micro-batch, at least. */
+static double all_work_s (const struct pipeline_case *pc, const struct held *h)
+{
+    const struct bound_slot *s = &pc->x->slot[0];
+
+    return 2.0 * (pc->x->p * s->micro_s + s->tp_s) + all_layers_s (pc, FORWARD, h) +
+           all_layers_s (pc, BACKWARD, h) + s->embed_fwd_s + s->embed_back_s +
+           s->head_fwd_s + s->head_back_s;
+}
+
+/* What is left of all stages' work for those after stage k: in the whole, 0 where it is not told.
+ * Where stage k takes longer than h says, less is left, but row (3) has its time once or more. */
+static double work_below_s (const struct pipeline_case *pc, const struct held *h)
+{
+    return pc->above_s ? all_work_s (pc, h) - h->fwd_s - h->back_s - pc->above_s[h->k] +
+                             2.0 * sends_s (pc, h->k, pc->x->p - 1)
+                       : 0.0;
+}
+
+/* Row (3) of each stage, with nothing after it or with what is left there: either holds, whatever
+ * the stage takes, so its time is the most that both allow. */
+void rows_put_above (struct pipeline_case *pc, double end, double *above)
+{
+    const struct bound_pipeline *x = pc->x;
+    struct held none = {0};
+    double all = all_work_s (pc, &none),
+           left = end - down_s (pc, &none) - up_s (pc, &none);
+
+    pc->above_s = NULL;
+    if (x->schedule != SCHEDULE_1F1B || x->v > 1)
+        return;
+    above[0] = 0.0;
+    for (int k = 0; k < x->p - 1; k++) {
+        int rest = x->m - workload_forwards_first (x->schedule, x->p, 1, x->m, k);
+        double most = rest > 0 ? left / rest : INFINITY;
+
+        if (rest > 1)
+            most =
+                smaller (most, (left - all + above[k] - 2.0 * sends_s (pc, k, x->p - 1)) /
+                                   (rest - 1));
+        above[k + 1] = above[k] + larger (0.0, most);
+    }
+    pc->above_s = above;
+}
+
 /* Row (3); 0 where it tells nothing. */
 static double last_forward_row (const struct pipeline_case *pc, const struct held *h)
 {
@@ -439,9 +487,11 @@ static double last_forward_row (const struct pipeline_case *pc, const struct hel
 
     if (pc->split || !h->turns)
         return 0.0;
-    return down_s (pc, h) + through_below (pc, BACKWARD, h->k, below) + h->rest_fwd_s +
-           h->rest_back_s + ends_between_s (pc, h) +
-           through_below (pc, FORWARD, h->k, below) + up_s (pc, h);
+    return down_s (pc, h) + h->rest_fwd_s + h->rest_back_s + ends_between_s (pc, h) +
+           larger (through_below (pc, BACKWARD, h->k, below) +
+                       through_below (pc, FORWARD, h->k, below),
+                   work_below_s (pc, h)) +
+           up_s (pc, h);
 }
 
 /* The least end of stage 0 when stage k holds so many layers and the stages after it at most

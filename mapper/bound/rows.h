@@ -58,13 +58,21 @@ struct pipeline_case {
      * it is known. */
     double way_more_s[N_PARTS];
     int slow_layers; /* on slow slots, at least: raised as more is known */
-    int *work;       /* [2 * p] of by_end.c; NULL for the loose bound */
+    /* [p] 1F1B: a micro-batch on all stages above each at most, for the end that was asked for
+     * (rows_put_above); NULL: not told. */
+    double *above_s;
+    int *work; /* [2 * p] of by_end.c; NULL for the loose bound */
     /* Where a stage's one TP group that spans nodes may be in another replica than the slow slots:
      * one without these.  NULL: not asked for. */
     const struct pipeline_case *calm;
 };
 void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
                 struct stage_placing first, int *work);
+
+/** 1F1B: what the stages above each take at most for a micro-batch, if the pipeline ends by then.
+ *  Rows are then those of an end by then alone.
+ *  @param[out] above_s  [p]; in use until the next call or rows_init */
+void rows_put_above (struct pipeline_case *pc, double end_s, double *above_s);
 
 /** The end that stage k decides when it holds so many layers on a kind of slot and the
  *  stages after it at most `below`: stage 0's, or, where weights' gradients are put off,

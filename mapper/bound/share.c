@@ -12,11 +12,16 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/extremes.h"
 
-#define PRICE 8  /* of the best slot */
-#define ROUNDS 8 /* of own_ends: each is a bound */
+#define PRICE 8        /* of the best slot */
+#define ROUNDS 8       /* of own_ends: each is a bound */
+#define PARTS 4096.0   /* of what a layer is worth */
+#define NO_UNIT (-1e9) /* of these: a stage that cannot be so */
+#define DEAR 8.0       /* layers that a slot one class faster may cost */
+#define THIRDS 8
 
 bool kinds_has_units (const struct kinds *x, int class)
 {
@@ -48,6 +53,13 @@ bool kinds_goes_around (const struct kinds *x, const struct first *first, double
                    rest * rows_micro_s (&x->kind[first->class].rows, 0, first->class > 0,
                                         first->layers) <=
                end;
+}
+
+void kinds_put_above (struct kinds *x, double end)
+{
+    for (int j = 0; x->above && j <= x->classes + ALONE; j++)
+        if (x->kind[j].rows.x)
+            rows_put_above (&x->kind[j].rows, end, x->above + j * x->p);
 }
 
 /* ---- one replica ---- */
@@ -93,6 +105,7 @@ static void find_own (struct kinds *x, const struct first *first,
 
     for (int q = 0; q < x->classes; q++)
         put_way (x, &x->kind[q].rows, way_s);
+    kinds_put_above (x, then->end_s);
     for (int k = x->p - 1; k >= 0; k--) {
         double *own = x->own + k * KINDS_MAX, most = 0.0;
 
@@ -111,6 +124,7 @@ static void find_own (struct kinds *x, const struct first *first,
     }
     for (int q = 0; q < x->classes; q++)
         put_way (x, &x->kind[q].rows, 0.0);
+    kinds_put_above (x, then->end_s);
 }
 
 /* A slot's price by kind, and what some replica has to spend at most.  Any prices hold: these
@@ -165,6 +179,124 @@ static double own_way (struct kinds *x, const struct first *first,
     return more;
 }
 
+/* ---- that replica, and the units of all stages ----
+ *
+ * Let each of class q count once for every class after it: some replica's slots count no more than
+ * the mean of all, rounded down.  In any replica a stage's slot is no slower than its slowest one,
+ * by whose class it takes a unit of BY_CLASS, or a faster class's.  So a plan gives each stage a
+ * unit and a slot such that its layers are no more than the slowest slot allows in its own replica
+ * (x->most) and the slot in that one (x->own), and both counts hold.  No plan gains more than the
+ * most over all such choices.  The slots' count is priced, which only makes that more: what they
+ * cost is taken off and the whole budget added.  The units' is kept: an assignment. */
+
+/* The class by which a stage holds its layers whose unit is of class j and slot of class s. */
+static int held_by (const struct kinds *x, int j, int s)
+{
+    while (s > j && !kinds_has_units (x, s))
+        s--;
+    return s > j ? s : j;
+}
+
+static int budget_of (const struct kinds *x)
+{
+    double slots = 0.0, sum = 0.0;
+
+    for (int q = 0; q < x->classes - 1; q++) {
+        slots += x->slots[q];
+        sum += smaller (slots, x->p);
+    }
+    return (int) floor (sum + 1e-9);
+}
+
+/* What n layers on a slot of class s gain, less what the slot costs; without worth they count
+ * themselves.  A whole number of parts, so that sums are exact. */
+static double unit_gain (const struct kinds *x, double n, int s, double worth,
+                         double price)
+{
+    double each = worth > 0.0 ? worth - x->more_s[s] : 1.0,
+           gain = (each > 0.0 ? n : x->kind[0].pipeline.least) * each;
+
+    if (!(n > 0.0))
+        return NO_UNIT;
+    gain = ceil ((gain - price * (x->classes - 1 - s)) * PARTS /
+                 (worth > 0.0 ? worth : 1.0));
+    return larger (gain, NO_UNIT);
+}
+
+/* The most that all stages gain, whatever a slot costs: by duality. */
+static double most_of_units (struct kinds *x, const struct first *first, double worth,
+                             double price)
+{
+    const double *any = x->most + (size_t) BY_CLASS * (size_t) x->p * KINDS_MAX;
+    struct assignment a = {.kinds = x->classes,
+                           .first = x->p,
+                           .p = x->p,
+                           .most = x->gain,
+                           .of = x->of + (size_t) BY_CLASS * (size_t) x->p};
+    bool alone = first->layers > 0;
+    double mine = alone ? NO_UNIT : 0.0;
+
+    memcpy (a.left, x->units[BY_CLASS], sizeof a.left);
+    for (int s = 0; s < x->classes && alone; s++)
+        mine = larger (mine, unit_gain (x, x->own[s], s, worth, price));
+    if (alone && !assign_unit (&a, first->class))
+        return -INFINITY;
+    for (int k = x->p - 1; k >= alone; k--) {
+        const double *own = x->own + k * KINDS_MAX;
+
+        for (int j = 0; j < x->classes; j++) {
+            double *gain = &x->gain[k * KINDS_MAX + j];
+
+            *gain = NO_UNIT;
+            for (int s = 0; s < x->classes; s++) {
+                double n = smaller (any[k * KINDS_MAX + held_by (x, j, s)], own[s]);
+
+                *gain = larger (*gain, unit_gain (x, n, s, worth, price));
+            }
+        }
+        if (!assign_next (&a))
+            return -INFINITY;
+    }
+    return (mine + a.held) * (worth > 0.0 ? worth : 1.0) / PARTS + price * budget_of (x);
+}
+
+/* The least of that over prices, of which it is convex: by thirds. */
+static double least_of_units (struct kinds *x, const struct first *first, double worth)
+{
+    double lo = 0.0, hi = DEAR * worth, least = INFINITY;
+
+    for (int round = 0; round < THIRDS; round++) {
+        double third = (hi - lo) / 3.0,
+               cheap = most_of_units (x, first, worth, lo + third),
+               dear = most_of_units (x, first, worth, hi - third);
+
+        least = smaller (least, smaller (cheap, dear));
+        if (cheap < dear)
+            hi -= third;
+        else
+            lo += third;
+    }
+    return least;
+}
+
+/* As own_way, from what it left. */
+static double way_by_units (struct kinds *x, const struct first *first, double way_s)
+{
+    int layers = x->x->times.layers;
+    double more = way_s;
+
+    if (most_of_units (x, first, 0.0, 0.0) < layers)
+        return INFINITY;
+    for (int q = 1; q < x->classes; q++) {
+        double worth = x->more_s[q];
+
+        if (!(worth > x->more_s[q - 1]) || !isfinite (worth))
+            continue;
+        more = larger (more, worth * layers - least_of_units (x, first, worth));
+    }
+    return more;
+}
+
 bool kinds_share_ends (struct kinds *x, const struct first *first,
                        const struct rows_times *then)
 {
@@ -174,6 +306,8 @@ bool kinds_share_ends (struct kinds *x, const struct first *first,
 
     for (int round = 0; x->own && ends && round < ROUNDS; round++, way_s = more) {
         more = own_way (x, first, then, way_s);
+        if (x->x->closer && isfinite (more))
+            more = way_by_units (x, first, more);
         if (!isfinite (more))
             return false;
         put_way (x, any, more);

@@ -22,6 +22,7 @@
 #define NO_UNIT (-1e9) /* of these: a stage that cannot be so */
 #define DEAR 8.0       /* layers that a slot one class faster may cost */
 #define THIRDS 8
+#define WORTHS 3 /* each twice the one before: large ones tell what slots in price hold */
 
 bool kinds_has_units (const struct kinds *x, int class)
 {
@@ -292,7 +293,8 @@ static double way_by_units (struct kinds *x, const struct first *first, double w
 
         if (!(worth > x->more_s[q - 1]) || !isfinite (worth))
             continue;
-        more = larger (more, worth * layers - least_of_units (x, first, worth));
+        for (int round = 0; round < WORTHS; round++, worth *= 2.0)
+            more = larger (more, worth * layers - least_of_units (x, first, worth));
     }
     return more;
 }

@@ -446,12 +446,17 @@ static double all_work_s (const struct pipeline_case *pc, const struct held *h)
 }
 
 /* What is left of all stages' work for those after stage k: in the whole, 0 where it is not told.
- * Where stage k takes longer than h says, less is left, but row (3) has its time once or more. */
+ * Where stage k takes longer than h says, less is left, but row (3) has its time once or more: but
+ * for the embedding, of which ends_between_s has what it can. */
 static double work_below_s (const struct pipeline_case *pc, const struct held *h)
 {
-    return pc->above_s ? all_work_s (pc, h) - h->fwd_s - h->back_s - pc->above_s[h->k] +
-                             2.0 * sends_s (pc, h->k, pc->x->p - 1)
-                       : 0.0;
+    const struct bound_slot *s = &pc->x->slot[0];
+    double embedding = h->k == 0 ? s->embed_fwd_s + s->embed_back_s + s->tp_s : 0.0;
+
+    if (!pc->above_s || h->k == pc->x->p - 1)
+        return 0.0;
+    return all_work_s (pc, h) - h->fwd_s - h->back_s - embedding - pc->above_s[h->k] +
+           2.0 * sends_s (pc, h->k, pc->x->p - 1);
 }
 
 /* Row (3) of each stage, with nothing after it or with what is left there: either holds, whatever

@@ -16,6 +16,7 @@
 #define TRIED_ALL 8000000 /* of all together, after which the search ends */
 #define TRIED_AFTER 2     /* so many times fewer where annealed sketches gave the plan */
 #define TRIED_LEAST 20000 /* of each of the last ones, and in a part of the cluster */
+#define CLOSEST_GPUS 64   /* of a pool that gets the closest bounds */
 #define CLOSEST 20        /* configurations bounded as closely as can be, at the end */
 #define OTHERS 20         /* that are bounded less closely in the time of one of these */
 
@@ -312,11 +313,12 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
     return ST_OK;
 }
 
-/* Is the lowest of the heap worth a closer bound? */
+/* Is the lowest of the heap worth a closer bound?  In larger pools the closest takes too long. */
 static bool is_loose (const struct search *x)
 {
-    return x->heap_n > 0 && x->heap[0].level < BOUND_RUNS &&
-           x->heap[0].bound_s < search_cut (x);
+    return x->heap_n > 0 && x->heap[0].bound_s < search_cut (x) &&
+           (x->pool.n_gpus <= CLOSEST_GPUS ? x->heap[0].level < BOUND_RUNS
+                                           : !search_is_bounded (x, &x->heap[0]));
 }
 
 void search_closest (struct search *x)

@@ -396,8 +396,7 @@ static enum status search_heap (struct search *x, struct error *err)
     if (whole || x->best < 0)
         return run (x, all, err);
     TRY (run (x, (struct limit){x->n_placed, 0, 1, cells}, err));
-    if (x->pool.n_gpus <= SMALL_GPUS)
-        search_closest (x);
+    search_closest (x);
     return ST_OK;
 }
 

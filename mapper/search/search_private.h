@@ -147,8 +147,8 @@ const struct groups *search_groups (const struct search *x, int tp);
 enum status search_batch (struct search *x, struct entry *batch, int n, bool waiting,
                           struct error *err);
 
-/** As close bounds as there are for those of the heap that hold the whole space's down, the lowest
- *  first, as far as the effort goes. */
+/** As close bounds as there are, in larger pools as those that are placed have, for those of the
+ *  heap that hold the whole space's down, the lowest first, as far as the effort goes. */
 void search_closest (struct search *x);
 
 /** What no placement of the configuration beats, in the objective's measure and under the

@@ -151,14 +151,12 @@ static int find_prices (const struct kinds *x, int price[KINDS_MAX])
 
 /* What all layers take on the slots of that replica beyond any slots, at least, when that is way_s
  * or more; INFINITY where they do not fit.  By duality: were a layer worth so much. */
-static double own_way (struct kinds *x, const struct first *first,
-                       const struct rows_times *then, double way_s)
+static double own_way (struct kinds *x, const int price[KINDS_MAX], int most,
+                       double way_s)
 {
-    int layers = x->x->times.layers, price[KINDS_MAX], most;
+    int layers = x->x->times.layers;
     double more = way_s;
 
-    find_own (x, first, then, way_s);
-    most = find_prices (x, price);
     if (stock_most_gain (x->own, x->p, x->classes, price, most, x->work) < layers)
         return INFINITY;
     for (int q = 1; q < x->classes; q++) {
@@ -299,17 +297,21 @@ static double way_by_units (struct kinds *x, const struct first *first, double w
     return more;
 }
 
-bool kinds_share_ends (struct kinds *x, const struct first *first,
-                       const struct rows_times *then)
+/* What one replica's way takes more, and whether it ends then: each round knows the way of the
+ * same replica from the one before. */
+static bool replica_ends (struct kinds *x, const struct first *first,
+                          const struct rows_times *then, bool units)
 {
     struct pipeline_case *any = &x->kind[0].rows;
+    int price[KINDS_MAX], budget = 0;
     double way_s = 0.0, more;
     bool ends = true;
 
-    for (int round = 0; x->own && ends && round < ROUNDS; round++, way_s = more) {
-        more = own_way (x, first, then, way_s);
-        if (x->x->closer && isfinite (more))
-            more = way_by_units (x, first, more);
+    for (int round = 0; ends && round < ROUNDS; round++, way_s = more) {
+        find_own (x, first, then, way_s);
+        if (round == 0)
+            budget = find_prices (x, price);
+        more = units ? way_by_units (x, first, way_s) : own_way (x, price, budget, way_s);
         if (!isfinite (more))
             return false;
         put_way (x, any, more);
@@ -320,6 +322,13 @@ bool kinds_share_ends (struct kinds *x, const struct first *first,
             break;
     }
     return ends;
+}
+
+bool kinds_share_ends (struct kinds *x, const struct first *first,
+                       const struct rows_times *then)
+{
+    return !x->own || (replica_ends (x, first, then, false) &&
+                       (!x->x->closer || replica_ends (x, first, then, true)));
 }
 
 void kinds_share_init (struct kinds *x)

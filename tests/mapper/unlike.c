@@ -279,3 +279,34 @@ TEST (larger_pools)
     }
     assert_true (placed > rounds / 2);
 }
+
+/* One replica has both middle GPUs, the other the fastest and the slowest: which is the cheaper one
+ * depends on the prices, so what is known of one may not be taken for the other. */
+TEST (replicas_of_other_prices)
+{
+    static const char three[] =
+        "{\"version\":1,\"nodes\":["
+        "{\"name\":\"n0\",\"gpus\":3,\"gpu_type\":\"a100-sxm4-80g\","
+        "\"speed\":[0.866564,1,0.866564]},"
+        "{\"name\":\"n1\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\",\"speed\":[0.487593]}"
+        ","
+        "{\"name\":\"n2\",\"gpus\":1,\"gpu_type\":\"a100-sxm4-80g\",\"speed\":[0.487593]}"
+        "],"
+        "\"links\":{\"intra\":{\"latency_us\":2,\"bandwidth_gb_per_s\":900},"
+        "\"inter\":{\"latency_us\":3,\"bandwidth_gb_per_s\":800}}}";
+    static const int gpu[] = {0, 1, 2, 3, 4};
+    struct setting s =
+        small_job_as (cluster_from (three), 11, 4096, 8, config_of (1, 2, 2, 1));
+    struct mapper_problem p = unlimited (&s);
+    double bound[BOUND_RUNS + 1];
+
+    s.model.vocab = 4000;
+    s.model.mtp_layers = 1;
+    s.job.seq = 4096;
+    s.config.zero = 1;
+    s.layers[0] = 9;
+    s.layers[1] = 2;
+    bounds_in (&p, &s.config, true, bound);
+    above (&s, "by hand", gpu, step_of (&s, gpu, NULL), BOUND_RUNS + 1, bound);
+    topology_cluster_destroy (s.cluster);
+}

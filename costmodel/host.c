@@ -20,8 +20,7 @@ static double element_bytes (const struct setting *x)
     return workload_element_bytes (workload_kept_precision (x->j, x->p));
 }
 
-/* Bytes that go to the host for each parameter's gradient, and come back for its weight: fewer of
- * frozen ones that are kept so.  FSDP brings a shard as it is kept, and casts it on the GPU. */
+/* Bytes that go to the host for each parameter's gradient. */
 static double gradient_bytes (const struct setting *x)
 {
     return x->j->lora ? 0.0 : workload_gradient_bytes (x->j, x->c, x->p);
@@ -32,6 +31,8 @@ static bool is_fsdp (const struct setting *x)
     return x->c->offload == OFFLOAD_ALL && !x->p->offloads_gradients;
 }
 
+/* And that come back for its weight: fewer of frozen ones that are kept so.  FSDP brings a shard as
+ * it is kept, and casts it on the GPU. */
 static double weight_bytes (const struct setting *x)
 {
     if (x->j->lora && x->j->frozen_bytes > 0.0)

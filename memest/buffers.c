@@ -137,8 +137,8 @@ struct memest_buffers memest_buffers (const struct memest_shape *w,
     struct memest_buffers b = {.bytes = 0.0}, gathered = {0};
     double tensor = 2.0 * w->element * w->tokens * w->h;
 
-    if (memest_is_packed (
-            w->p)) /* the largest matrix of a layer, which a product has in 16 bits */
+    /* The largest matrix of a layer, which a product has in 16 bits. */
+    if (memest_is_packed (w->p))
         b.bytes = 2.0 * largest_matrix (w->p);
     if (c->sequence_parallel)
         b.bytes += tensor; /* the gathered input of a column-parallel layer */

@@ -39,7 +39,7 @@ struct node_links {
 };
 
 struct one_node {
-    double order; /* the worst links first, however many stages are told */
+    double order; /* first, for sorting: the worst links, however many stages are told */
     int gpus;
     struct node_links l;
 };

@@ -28,8 +28,7 @@ enum status sketch_copy (const struct sketch *from, int pp, int n, struct sketch
 struct walks {
     int n_gpus; /* of all nodes: n of a sketch */
     int *seq;   /* [WALKS * n_nodes] indices into the pool's nodes */
-    int *
-        pair; /* [cluster's n_gpus] the same for GPUs of a node that its best links join */
+    int *pair;  /* [cluster's n_gpus] the same, GPUs of a node that its best links join */
     double *usual; /* [cluster's n_nodes] as costmodel_problem's */
     bool all_usual;
 };

@@ -199,13 +199,14 @@ static inline void bounds_in (const struct mapper_problem *p,
         bound[how] = bound_of (&pool, c, (enum bound_level) how);
     least = .99 * bound[BOUND_RUNS];
     /* What classes hold by then may come and go with whole layers, so that bisection from elsewhere
-     * ends at another edge, and more splits are played out up to a plan: each is a bound. */
-    assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, least) >= .999 * least);
+     * ends at another edge, and more splits are played out up to a plan: each is a bound, and the
+     * search keeps the highest that it was told. */
+    assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, least) >= .95 * least);
     for (int far = 0; hurried && far < 2; far++) {
         double most =
             bound_up_to (&pool, c, BOUND_RUNS, (far ? 1.3 : 1.01) * bound[BOUND_RUNS]);
 
-        assert_false (most < .99 * bound[BOUND_PLAYED]);
+        assert_false (most < .95 * bound[BOUND_PLAYED]);
         if (most > bound[BOUND_RUNS])
             bound[BOUND_RUNS] = most;
     }

@@ -58,6 +58,9 @@ struct bound_pipeline {
      * chunks hold as many, 1 where the first ones may hold one more than the last ones. */
     int unit, least;
     int slow; /* of one replica, so many stages at least are on slow slots */
+    /* The replica is told by something else, so that a TP group that spans nodes may be in another
+     * one though no slot is slow. */
+    bool told;
     /* Where it is known which: `run` stages from stage run_first on, going round from the last to
      * the first, and no others; 0: any. */
     int run_first, run;

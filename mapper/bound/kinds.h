@@ -81,6 +81,9 @@ void kinds_put_above (struct kinds *x, double end);
 /** What slots of each class there are, and what a layer takes there. */
 void kinds_share_init (struct kinds *x);
 
+/** Is the replica in question told by what its slots cost?  See struct bound_pipeline. */
+void kinds_put_told (struct kinds *x, bool told);
+
 /** Does a replica that has no more than its share of fast slots end by then?
  *  @param[in] then  for which x->most is known */
 bool kinds_share_ends (struct kinds *x, const struct first *first,

@@ -107,6 +107,7 @@ double kinds_played (struct kinds *x, double known, double most)
     if (x->classes > CLASSES_FEW ||
         workload_schedule_splits_backward (x->x->b.c->schedule))
         return known;
+    kinds_put_told (x, true);
     known = with_prices (x, true, known, most);
     return x->classes > 2 && known < most ? with_prices (x, false, known, most) : known;
 }

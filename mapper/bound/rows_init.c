@@ -88,7 +88,8 @@ static bool are_alike (const struct workload_model *m)
 
 bool rows_span (const struct bound_pipeline *x, struct stage_placing placing)
 {
-    return placing.span == SPAN_ALL || (placing.span == SPAN_ONE && x->slow == 0);
+    return placing.span == SPAN_ALL ||
+           (placing.span == SPAN_ONE && x->slow == 0 && !x->told);
 }
 
 void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,

@@ -65,6 +65,12 @@ void kinds_put_above (struct kinds *x, double end)
 
 /* ---- one replica ---- */
 
+void kinds_put_told (struct kinds *x, bool told)
+{
+    for (int q = 0; q < x->classes; q++)
+        x->kind[q].pipeline.told = told;
+}
+
 /* What all layers take beyond any slots, into a kind's rows. */
 static void put_way (const struct kinds *x, struct pipeline_case *rows, double way_s)
 {
@@ -104,6 +110,7 @@ static void find_own (struct kinds *x, const struct first *first,
     const double *any = x->most + (size_t) BY_CLASS * (size_t) x->p * KINDS_MAX;
     int below = 0;
 
+    kinds_put_told (x, true);
     for (int q = 0; q < x->classes; q++)
         put_way (x, &x->kind[q].rows, way_s);
     kinds_put_above (x, then->end_s);
@@ -123,6 +130,7 @@ static void find_own (struct kinds *x, const struct first *first,
         }
         below += (int) most;
     }
+    kinds_put_told (x, false);
     for (int q = 0; q < x->classes; q++)
         put_way (x, &x->kind[q].rows, 0.0);
     kinds_put_above (x, then->end_s);
@@ -314,10 +322,12 @@ static bool replica_ends (struct kinds *x, const struct first *first,
         more = units ? way_by_units (x, first, way_s) : own_way (x, price, budget, way_s);
         if (!isfinite (more))
             return false;
+        kinds_put_told (x, true);
         put_way (x, any, more);
         ends =
             kinds_goes_around (x, &(struct first){.layers = first->layers}, then->end_s);
         put_way (x, any, 0.0);
+        kinds_put_told (x, false);
         if (more <= way_s * (1.0 + 1e-3))
             break;
     }

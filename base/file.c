@@ -39,6 +39,15 @@ char *file_folder (const char *path)
     return name > path ? strndup (path, (size_t) (name - path)) : strdup (".");
 }
 
+char *file_behind (const char *path)
+{
+    struct stat sb;
+    bool is_link = lstat (path, &sb) == 0 && S_ISLNK (sb.st_mode);
+    char *behind = is_link ? realpath (path, NULL) : NULL;
+
+    return behind ? behind : strdup (path);
+}
+
 int file_stem (const char *path)
 {
     size_t n = strlen (path);

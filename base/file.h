@@ -15,6 +15,10 @@ const char *file_name (const char *path);
 /** Its folder, with a '/' at the end, or "."; to be freed.  NULL: out of memory. */
 char *file_folder (const char *path);
 
+/** The file behind symbolic links, where matrices beside it lie; any other path, also of a link to
+ *  nothing, as it is.  To be freed.  NULL: out of memory. */
+char *file_behind (const char *path);
+
 /** Length of a path without its ".json", for "%.*s". */
 int file_stem (const char *path);
 

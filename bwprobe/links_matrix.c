@@ -18,11 +18,13 @@ enum {
 
 char *links_beside (const struct links_writer *w, const char *what, const char **base)
 {
-    const char *path = w->c->set.output;
+    char *path = file_behind (w->c->set.output);
     struct text t = {0};
 
-    text_add (&t, "%.*s-%s", file_stem (path), path, what);
-    if (t.failed) {
+    if (path)
+        text_add (&t, "%.*s-%s", file_stem (path), path, what);
+    free (path);
+    if (!t.s || t.failed) {
         text_free (&t);
         return NULL;
     }

@@ -59,10 +59,11 @@ static enum status source_cluster (const struct source *s, bool partial,
                                    struct topology_cluster **out, struct notes *notes,
                                    struct error *err)
 {
-    const char *name = file_name (s->arg);
-    char *folder = name > s->arg ? strndup (s->arg, (size_t) (name - s->arg)) : NULL;
-    enum status st;
+    char *folder;
+    enum status st = topology_folder (s->arg, &folder, err);
 
+    if (st != ST_OK)
+        return st;
     if (is_plan (s))
         st = err_set (err, ST_INVALID, "%s: expected a cluster, found a plan",
                       file_title (s->arg));

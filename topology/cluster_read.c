@@ -71,6 +71,16 @@ enum status topology_cluster_from_json_partial (json_t *doc, const char *name,
     return from_json (doc, name, folder, true, out, notes, err);
 }
 
+enum status topology_folder (const char *file, char **folder, struct error *err)
+{
+    char *behind = file_behind (file);
+    bool here = behind && !strchr (behind, '/');
+
+    *folder = behind && !here ? file_folder (behind) : NULL;
+    free (behind);
+    return *folder || here ? ST_OK : err_nomem (err);
+}
+
 static enum status read_cluster (const char *arg, bool partial,
                                  struct topology_cluster **out, struct notes *notes,
                                  struct error *err)
@@ -78,11 +88,12 @@ static enum status read_cluster (const char *arg, bool partial,
     struct stat sb;
     json_t *doc = NULL;
     bool line = strchr (arg, ' ') && stat (arg, &sb) != 0;
-    const char *name = file_name (arg);
-    char *folder = name > arg && !line ? strndup (arg, (size_t) (name - arg)) : NULL;
+    char *folder = NULL;
     enum status st = line ? topology_line_to_json (arg, &doc, notes, err)
                           : json_read_told (arg, notes, &doc, err);
 
+    if (!line)
+        THEN (st, topology_folder (arg, &folder, err));
     THEN (st, from_json (doc, file_title (arg), folder, partial, out, notes, err));
     json_decref (doc);
     free (folder);
@@ -157,8 +168,8 @@ json_t *topology_cluster_to_json (const struct topology_cluster *c)
 /* ---- what tells two files apart: all that is in them, the matrices beside them too ---- */
 
 /* Append the digests of the .npy files that a document names. */
-static enum status add_matrices (const json_t *doc, const char *folder, int folder_len,
-                                 struct text *all, struct error *err)
+static enum status add_matrices (const json_t *doc, const char *folder, struct text *all,
+                                 struct error *err)
 {
     const char *name = json_member_text (doc, "npy"), *key;
     json_t *value;
@@ -170,7 +181,7 @@ static enum status add_matrices (const json_t *doc, const char *folder, int fold
         size_t len;
         enum status st;
 
-        text_add (&path, "%.*s%s", name[0] == '/' ? 0 : folder_len, folder, name);
+        text_add (&path, "%s%s", name[0] == '/' || !folder ? "" : folder, name);
         st = path.failed ? err_nomem (err)
                          : file_read_bytes (text_str (&path), &data, &len, err);
         text_free (&path);
@@ -181,9 +192,8 @@ static enum status add_matrices (const json_t *doc, const char *folder, int fold
         text_add (all, "%s", hex);
     }
     json_object_foreach ((json_t *) doc, key, value)
-        TRY (add_matrices (value, folder, folder_len, all, err));
-    json_array_foreach (doc, i, value)
-        TRY (add_matrices (value, folder, folder_len, all, err));
+        TRY (add_matrices (value, folder, all, err));
+    json_array_foreach (doc, i, value) TRY (add_matrices (value, folder, all, err));
     return ST_OK;
 }
 
@@ -191,6 +201,7 @@ enum status topology_file_sha256 (const char *file, const char *data, size_t len
                                   char hex[65], struct error *err)
 {
     struct text all = {0};
+    char *folder;
     json_t *doc;
     enum status st;
 
@@ -199,12 +210,14 @@ enum status topology_file_sha256 (const char *file, const char *data, size_t len
         return ST_OK;
     TRY (json_parse (file_title (file), data, len, &doc, err));
     text_add (&all, "%s", hex);
-    st = add_matrices (doc, file, (int) (file_name (file) - file), &all, err);
+    st = topology_folder (file, &folder, err);
+    THEN (st, add_matrices (doc, folder, &all, err));
     if (st == ST_OK && all.failed)
         st = err_nomem (err);
     if (st == ST_OK)
         file_sha256 (text_str (&all), all.len, hex);
     json_decref (doc);
+    free (folder);
     text_free (&all);
     return st;
 }

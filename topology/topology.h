@@ -269,6 +269,10 @@ enum status topology_cluster_read_partial (const char *arg, struct topology_clus
 enum status topology_file_sha256 (const char *file, const char *data, size_t len,
                                   char hex[65], struct error *err);
 
+/** Where a file's relative .npy names lead from: its folder, behind symbolic links, with a '/' at
+ *  the end.  @param[out] folder  to be freed; NULL: the current folder */
+enum status topology_folder (const char *file, char **folder, struct error *err);
+
 /** topology_cluster_read from a parsed document.
  *
  *  @param[in] doc     borrowed; a reference is kept

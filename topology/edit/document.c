@@ -103,14 +103,16 @@ enum status topology_document_matrix (struct topology_document *d, json_t *objec
 enum status topology_document_write (struct topology_document *d, const char *path,
                                      struct error *err)
 {
-    const char *base = file_name (path);
-    char *folder, *text = NULL;
+    char *behind, *folder, *text = NULL;
+    const char *base;
     struct file_item *item;
     enum status st;
 
     if (d->n_sides == 0)
         return json_write (path, d->doc, err);
-    folder = file_folder (path);
+    behind = file_behind (path);
+    base = behind ? file_name (behind) : "";
+    folder = behind ? file_folder (behind) : NULL;
     item = calloc ((size_t) d->n_sides + 1, sizeof *item);
     st = folder && item ? ST_OK : err_nomem (err);
     if (st == ST_OK && file_is_stream (path))
@@ -134,7 +136,7 @@ enum status topology_document_write (struct topology_document *d, const char *pa
     }
     for (int k = 0; item && k < d->n_sides; k++)
         free ((char *) item[k].path);
-    FREE_ALL (item, folder, text);
+    FREE_ALL (item, behind, folder, text);
     return st;
 }
 
@@ -189,7 +191,7 @@ enum status topology_document_read (const char *arg, const char *out,
 {
     struct topology_cluster *c = NULL;
     struct topology_document x = {0};
-    char *to = file_folder (out), *from;
+    char *behind = file_behind (out), *to = behind ? file_folder (behind) : NULL, *from;
     enum status st =
         to ? topology_cluster_read_partial (arg, &c, notes, err) : err_nomem (err);
 
@@ -201,7 +203,7 @@ enum status topology_document_read (const char *arg, const char *out,
             st = topology_document_adopt (&x, c->folder ? c->folder : "", err);
     }
     topology_cluster_destroy (c);
-    free (to);
+    FREE_ALL (behind, to);
     if (st == ST_OK)
         *d = x;
     else

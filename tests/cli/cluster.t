@@ -112,6 +112,11 @@ has "what only the older file knows stays" "$T/flat" '"rack":"r1"'
 has "an unknown key stays" "$T/flat" '"colour":"red"'
 has "links: new over old, old where new has none" "$T/flat" '\[\[null,5.0\],\[8.0,null\]\]|\[\[null,8.0\],\[5.0,null\]\]'
 expect 1 "a node without GPUs is refused" "node x has no GPUs" $L cluster merge "$T/old.json" <(echo '{"version":1,"nodes":[{"name":"x","gpus":0,"gpu_type":null}]}') -o "$T/no.json"
+printf 'NodeName=a Gres=gpu:t4:1 State=IDLE\nNodeName=login Gres=(null) State=IDLE\nNodeName=cpu State=IDLE\n' >"$T/slurm"
+$L topo -q --from "$T/slurm" -o "$T/slurm.json" >/dev/null
+expect 0 "... but where Slurm lists it beside others it is left out" "hosts to which no file gives GPUs are left out, 2 in all, as login" \
+    $L cluster merge "$T/slurm.json" "$T/old.json" -o "$T/m.json"
+expect 0 "... and the rest is merged" "m.json: 2 nodes, 2 GPUs" $L cluster show "$T/m.json"
 expect 1 "a node without a type is refused" "no file names the type" $L cluster merge <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/no.json"
 expect 0 "a type can be named" "1 node, 1 GPU written" $L cluster merge --gpu-type l4 <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/x.json"
 expect 2 "an unknown type" "unknown GPU type \"z9\"" $L cluster merge --gpu-type z9 "$T/old.json" -o "$T/no.json"

@@ -184,6 +184,43 @@ static void merge_nodes (struct merge *m)
     m->n_nodes = (int) json_array_size (m->nodes);
 }
 
+/* Slurm and fabrics name hosts of every kind: those without GPUs go, unless a file of that one node
+ * or one with links names them, too. */
+static void leave_others_out (struct merge *m)
+{
+    json_t *meant = json_object (), *nodes = json_array (), *node;
+    const char *first = NULL;
+    size_t i, left;
+
+    for (int k = 0; k < m->n; k++)
+        if (m->source[k].c->n_nodes == 1 || merge_gives_between (&m->source[k]))
+            json_array_foreach (json_object_get (m->source[k].doc, "nodes"), i, node)
+                json_object_set_new (meant, json_member_text (node, "name"),
+                                     json_true ());
+    json_array_foreach (m->nodes, i, node)
+    {
+        const char *name = json_member_text (node, "name");
+
+        if (json_member_number (node, "gpus") > 0 || json_object_get (meant, name))
+            json_array_append (nodes, node);
+        else
+            first = first ? first : name;
+    }
+    left = json_array_size (m->nodes) - json_array_size (nodes);
+    if (left > 0 && json_array_size (nodes) > 0) {
+        notes_add (m->notes,
+                   "hosts to which no file gives GPUs are left out, %zu in all, as %s",
+                   left, first);
+        json_array_clear (m->nodes);
+        json_array_extend (m->nodes, nodes);
+        json_object_clear (m->index);
+        json_array_foreach (m->nodes, i, node)
+            json_number_of (m->index, "%s", json_member_text (node, "name"));
+        m->n_nodes = (int) json_array_size (m->nodes);
+    }
+    JSON_DECREF_ALL (meant, nodes);
+}
+
 /* Hosts that some files call by their full names, others by these up to the first dot. */
 static void note_doubles (struct merge *m)
 {
@@ -456,6 +493,7 @@ static enum status merge_all (struct merge *m, const char *gpu_type)
 {
     sort_sources (m);
     merge_nodes (m);
+    leave_others_out (m);
     merge_top (m);
     if (memory_take_lost ())
         return err_nomem (m->err); /* nodes without a name, or fewer of them */

@@ -117,6 +117,12 @@ $L topo -q --from "$T/slurm" -o "$T/slurm.json" >/dev/null
 expect 0 "... but where Slurm lists it beside others it is left out" "hosts to which no file gives GPUs are left out, 2 in all, as login" \
     $L cluster merge "$T/slurm.json" "$T/old.json" -o "$T/m.json"
 expect 0 "... and the rest is merged" "m.json: 2 nodes, 2 GPUs" $L cluster show "$T/m.json"
+echo 'NodeName=a Gres=gpu:h100:8' >"$T/slurm"
+expect 0 "a type beside another name of Slurm's is told" "taken on nodes that name other GPUs, 1 in all, as a: h100" \
+    $L topo --from "$T/slurm" --gpu-type a100 -o "$T/m.json"
+$L topo --from "$T/slurm" --gpu-type h100-pcie-80g -o "$T/m.json" 2>&1 | grep warning >"$T/said"
+[ ! -s "$T/said" ]
+result $? "... and another form of that name is not" "$T/said"
 expect 1 "a node without a type is refused" "no file names the type" $L cluster merge <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/no.json"
 expect 0 "a type can be named" "1 node, 1 GPU written" $L cluster merge --gpu-type l4 <(echo '{"version":1,"nodes":[{"name":"x","gpus":1,"gpu_type":null}]}') -o "$T/x.json"
 expect 2 "an unknown type" "unknown GPU type \"z9\"" $L cluster merge --gpu-type z9 "$T/old.json" -o "$T/no.json"

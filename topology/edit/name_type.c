@@ -1,5 +1,6 @@
 /* Naming what a description leaves open: the GPU type of nodes, with what is known about
  * it; a node. */
+#include <string.h>
 
 #include "base/json.h"
 #include "topology/edit/edit.h"
@@ -22,12 +23,26 @@ static json_t *intra_list (json_t *doc)
     return list;
 }
 
+/* Is what a file calls the GPUs, such as Slurm's "a100", another type, whatever its memory and
+ * form, which follow the first '-'? */
+static bool is_other (const json_t *node, const char *type)
+{
+    const char *model = json_member_text (node, "gpu_model");
+    const struct topology_gpu_type *meant =
+        model ? topology_gpu_type_meant (model) : NULL;
+    size_t n = strcspn (type, "-");
+
+    return meant &&
+           (strcspn (meant->name, "-") != n || memcmp (meant->name, type, n) != 0);
+}
+
 enum status topology_name_type (json_t *doc, const char *type, struct notes *notes,
                                 struct error *err)
 {
-    const struct topology_gpu_type *builtin;
-    json_t *nodes = json_object_get (doc, "nodes"), *list, *node;
+    const struct topology_gpu_type *builtin = NULL;
+    json_t *nodes = json_object_get (doc, "nodes"), *list, *node, *other = NULL;
     bool any = false;
+    int others = 0;
     size_t i;
 
     if (!json_object_get (json_object_get (doc, "gpu_types"), type)) {
@@ -39,8 +54,11 @@ enum status topology_name_type (json_t *doc, const char *type, struct notes *not
     {
         long long gpus = json_member_int (node, "gpus");
 
-        if (gpus > 0 && !json_is_string (json_object_get (node, "gpu_type")))
+        if (gpus > 0 && !json_is_string (json_object_get (node, "gpu_type"))) {
             json_object_set_new (node, "gpu_type", json_string (type));
+            if (builtin && is_other (node, type) && others++ == 0)
+                other = node;
+        }
         if (gpus > 1 && json_is_null (json_array_get (list, i))) {
             json_t *intra = known_intra (node, json_member_text (node, "gpu_type"), 0);
 
@@ -49,6 +67,13 @@ enum status topology_name_type (json_t *doc, const char *type, struct notes *not
         }
         any = any || json_is_object (json_array_get (list, i));
     }
+    if (other)
+        notes_add (
+            notes,
+            "--gpu-type %s is taken on nodes that name other GPUs, %d in all, as %s: "
+            "%s",
+            type, others, json_member_text (other, "name"),
+            json_member_text (other, "gpu_model"));
     if (!any || json_object_get (json_object_get (doc, "links"), "gpu"))
         json_decref (list);
     else

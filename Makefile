@@ -62,7 +62,7 @@ missing = $(if $(call found,$(1)),,$(foreach n,$(1),$(if $(call found,$n),,$(las
 CMOCKA := stdarg.h stddef.h stdint.h setjmp.h cmocka.h
 # One look for all, as each takes as long as all of the rest; what is missing takes more of them.
 ALL_FOUND := $(call headers,sys/types.h $(foreach n,$(NEEDS),$(firstword $(subst :, ,$n))) $(CMOCKA))
-MISSING := $(strip $(if $(ALL_FOUND),,$(if $(shell command -v $(firstword $(CC))),$(call missing,$(NEEDS)),gcc)))
+MISSING := $(strip $(if $(ALL_FOUND),,$(if $(shell command -v $(firstword $(CC))),$(call missing,$(NEEDS)),$(filter-out make perl libcmocka-dev,$(DEPS)))))
 NO_CMOCKA := $(if $(or $(ALL_FOUND),$(call headers,$(CMOCKA))),,libcmocka-dev)
 ABSENT := $(shell for c in $(foreach n,$(CHECK_NEEDS),$(firstword $(subst :, ,$n))); do command -v $$c >/dev/null || echo $$c:%; done)
 CHECK_MISSING := $(strip $(NO_CMOCKA) $(foreach n,$(filter $(or $(ABSENT),:),$(CHECK_NEEDS)),$(lastword $(subst :, ,$n))))

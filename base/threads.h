@@ -4,9 +4,12 @@
 
 #ifdef _OPENMP
 #include <omp.h>
+/* At most as many as --threads takes: OMP_NUM_THREADS may be any number. */
 static inline int threads_max (void)
 {
-    return omp_get_max_threads ();
+    int n = omp_get_max_threads ();
+
+    return n < 4096 ? n : 4096;
 }
 /* Which thread of a parallel loop this is, from 0. */
 static inline int threads_self (void)

@@ -28,6 +28,8 @@ printf '#!/bin/sh\nexec "$@"\n' >"$T/bin/sudo"
 chmod +x "$T"/bin/*
 expect 2 "missing packages are named" "missing build packages: libcsv-dev libnlopt-dev; .make deps. installs them" \
     run CC="$T/bin/cc" B="$T/build"
+expect 2 "... all that the build needs, where no compiler can look" "packages: gcc pkg-config libc6-dev .*libyaml-dev libcmocka-dev;" \
+    run CC="$T/none" B="$T/build"
 [ ! -e "$T/build" ]
 result $? "... and nothing is compiled"
 run CC="$T/bin/cc" B="$T/build" check </dev/null >"$T/out" 2>&1

@@ -287,7 +287,7 @@ struct line least_experts_sync (const struct least_terms *x, const struct expert
 struct both_ways least_exchanges_more (const struct least_terms *x,
                                        const struct expert_way *w);
 
-/** Does it pay to look at each way to place stage 0's experts? */
+/** Does it pay to look at each way to place a stage's experts? */
 bool experts_told_apart (const struct least_terms *x, bool tight);
 
 /** Most layers of each stage in the memory of any class, and of those from `from` on (with

@@ -310,7 +310,10 @@ struct both_ways least_exchanges_more (const struct least_terms *x,
 
 bool experts_told_apart (const struct least_terms *x, bool tight)
 {
-    return x->expert_share > 0.0 && x->whole.n > 1 && (tight || x->b.c->deg.pp == 1);
+    /* A TP group inside a node may hold whole groups of experts, so that there is one way alone, and
+     * one that spans nodes may not. */
+    return x->expert_share > 0.0 && (x->whole.n > 1 || x->span.n > 1) &&
+           (tight || x->b.c->deg.pp == 1);
 }
 
 void config_times_put_sync (const struct least_terms *x, struct line sync,

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define SPAN_WAYS 3 /* of experts where TP groups span nodes: those that are told apart */
+
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding. */
 static struct stage_tail tail_of (const struct least_terms *x,
@@ -61,19 +63,20 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
     return any->n;
 }
 
-/* The first of so many ways, and all others as one, each figure at its least.  @return how many */
+/* The first ways, and all others as the last of SPAN_WAYS, each figure at its least.
+ * @return how many */
 static int first_and_rest (struct bound_experts *way, int n)
 {
-    for (int i = 2; i < n; i++)
+    for (int i = SPAN_WAYS; i < n; i++)
         for (enum slot_kind k = ANY_SLOT; k < SLOT_KINDS; k++) {
-            struct bound_experts *a = &way[1], *b = &way[i];
+            struct bound_experts *a = &way[SPAN_WAYS - 1], *b = &way[i];
 
             a->more[k].fwd_s = fmin (a->more[k].fwd_s, b->more[k].fwd_s);
             a->more[k].back_s = fmin (a->more[k].back_s, b->more[k].back_s);
             a->sync_layer_s[k] = fmin (a->sync_layer_s[k], b->sync_layer_s[k]);
             a->sync_fixed_s[k] = fmin (a->sync_fixed_s[k], b->sync_fixed_s[k]);
         }
-    return n < 2 ? n : 2;
+    return n < SPAN_WAYS ? n : SPAN_WAYS;
 }
 
 /* A kind of slot as by_end.c takes it. */
@@ -184,7 +187,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     }
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
         s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);
-        /* All of both would take six times as long. */
+        /* More of both take longer, for the same bounds mostly. */
         if (level >= BOUND_PLAYED && x->b.c->deg.tp > 1)
             s.n_experts[1] = first_and_rest (
                 s.experts[1], scheduled_experts (x, slots, true, s.experts[1]));

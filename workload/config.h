@@ -316,12 +316,6 @@ struct workload_stage workload_stage_of_chunks (const struct workload_model *m,
                                                 const struct workload_config *c,
                                                 const int *chunks, int stage);
 
-/** How many layers the model lacks for all chunks to hold as many. */
-static inline int workload_chunks_lack (const struct workload_model *m, int pp, int vpp)
-{
-    return pp * vpp - 1 - (m->layers - 1) % (pp * vpp);
-}
-
 /** The fewest layers of a stage: one a chunk, or, where the model has fewer layers than there
  *  are chunks, one in each but the last. */
 static inline int workload_layers_least (const struct workload_model *m,

@@ -82,8 +82,23 @@ struct part {
     struct enumeration e;
 };
 
-/* Do the stages have layers for all their chunks?  Where chunks may be uneven, numbers that
- * divide the layers are tried, and those that take layers of last chunks alone; a V has two,
+/* The layers of the largest of so many chunks. */
+static int largest_chunk (int layers, int chunks)
+{
+    return (layers + chunks - 1) / chunks;
+}
+
+/* Is a number of chunks worth a try where these may be uneven?  Even stages need the fewest whose
+ * largest holds no more layers than so, stages of unlike layers perhaps one more. */
+static bool chunks_tell (int layers, int pp, int vpp)
+{
+    int largest = largest_chunk (layers, pp * vpp);
+
+    return vpp < 3 ||
+           largest_chunk (layers, pp * (vpp - (largest > 2 ? 1 : 2))) > largest;
+}
+
+/* Do the stages have layers for all their chunks?  Even ones divide the layers; a V has two,
  * whatever they hold. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
@@ -91,11 +106,10 @@ static bool chunks_divide (const struct mapper_problem *p,
     const struct workload_degrees *d = &c->deg;
     int layers = p->model->layers;
 
-    if (layers % d->vpp == 0 && layers / d->vpp >= d->pp)
-        return true;
-    return workload_layers_unit (c, p->profile) < d->vpp &&
-           (p->axes.vpp != MAPPER_FREE || workload_schedule_is_v (c->schedule) ||
-            workload_chunks_lack (p->model, d->pp, d->vpp) < d->pp);
+    if (workload_layers_unit (c, p->profile) == d->vpp)
+        return layers % d->vpp == 0 && layers / d->vpp >= d->pp;
+    return p->axes.vpp != MAPPER_FREE || workload_schedule_is_v (c->schedule) ||
+           chunks_tell (layers, d->pp, d->vpp);
 }
 
 /* Is it one of the space? */
@@ -342,8 +356,8 @@ static void vary_batch (struct enumeration *e, struct workload_config c)
     FREE_ALL (dp.v, micro.v);
 }
 
-/* How many chunks an interleaved pipeline can have: divisors of the layers, and those that
- * fall short of layers in the last chunks of some stages alone. */
+/* How many chunks an interleaved pipeline can have: divisors of the layers, and what is told where
+ * they may be uneven. */
 static bool interleaved_chunks (const struct mapper_problem *p, int pp,
                                 struct values *vpp)
 {
@@ -354,7 +368,7 @@ static bool interleaved_chunks (const struct mapper_problem *p, int pp,
     for (int v = 2;
          p->axes.vpp == MAPPER_FREE && p->profile->uneven_chunks && pp * (v - 1) < layers;
          v++)
-        if (workload_chunks_lack (p->model, pp, v) < pp && !values_add (vpp, v))
+        if (chunks_tell (layers, pp, v) && !values_add (vpp, v))
             return false;
     return true;
 }

@@ -310,8 +310,8 @@ struct both_ways least_exchanges_more (const struct least_terms *x,
 
 bool experts_told_apart (const struct least_terms *x, bool tight)
 {
-    /* A TP group inside a node may hold whole groups of experts, so that there is one way alone, and
-     * one that spans nodes may not. */
+    /* A TP group inside a node may hold whole groups of experts, so that there is one way alone,
+     * and one that spans nodes may not. */
     return x->expert_share > 0.0 && (x->whole.n > 1 || x->span.n > 1) &&
            (tight || x->b.c->deg.pp == 1);
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define SAME 1e-12 /* of a step */
+
 /* A chance of running out above MAPPER_RISK is worth SAFER of the objective to be rid of: a job
  * that dies of it loses more. */
 #define SAFER 0.01
@@ -194,8 +196,10 @@ enum status search_finish (struct search *x, struct mapper_result *out, struct e
     r.gpu_step_s = placed->gpu_step_s;
     THEN (st, prefer_default (x, &r, err));
     if (st == ST_OK) {
-        r.given_up =
-            fmax (0.0, r.estimate.step_s * w / search_value (x, x->best).step_s - 1.0);
+        double more = r.estimate.step_s * w / search_value (x, x->best).step_s - 1.0;
+
+        /* Two prices of one plan may differ in the last bits. */
+        r.given_up = more > SAME ? more : 0.0;
         *out = r;
     } else
         mapper_result_release (&r);

@@ -368,8 +368,9 @@ TEST (below_on_bad_nodes)
     assert_true (tried > 40);
 }
 
-/* The replica that has the slow GPUs need not be the one of which a TP group spans nodes: with those
- * of the other two across nodes its stages synchronise sooner (a bound was .0008 % above this plan). */
+/* The replica that has the slow GPUs need not be the one of which a TP group spans nodes: with
+ * those of the other two across nodes its stages synchronise sooner (a bound was .0008 % above this
+ * plan). */
 TEST (groups_span_elsewhere)
 {
     const char *nodes =

@@ -22,8 +22,12 @@ result $? "the pages have commands"
 if [ -n "${LINKWISE_LONG:-}" ]; then
     (cd "$T" && $LINKWISE plan "$OLDPWD/examples/clusters/h100-17.json" llama-2-70b --seq 4096 --global-batch 1024 -o plan.json >/dev/null 2>&1)
     for what in eval explain; do
-        awk -v start="\$ linkwise $what" '/^```/ { on = 0 } on { print } index($0, start) == 1 { on = 1 }' docs/whatif.md >"$T/shown"
-        command=$(grep "^\$ linkwise $what" docs/whatif.md)
+        awk -v start="\$ linkwise $what" -v shown="$T/shown" '
+            /^```/ { on = more = 0 }
+            on { print >shown }
+            index($0, start) == 1 { more = 1 }
+            more { print; more = /\\$/; on = !more }' docs/whatif.md >"$T/command"
+        command=$(cat "$T/command")
         (cd "$T" && eval "$LINKWISE ${command#*linkwise }") >"$T/run" 2>&1
         [ -s "$T/shown" ] && tail -n "$(wc -l <"$T/shown")" "$T/run" | diff "$T/shown" - >"$T/diff"
         result $? "docs/whatif.md shows what $what prints" "$T/diff"

@@ -216,7 +216,6 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
 {
     const struct costmodel_problem *p = &t->problem;
     struct members cp = stage_groups (t, stage, GROUP_CP);
-    const struct costmodel_layer *k = &t->compute[type_of (t, cp.gpu[0])].dense;
     int own = p->layers[stage], mtp = t->held[stage].head ? p->model->mtp_layers : 0,
         layers = own + mtp;
     double again = costmodel_repeated_part (p->config, own);
@@ -228,7 +227,8 @@ static void slot_cp (const struct terms *t, int stage, int d, struct slot_time *
     for (int j = 0; j < cp.stride; j++) {
         struct members one = members_beside (&cp, d * t->slot + j);
         struct costmodel_ring r = ring_of (t, &one, t->scratch->share, "cp");
-        struct context_time now = context_time (t, &r, cp.n, k, again);
+        const struct costmodel_compute *k = &t->compute[type_of (t, one.gpu[0])];
+        struct context_time now = context_time (t, &r, cp.n, &k->dense, again);
 
         out->unmeasured += r.unmeasured;
         out_of_node |= r.nodes > 1;

@@ -189,6 +189,37 @@ static void check_fixed (struct rng *r, struct trial *t, long *placed)
     }
 }
 
+/* All replicas round by one: the same rings, also of context parallelism, which attention on the
+ * ring's own GPUs hides (every placement is tried once up to such turns). */
+TEST (turned_replicas)
+{
+    struct rng r = seeded (5);
+    int turned = 0;
+
+    for (int round = 0; round < 6000; round++) {
+        struct trial t;
+        int gpu[8], ahead[8];
+
+        if (!draw (&r, &t, 5))
+            continue;
+        if (t.s.cluster->n_nodes == t.s.cluster->n_gpus && t.s.config.deg.pp == 1 &&
+            t.s.config.deg.dp > 1 && t.s.config.deg.cp > 1) {
+            int n = world_of (&t), slot = n / t.s.config.deg.dp;
+
+            in_file_order (gpu, t.s.cluster->n_gpus);
+            shuffle (&r, gpu, t.s.cluster->n_gpus);
+            draw_layers (&r, &t.s);
+            memcpy (ahead, gpu, sizeof ahead);
+            for (int k = 0; k < n; k++)
+                ahead[k] = gpu[(k + slot) % n];
+            CLOSE (step_of (&t.s, ahead, NULL), step_of (&t.s, gpu, NULL), 1e-9);
+            turned++;
+        }
+        topology_cluster_destroy (t.s.cluster);
+    }
+    assert_true (turned > 3);
+}
+
 TEST (equal_to_exhaustive)
 {
     struct rng r = seeded (77);

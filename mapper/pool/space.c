@@ -98,18 +98,19 @@ static bool chunks_tell (int layers, int pp, int vpp)
            largest_chunk (layers, pp * (vpp - (largest > 2 ? 1 : 2))) > largest;
 }
 
-/* Do the stages have layers for all their chunks?  Even ones divide the layers; a V has two,
- * whatever they hold. */
+/* Do the stages have layers for all their chunks?  Numbers that divide the layers are tried, and
+ * those that tell where chunks may be uneven; a V has two, whatever they hold. */
 static bool chunks_divide (const struct mapper_problem *p,
                            const struct workload_config *c)
 {
     const struct workload_degrees *d = &c->deg;
     int layers = p->model->layers;
 
-    if (workload_layers_unit (c, p->profile) == d->vpp)
-        return layers % d->vpp == 0 && layers / d->vpp >= d->pp;
-    return p->axes.vpp != MAPPER_FREE || workload_schedule_is_v (c->schedule) ||
-           chunks_tell (layers, d->pp, d->vpp);
+    if (layers % d->vpp == 0 && layers / d->vpp >= d->pp)
+        return true;
+    return workload_layers_unit (c, p->profile) < d->vpp &&
+           (p->axes.vpp != MAPPER_FREE || workload_schedule_is_v (c->schedule) ||
+            chunks_tell (layers, d->pp, d->vpp));
 }
 
 /* Is it one of the space? */

@@ -18,9 +18,7 @@
 #define TRIED_LEAST 20000 /* of each of the last ones, and in a part of the cluster */
 #define CLOSEST_GPUS 64   /* of a pool that gets the closest bounds */
 #define CLOSEST 20        /* configurations bounded as closely as can be, at the end */
-#define RAISED \
-    0.003         /* above the lowest that gets no closer: what others may be told for */
-#define OTHERS 20 /* that are bounded less closely in the time of one of these */
+#define OTHERS 20         /* that are bounded less closely in the time of one of these */
 
 /* ---- a heap of bounds ---- */
 
@@ -63,23 +61,16 @@ struct entry heap_pop (struct entry *heap, long *n)
 
 /* ---- bounds and plans ---- */
 
-/* @param[in] most  of the objective: a bound beyond is of no use */
-static double bound_below (const struct search *x, const struct workload_config *c,
-                           enum bound_level level, double most)
+double search_bound (const struct search *x, const struct workload_config *c,
+                     enum bound_level level)
 {
-    double weight = mapper_weight (x->p, c);
+    double weight = mapper_weight (x->p, c), most = search_cut (x) * (1 + x->s->tie);
 
     /* Rounded, what is of no use must not come out below that. */
     most = most / weight * (1 + 2 * DBL_EPSILON);
     return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
                          ? bound_up_to (&x->pool, c, level, most)
                          : bound_published (&x->pool, c));
-}
-
-double search_bound (const struct search *x, const struct workload_config *c,
-                     enum bound_level level)
-{
-    return bound_below (x, c, level, search_cut (x) * (1 + x->s->tie));
 }
 
 bool search_show_progress (const struct search *x)
@@ -320,55 +311,6 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
         }
     }
     return ST_OK;
-}
-
-/* The next level of some entries, which are put back: at that level where it is below `most`. */
-static void raise_batch (struct search *x, struct entry *batch, int n, double most)
-{
-#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 1)
-    for (int i = 0; i < n; i++) {
-        struct entry *e = &batch[i];
-        enum bound_level level = next_level (x, e->level);
-        double bound = bound_below (x, &x->config[e->index], level, most);
-
-        if (bound < most)
-            e->level = level;
-        e->bound_s = fmax (e->bound_s, bound);
-        search_show_progress (x);
-    }
-    for (int i = 0; i < n; i++)
-        search_push (x, batch[i]);
-}
-
-/* The lowest bound of all that get no closer is the whole space's, if no other one is below: so
- * others are told as far as that alone, which takes a tenth of the time. */
-void search_raise (struct search *x, long bounds)
-{
-    double most = search_cut (x);
-
-    while (bounds > 0 && x->heap_n > 0 && x->heap[0].bound_s < most &&
-           !search_is_bounded (x, &x->heap[0]) && !deadline_passed (&x->deadline)) {
-        struct entry batch[SEARCH_BATCH], kept[SEARCH_BATCH];
-        int n = 0, n_kept = 0;
-
-        while (n + n_kept < SEARCH_BATCH && x->heap_n > 0 && x->heap[0].bound_s < most) {
-            struct entry e = heap_pop (x->heap, &x->heap_n);
-
-            if (search_is_bounded (x, &e)) {
-                most = fmin (most, e.bound_s * (1 + RAISED));
-                kept[n_kept++] = e;
-            } else {
-                batch[n++] = e;
-            }
-        }
-        for (int i = 0; i < n_kept; i++)
-            search_push (x, kept[i]);
-        raise_batch (x, batch, n, most);
-        for (int i = 0; i < n; i++)
-            if (search_is_bounded (x, &batch[i]))
-                most = fmin (most, batch[i].bound_s * (1 + RAISED));
-        bounds -= n;
-    }
 }
 
 /* Is the lowest of the heap worth a closer bound?  In larger pools the closest takes too long. */

@@ -26,10 +26,8 @@
     256 /* of a pool whose layers and places are moved together, odd or not */
 #define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
-#define NEAR_BOUND 0.015  /* of the step: a plan of unlike GPUs that needs no sketches */
-#define NEAR_PROOF 0.03   /* that none is left below the plan may be told */
-#define RAISED_MOST 20000 /* bounds at the end, as far as the lowest */
-#define FAR_BOUND 0.025   /* the same of GPUs that are alike */
+#define NEAR_BOUND 0.015 /* of the step: a plan of unlike GPUs that needs no sketches */
+#define FAR_BOUND 0.025  /* the same of GPUs that are alike */
 #define LOST \
     0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
 /* Of a time limit of such a pool, what is left then: before the rest is sketched; to bound it. */
@@ -397,11 +395,7 @@ static enum status search_heap (struct search *x, struct error *err)
         return ST_OK;
     if (whole || x->best < 0)
         return run (x, all, err);
-    if (x->pool.n_gpus > SMALL_GPUS)
-        search_raise (x, RAISED_MOST * x->s->effort);
-    if (x->pool.n_gpus <= SMALL_GPUS ||
-        search_lowest_left (x) > search_cut (x) * (1.0 - NEAR_PROOF))
-        TRY (run (x, (struct limit){x->n_placed, 0, 1, cells}, err));
+    TRY (run (x, (struct limit){x->n_placed, 0, 1, cells}, err));
     search_closest (x);
     return ST_OK;
 }

@@ -151,10 +151,6 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
  *  heap that hold the whole space's down, the lowest first, as far as the effort goes. */
 void search_closest (struct search *x);
 
-/** Bound the lowest of the heap more closely, with so many bounds at most, as far as the lowest one
- *  that gets no closer. */
-void search_raise (struct search *x, long bounds);
-
 /** What no placement of the configuration beats, in the objective's measure and under the
  *  cost model asked for. */
 double search_bound (const struct search *x, const struct workload_config *c,

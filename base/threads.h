@@ -2,14 +2,16 @@
 #ifndef BASE_THREADS_H
 #define BASE_THREADS_H
 
+#define THREADS_MOST 4096
+
 #ifdef _OPENMP
 #include <omp.h>
-/* At most as many as --threads takes: OMP_NUM_THREADS may be any number. */
+/* OMP_NUM_THREADS may be any number. */
 static inline int threads_max (void)
 {
     int n = omp_get_max_threads ();
 
-    return n < 4096 ? n : 4096;
+    return n < THREADS_MOST ? n : THREADS_MOST;
 }
 /* Which thread of a parallel loop this is, from 0. */
 static inline int threads_self (void)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/threads.h"
+
 #define INPUT struct plan_input
 
 static const struct cli_option options[] = {
@@ -40,7 +42,7 @@ static const struct cli_option options[] = {
     {"time-limit", 0, "S", "stop after S seconds with the best plan so far",
      CLI_ABOVE (settings.time_limit_s, 0, 1e9)},
     {"threads", 0, "N", "number of threads (default: all cores)",
-     CLI_INT (settings.threads, 1, 4096)},
+     CLI_INT (settings.threads, 1, THREADS_MOST)},
     {"seed", 0, "N", "the same seed gives the same plan (default 1)",
      CLI_INT (seed, 0, 1 << 30), .usual = "1"},
     {"top", 0, "N",

@@ -60,10 +60,9 @@ static enum status source_cluster (const struct source *s, bool partial,
                                    struct error *err)
 {
     char *folder;
-    enum status st = topology_folder (s->arg, &folder, err);
+    enum status st;
 
-    if (st != ST_OK)
-        return st;
+    TRY (topology_folder (s->arg, &folder, err));
     if (is_plan (s))
         st = err_set (err, ST_INVALID, "%s: expected a cluster, found a plan",
                       file_title (s->arg));

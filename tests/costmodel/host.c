@@ -121,6 +121,25 @@ TEST (all_of_it)
     CLOSE (k.dense.fwd_s, 0.55 * layer / 4 / (0.01 * GB), 1e-12);
 }
 
+/* Layers of experts: those of a rank are shared by fewer ranks than the rest is. */
+TEST (all_of_experts)
+{
+    struct bench b = bench_of ("deepspeed", 4, 3);
+    double layer, experts;
+    struct costmodel_compute k;
+
+    b.m.experts = 8;
+    b.m.top_k = 2;
+    b.m.expert_ffn = 4 * b.m.hidden;
+    b.m.expert_every = 1;
+    b.c.deg.ep = 2;
+    b.t.host_bytes_per_s = 0.01 * GB;
+    layer = workload_parts_params (&b.m, WORKLOAD_EXPERT_PARTS, 1);
+    experts = 8 / 2 * (double) workload_expert_params (&b.m);
+    k = with (&b, OFFLOAD_ALL);
+    CLOSE (k.expert.fwd_s, 2 * (layer / 4 + experts / 2) / (0.01 * GB), 1e-12);
+}
+
 /* FSDP's shards come as they are kept, in fp32; PyTorch clips on the host, and an AdamW of many
  * kernels takes four times as long. */
 TEST (all_of_fsdp)

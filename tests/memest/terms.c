@@ -401,6 +401,10 @@ TEST (flat_step)
         CLOSE (memory_of (&s).cached_bytes, fmin (step, backward) + step / 2, 1e-9);
         CLOSE (memory_of (&s).peak_bytes - apart.peak_bytes,
                1.25 * fmax (0, step - backward), 1e-6);
+        s.c.zero = 3; /* whose step has no buffer of all gradients */
+        apart = memory_of (&s);
+        s.p.memory.step_cached_bytes = 0;
+        CLOSE (apart.cached_bytes, memory_of (&s).cached_bytes, 1e-9);
     }
 }
 

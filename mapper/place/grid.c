@@ -421,6 +421,23 @@ static int neighbour (struct grid *g, int cell)
     return cell + g->columns < g->cells ? cell + g->columns : cell - g->columns;
 }
 
+/* A cell at the slowest link of the slowest ring, or -1. */
+static int slowest_cell (struct grid *g)
+{
+    const double *ring_s;
+    int row = 0, at = 0;
+
+    for (int r = 1; r < g->rows; r++)
+        row = g->row_ring[r] > g->row_ring[row] ? r : row;
+    if (!has_ring (g, row) || !(g->row_ring[row] > 0.0))
+        return -1;
+    ring_s = g->ring_s + row * g->columns;
+    for (int k = 1; k < g->columns; k++)
+        at = ring_s[k] > ring_s[at] ? k : at;
+    at += row * g->columns;
+    return rng_below (&g->rng, 2) ? at : next_in_ring (g, at);
+}
+
 static struct drawn draw (struct grid *g)
 {
     int kind = rng_below (&g->rng, 16), i = rng_below (&g->rng, g->cells), j;
@@ -439,8 +456,12 @@ static struct drawn draw (struct grid *g)
             return (struct drawn){0};
         j = g->cell_of[g->pairs.near[(size_t) g->node[i] * NEAR + (size_t) near]];
         i = at;
-    } else
+    } else {
+        int worst = kind == 9 ? slowest_cell (g) : -1;
+
+        i = worst >= 0 ? worst : i;
         j = rng_below (&g->rng, g->n);
+    }
     return (struct drawn){i != j && alike (g, i, j) ? MOVE_SWAP : MOVE_NONE, i, j, 0};
 }
 

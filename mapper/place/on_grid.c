@@ -23,6 +23,30 @@ struct on_grid {
     double *ring_share, *hidden_s; /* [rows] */
 };
 
+/* Where every stage takes nodes of its own, a layout of stages by class is one of stages in order
+ * whose nodes come in another order.  Leaves the layout in hand. */
+static void put_in_order (struct placer *x, struct candidate *k)
+{
+    int nodes = x->per_stage / x->pool->max_node_gpus, n = x->pool->n_nodes;
+    size_t ranks = (size_t) x->world * sizeof (int);
+    bool straight;
+
+    layout_copy (&x->layout, &k->layout, n);
+    if (!k->layout.by_class || k->layout.depth > 1 ||
+        x->per_stage % x->pool->max_node_gpus != 0 || nodes * x->c->deg.pp > n)
+        return;
+    layout_fill (x, &straight); /* puts stage_at */
+    for (int i = 0; i < x->c->deg.pp; i++)
+        memcpy (x->layout.seq + x->stage_at[i] * nodes, k->layout.seq + i * nodes,
+                (size_t) nodes * sizeof (int));
+    x->layout.by_class = false;
+    layout_fill (x, &straight);
+    if (straight && memcmp (x->order, k->gpu, ranks) == 0)
+        layout_copy (&k->layout, &x->layout, n);
+    else
+        layout_copy (&x->layout, &k->layout, n);
+}
+
 /* Do all nodes hold blocks of one size, whole rows and columns of them? */
 static bool is_regular (struct on_grid *o)
 {
@@ -109,10 +133,12 @@ static void take_rings (struct on_grid *o, const struct costmodel_volume *v)
 }
 
 /* Every row's rings: those of its stage that has most, and what hides them.  A stage ends before
- * stage 0 by the backward passes of a chunk between them, and compute hides its part. */
+ * stage 0 by the backward passes of a chunk between them, and compute hides its part: all
+ * ranks wait for those on the slowest GPUs, whose compute hides most. */
 static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
-    const struct mapper_problem *p = o->x->pool->problem;
+    const struct pool *pool = o->x->pool;
+    const struct mapper_problem *p = pool->problem;
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
     double ahead = v->dp_all_reduce ? 0.0 : -v->dp_phases * p->profile->time.collective_s;
@@ -123,7 +149,6 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
     const struct grid_ring each = *ring, each_expert = *expert;
     struct costmodel_compute k;
 
-    pool_compute (o->x->pool, c, 0, &k);
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
         struct workload_stage_params params = workload_stage_params (p->model, c, &held);
@@ -133,21 +158,23 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
                    dense / each.lanes + (experts > 0 ? experts / each_expert.lanes : 0.0);
         double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
         struct costmodel_stage_time t;
+        int q = o->x->class_of_stage[i];
 
+        pool_compute (pool, c, q, &k);
         costmodel_stage_compute (c, p->profile, &k, &held, &t);
         if (i % depth == 0) {
             *hidden = INFINITY;
             *share = 0.0;
         }
         *hidden = fmin (*hidden, ahead + p->profile->time.dp_overlap * times *
-                                             (t.fwd_s + t.back_s));
+                                             (t.fwd_s + t.back_s) / pool->class[q].speed);
         *share = fmax (*share, by_lanes);
         if (by_lanes > most) {
             most = by_lanes;
             ring->bytes = dense;
             expert->bytes = experts;
         }
-        ahead += t.back_s / c->deg.vpp;
+        ahead += t.back_s / pool->class[q].speed / c->deg.vpp;
     }
     for (int row = 0; row < o->p.rows && most > 0; row++)
         o->ring_share[row] /= most;
@@ -231,6 +258,41 @@ static void number (const struct on_grid *o, const int *seq)
                 o->order[i] = k;
 }
 
+/* The slowest class that the layers of a cell's stages were split for; idle nodes may be of any. */
+static int wanted_class (const struct on_grid *o, int cell)
+{
+    const struct placer *x = o->x;
+    int depth = x->layout.depth, first = cell / o->p.columns * depth;
+    int wanted = x->pool->n_classes - 1;
+
+    for (int i = first; i < first + depth && cell < o->p.rows * o->p.columns; i++)
+        wanted = x->class_of_stage[i] < wanted ? x->class_of_stage[i] : wanted;
+    return wanted;
+}
+
+/* Exchange nodes that are slower than their layers were split for with faster ones of stages that
+ * may have them: on the grid only nodes that are alike change places. */
+static void settle_classes (struct on_grid *o)
+{
+    const struct pool *pool = o->x->pool;
+
+    for (int a = 0; a < o->p.rows * o->p.columns; a++) {
+        int held = pool_node_class (pool, pool->node[o->order[a]]);
+        int wanted = wanted_class (o, a);
+
+        for (int b = 0; b < o->p.n && held > wanted; b++) {
+            int node = o->order[b];
+
+            if (wanted_class (o, b) < held ||
+                pool_node_class (pool, pool->node[node]) > wanted)
+                continue;
+            o->order[b] = o->order[a];
+            o->order[a] = node;
+            break;
+        }
+    }
+}
+
 /* Price the order in hand and keep it if it is better. */
 static void keep (struct on_grid *o, struct candidate *k)
 {
@@ -258,7 +320,7 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 
     if (x->pool->all_alike || x->pool->n_nodes == 1 || !isfinite (k->price.step_s))
         return false;
-    layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
+    put_in_order (x, k);
     if (!is_regular (&o))
         return false;
     if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
@@ -266,6 +328,7 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
             keep (&o, k);
         for (int run = 0; run < runs && !deadline_passed (x->deadline); run++) {
             number (&o, k->layout.seq);
+            settle_classes (&o);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);
         }

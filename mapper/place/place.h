@@ -51,7 +51,7 @@ struct effort {
     struct begun *begun; /* of this configuration: what is known is taken, what is not is
                                 kept; or NULL */
 };
-#define HOPELESS_GRID 0.5 /* the same of a grid's, which cost little */
+#define HOPELESS_GRID 1.0 /* the same of a grid's, which cost little */
 #define HOPELESS 0.05     /* moves gained 2.5 % at most, but for a few single GPUs */
 
 /** Why a configuration was not placed. */

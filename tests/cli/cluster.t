@@ -224,7 +224,7 @@ expect 2 "side files do not go to standard output" "name a file" $L cluster synt
 
 # ---- showing ----
 if command -v script >/dev/null; then
-    script -qec "$LINKWISE cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
+    TERM=xterm script -qec "$LINKWISE cluster synth failing --nodes 6000 --npy -o $T/slow.json" /dev/null >"$T/line" </dev/null &
     left='generating: [0-9]+ %, [0-9]+ (s|min) left'
     for i in {1..200}; do
         matches "$left" "$T/line" && break

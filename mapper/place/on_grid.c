@@ -293,17 +293,25 @@ static void settle_classes (struct on_grid *o)
     }
 }
 
-/* Price the order in hand and keep it if it is better. */
-static void keep (struct on_grid *o, struct candidate *k)
+/* Lay the order in hand out.  @return is it one that may be? */
+static bool lay_out (struct on_grid *o)
 {
     struct placer *x = o->x;
-    struct costmodel_price price;
     bool straight;
 
     for (int i = 0; i < o->p.n; i++)
         x->layout.seq[i] = o->p.node[o->order[i]];
     layout_fill (x, &straight);
-    if (!straight || !pool_pins_hold (x->pool, x->order, x->world))
+    return straight && pool_pins_hold (x->pool, x->order, x->world);
+}
+
+/* Price the order in hand and keep it if it is better. */
+static void keep (struct on_grid *o, struct candidate *k)
+{
+    struct placer *x = o->x;
+    struct costmodel_price price;
+
+    if (!lay_out (o))
         return;
     price = price_order (x, x->order, k->price);
     if (!mapper_price_less (&price, &k->price))
@@ -329,6 +337,8 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
         for (int run = 0; run < runs && !deadline_passed (x->deadline); run++) {
             number (&o, k->layout.seq);
             settle_classes (&o);
+            if (!lay_out (&o)) /* pinned nodes, or memory */
+                number (&o, k->layout.seq);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);
         }

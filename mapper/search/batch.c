@@ -120,10 +120,10 @@ double search_cut (const struct search *x)
 
 long search_fewer (const struct search *x, long usual)
 {
-    long fewer = usual * x->s->effort * COMMON_GPUS / x->pool.n_gpus;
+    long most = usual * x->s->effort, fewer = most * COMMON_GPUS / x->pool.n_gpus;
 
-    usual *= x->s->effort;
-    return fewer > usual ? usual : fewer < PLACED_LEAST ? PLACED_LEAST : fewer;
+    fewer = fewer < PLACED_LEAST ? PLACED_LEAST : fewer;
+    return fewer < most ? fewer : most;
 }
 
 /* Was every link between the pool's GPUs measured? */

@@ -147,7 +147,6 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
         costmodel_sync_window (p->profile, c, workload_microbatches (p->job, c));
     struct grid_ring *ring = &o->p.ring, *expert = &o->p.expert;
     const struct grid_ring each = *ring, each_expert = *expert;
-    struct costmodel_compute k;
 
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
@@ -157,6 +156,7 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
                by_lanes =
                    dense / each.lanes + (experts > 0 ? experts / each_expert.lanes : 0.0);
         double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
+        struct costmodel_compute k;
         struct costmodel_stage_time t;
         int q = o->x->class_of_stage[i];
 

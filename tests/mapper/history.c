@@ -78,12 +78,13 @@ static double next_step (struct topology_cluster *seen,
 TEST (next_day)
 {
     const struct days_weather weather = {.025, .005, .1, 1, 2, 0, 6};
-    double gain, mean = 0.0;
+    double mean = 0.0;
     int seeds = getenv ("LINKWISE_LONG") ? SEEDS_MOST : 1, wins = 0;
 
     for (int k = 0; k < seeds; k++) {
         struct days d = days_begin (weather, DAYS, seeded ((uint64_t) k + 1).state);
         struct topology_cluster *truth;
+        double gain;
 
         assert_true (days_write (&d, DAYS, GPUS, folder));
         truth = cluster_of_doc (days_links (&d, GPUS, true));

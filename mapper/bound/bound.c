@@ -143,9 +143,11 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
                             enum bound_level level)
 {
     bool known = x->on || (slots && slots->known_s > 0.0);
+    /* Which tells experts' ways of TP groups that span nodes apart, too. */
+    bool experts = x->b.c->deg.tp > 1 && experts_told_apart (x, level > BOUND_FRACTIONS);
     double bound = 0.0;
 
-    if (times->total_only || !pool_layers_alike (x->b.pool) || known)
+    if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
         bound = bound_any_schedule (x, times, slots, slow, cap, level);
     if (!times->total_only && !known)
         bound = fmax (bound, any_way (x, times, slow, cap, level));
@@ -335,10 +337,12 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
     return bound >= fmin (known * CLOSE, x->most_s);
 }
 
-/* The least steps with which some stage has few lanes, and two neighbours both have.  Stages are
- * told apart where that is little work, the last ones first, which have most time. */
-static void few_lanes_bounds (const struct least_terms *x, const int *caps, int *cap,
-                              double known, enum bound_level level, double from[2])
+/* The least steps with which some stage has so few TP groups on some node, and two neighbours both
+ * have.  Stages are told apart where that is little work, the last ones first, which have most
+ * time. */
+static void few_groups_bounds (const struct least_terms *x, int groups, const int *caps,
+                               int *cap, double known, enum bound_level level,
+                               double from[2])
 {
     int p = x->times.p;
     bool told = x->b.c->deg.vpp > 1 && p <= MOST_TOLD;
@@ -346,7 +350,8 @@ static void few_lanes_bounds (const struct least_terms *x, const int *caps, int 
                              .known_s = told ? BY_ROWS * known : known,
                              .run_first = p - 1,
                              .run = told,
-                             .lanes = bound_few_lanes (&x->b),
+                             .lanes = bound_has_lanes (&x->b) ? groups : 0,
+                             .ways_from = bound_ways_of (x, groups),
                              .from = x->b.pool->n_classes,
                              .tp_s = x->tp.least};
     double last = bound_with_slots (x, &few, 1, caps, cap, level), before = last;
@@ -365,32 +370,69 @@ static void few_lanes_bounds (const struct least_terms *x, const int *caps, int 
     from[1] = fmin (from[1], fmax (before, last));
 }
 
-/* The bound by what stages have to themselves (lanes.c): all their nodes, or two neighbours have
- * few lanes, or some TP group spans nodes.  @return `known`, a bound, or more */
-static double alone_bound (const struct least_terms *any, const int *caps, int *cap,
-                           double known, enum bound_level level)
+/* The same where no stage has, with such sends.  @return `other`, or less */
+static double many_groups_bound (const struct least_terms *any,
+                                 struct boundary_sends sends, const int *caps, int *cap,
+                                 double known, double other, enum bound_level level)
 {
-    double bound = known, from[2] = {0.0, 0.0}, spans;
+    struct least_terms x = *any;
+    double bound;
 
-    if (!isfinite (known) || bound_few_lanes (&any->b) == 0)
-        return known;
-    few_lanes_bounds (any, caps, cap, known, level, from);
-    spans = is_higher (any, from[1], known)
-                ? spanning_bound (any, caps, cap, known, level)
-                : 0.0;
-    for (int some = 0; some < 2; some++) {
-        struct least_terms x = *any;
-        double other = fmin (from[some], spans), alone;
+    x.apart = sends;
+    least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
+    bound = fmax (known, highest_divided (&x, caps, cap, level));
+    if (bound < other)
+        bound = needed_bound (&x, caps, cap, bound, level);
+    if (bound < other)
+        bound = beside_needed (&x, caps, cap, bound, level);
+    return bound < other ? bound_kinds (&x, caps, false, bound, other) : other;
+}
 
-        if (!is_higher (any, other, bound) ||
-            !bound_alone_sends (&x.b, some == 1, &x.apart))
-            continue;
-        least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
-        alone = fmax (bound, highest_divided (&x, caps, cap, level));
-        bound = alone < other ? bound_kinds (&x, caps, false, alone, other)
-                              : fmax (bound, other);
+/* The bound by how many stages share a node (lanes.c): no more than so many, or some stage has few
+ * TP groups on some node, or some TP group spans nodes.  Of one stage on a node two neighbours must
+ * have few, too.  @return `known`, a bound, or more */
+static double sharing_bound (const struct least_terms *x, int share, double spans,
+                             const int *caps, int *cap, double known,
+                             enum bound_level level)
+{
+    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp, few = room / (share + 1);
+    double bound = known, from[2];
+
+    few_groups_bounds (x, few, caps, cap, known, level, from);
+    for (int some = 0; some < (share == 1 ? 2 : 1); some++) {
+        double other = fmin (from[some], spans);
+        struct boundary_sends sends;
+
+        if (is_higher (x, other, bound) &&
+            bound_shared_sends (&x->b, share, some == 1, &sends))
+            bound = fmax (
+                bound, many_groups_bound (x, sends, caps, cap, bound, other, level));
     }
     return bound;
+}
+
+/* The highest of these. */
+static double sharing_bounds (const struct least_terms *any, const int *caps, int *cap,
+                              double known, enum bound_level level)
+{
+    struct least_terms x = *any;
+    int room = x.b.pool->max_node_gpus / x.b.c->deg.tp;
+    double spans;
+
+    if (!isfinite (known) || x.times.p == 1 || room < 2 ||
+        !(bound_has_lanes (&x.b) || experts_told_apart (&x, true)))
+        return known;
+    spans = spanning_bound (any, caps, cap, known, level);
+    if (!is_higher (&x, spans, known))
+        return known;
+    least_terms_keep_inside (&x);
+    for (int share = 1, few = room; share < x.times.p && room / (share + 1) > 0; share++) {
+        if (room / (share + 1) == few) /* as with one stage less */
+            continue;
+        few = room / (share + 1);
+        known = sharing_bound (&x, share, spans, caps, cap, known, level);
+    }
+    return known;
 }
 
 /* @param[in] most  a bound beyond that is of no use */
@@ -420,7 +462,8 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
         bound = beside_needed (&x, caps, cap, bound, level);
     if (!last || bound >= most)
         return bound;
-    return apart_bound (&x, caps, cap, alone_bound (&x, caps, cap, bound, level), level);
+    bound = sharing_bounds (&x, caps, cap, bound, level);
+    return apart_bound (&x, caps, cap, bound, level);
 }
 
 /* Ranks with the same embedding are all together or some are apart. */

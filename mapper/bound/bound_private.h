@@ -212,6 +212,9 @@ struct least_terms {
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
                        enum twins twins, struct least_terms *x);
 
+/** Where no TP group spans nodes. */
+void least_terms_keep_inside (struct least_terms *x);
+
 /** How far layers of one class after the other are from taking longer each time. */
 double bound_disorder_s (const struct pool *pool, const struct workload_config *c);
 
@@ -233,6 +236,7 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
 struct slow_slots {
     struct needed_node *on; /* or NULL */
     int lanes;              /* on one whose stage's synchronisation has no more; 0: any */
+    int ways_from;          /* and whose experts are in this way or a later one */
     int run_first, run;     /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
     int from;
@@ -296,6 +300,12 @@ bool experts_told_apart (const struct least_terms *x, bool tight);
  *  @param[out] cap   [2 * pp] */
 void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
                  int *cap);
+
+/* ---- hiding.c ---- */
+
+/** @param[out] out  [HIDING_CLASSES]
+ *  @return classes that are told; 0 where nothing is */
+int bound_hiding (const struct bounded *b, struct bound_hiding *out);
 
 /* ---- pipeline.c ---- */
 
@@ -365,14 +375,17 @@ struct on_needed {
 
 /* ---- lanes.c ---- */
 
-/** Lanes of a stage's synchronisation that it has at most where its nodes need not be its own; 0
- *  where that tells nothing. */
-int bound_few_lanes (const struct bounded *b);
+/** Have a stage's rings of synchronisation a lane at most for each of its TP groups on a node? */
+bool bound_has_lanes (const struct bounded *b);
 
-/** The boundaries where of any two neighbours one has more (`some`), or all stages have, and no TP
- *  group spans nodes.
+/** The first of the ways that a stage's experts can be in with so few TP groups on some node. */
+int bound_ways_of (const struct least_terms *x, int groups);
+
+/** The boundaries where a node holds TP groups of so many stages at most, or, with `some`, of one
+ *  stage of any two neighbours; and no TP group spans nodes.
  *  @return are they slower than any? */
-bool bound_alone_sends (const struct bounded *b, bool some, struct boundary_sends *sends);
+bool bound_shared_sends (const struct bounded *b, int share, bool some,
+                         struct boundary_sends *sends);
 
 /** Stages with so few lanes into the times, as slow slots. */
 void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times);

@@ -48,6 +48,14 @@ struct bound_experts {
     double sync_layer_s[SLOT_KINDS], sync_fixed_s[SLOT_KINDS];
 };
 
+/** What of a micro-batch's work on a stage hides its synchronisation, where the slowest GPU of the
+ *  stage is of some class. */
+#define HIDING_CLASSES 8
+struct bound_hiding {
+    double least_s;          /* a layer takes so long at least */
+    double layer_s, fixed_s; /* and hides so much at most; and what else a stage has */
+};
+
 /** A configuration with every time at its best. */
 struct bound_pipeline {
     const struct workload_model *model;
@@ -87,7 +95,8 @@ struct bound_pipeline {
     long *work; /* operations that may yet be played out at the closest level; or NULL */
     double hides;   /* times of one micro-batch that can hide synchronisation */
     double bare;    /* the part of it that nothing hides */
-    bool exact;     /* no placement makes a micro-batch's time on a stage longer */
+    struct bound_hiding hiding[HIDING_CLASSES]; /* by class */
+    int n_hiding;                               /* classes; 0: it is not told */
     const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };

@@ -23,15 +23,20 @@ static int room_of (const struct bounded *b)
     return b->pool->max_node_gpus / b->c->deg.tp;
 }
 
-int bound_few_lanes (const struct bounded *b)
+bool bound_has_lanes (const struct bounded *b)
 {
-    const struct workload_degrees *d = &b->c->deg;
-
     /* Groups that shard have rings of their own. */
-    return d->pp > 1 && workload_dense_shards (b->c) > 1 &&
-                   workload_shard_copies (b->c) == 1 && room_of (b) > 1
-               ? room_of (b) / 2
-               : 0;
+    return workload_dense_shards (b->c) > 1 && workload_shard_copies (b->c) == 1;
+}
+
+int bound_ways_of (const struct least_terms *x, int groups)
+{
+    int i = 0;
+
+    while (i < x->whole.n - 1 &&
+           x->whole.way[i].low * x->whole.way[i].unit > groups * x->b.c->deg.tp)
+        i++;
+    return i;
 }
 
 /* TP groups of a stage on a node that must all leave it: on those that bound some replica's
@@ -50,20 +55,26 @@ static int leaving (const struct bounded *b)
     return alike && (idle == 0 || (replicas && mean < 2)) ? room : room / 2 + 1;
 }
 
-bool bound_alone_sends (const struct bounded *b, bool some, struct boundary_sends *sends)
+bool bound_shared_sends (const struct bounded *b, int share, bool some,
+                         struct boundary_sends *sends)
 {
     const struct pool *pool = b->pool;
     int room = room_of (b), flows = (some ? room / 2 + 1 : leaving (b)) * b->c->deg.tp;
     double rate = smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows);
-    double any_s = bound_sends (b, 0.0, INFINITY).any_s;
+    struct boundary_sends any = bound_sends (b, 0.0, INFINITY);
 
+    *sends = any;
+    if (share > 1) {
+        sends->per_node = share;
+        return sends->crossing_s > 0.0;
+    }
     *sends = (struct boundary_sends){
         .any_s = 2.0 * bound_flow_s (b, rate, pool->inter_latency_s)};
     /* More than half of a node is all of it where it has room for two alone: elsewhere another
      * stage may have the rest of the node, in one replica or another. */
     if (some && room > 2)
         return false;
-    return isfinite (sends->any_s) && sends->any_s > any_s;
+    return isfinite (sends->any_s) && sends->any_s > any.any_s;
 }
 
 void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times)

@@ -536,6 +536,14 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
     times->head_tail_s[1] = times->head_tail_s[0];
 }
 
+void least_terms_keep_inside (struct least_terms *x)
+{
+    if (x->b.c->deg.tp == 1)
+        return;
+    x->tp.across = INFINITY;
+    put_spans (INFINITY, &x->times);
+}
+
 void bound_caps (const struct pool *pool, int pp, int from, bool spans, const int *caps,
                  int *cap)
 {

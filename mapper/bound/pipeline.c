@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#define SPAN_WAYS 3 /* of experts where TP groups span nodes: those that are told apart */
+#define SPAN_WAYS 3   /* of experts where TP groups span nodes: those that are told apart */
+#define NEVER_S 1e6   /* of a layer, in a way that cannot be */
 
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding. */
@@ -59,6 +60,8 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
             out[i].more[kind] = least_exchanges_more (x, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
+            if (kind == SLOW_SLOT && slots && !spans && i < slots->ways_from)
+                out[i].more[kind] = (struct both_ways){NEVER_S, NEVER_S};
         }
     return any->n;
 }
@@ -113,19 +116,6 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
     return s;
 }
 
-/* Do all GPUs compute alike and all layers take as long, with nothing else in a micro-batch's
- * time?  Where only some layers are recomputed all count as the others. */
-static bool is_exact (const struct least_terms *x)
-{
-    const struct pool *pool = x->b.pool;
-    const struct workload_config *c = x->b.c;
-
-    return c->deg.tp * c->deg.cp == 1 && c->recompute_layers == 0 &&
-           workload_all_layers (pool->problem->model).expert == 0 &&
-           pool_layers_alike (pool) && pool->n_classes == 1 &&
-           !(pool->class[0].speed < pool->best_speed[0]);
-}
-
 struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
                                          const struct config_times *times,
                                          const struct slow_slots *slots, int slow,
@@ -153,11 +143,11 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .per_node = (int) times->send.per_node,
         .hides = times->hides,
         .bare = times->bare,
-        .exact = is_exact (x),
         .most_s = INFINITY,
         .cap = cap,
     };
 
+    s.n_hiding = bound_hiding (&x->b, s.hiding);
     for (int i = 0; i < 4; i++)
         s.pair_s[i / 2][i % 2] = 0.5 * times->pair_s[i / 2][i % 2];
     s.slot[1] = slow > 0 ? bound_slot_of (x, times, slots) : s.slot[0];
@@ -188,7 +178,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
         s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);
         /* More of both take longer, for the same bounds mostly. */
-        if (level >= BOUND_PLAYED && x->b.c->deg.tp > 1)
+        if (level >= (s.v > 1 ? BOUND_PLAYED : BOUND_SPLITS) && x->b.c->deg.tp > 1)
             s.n_experts[1] = first_and_rest (
                 s.experts[1], scheduled_experts (x, slots, true, s.experts[1]));
     }

@@ -665,16 +665,45 @@ double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double lay
            stage_s (pc, BACKWARD, k, kind, layers);
 }
 
-/* A micro-batch's compute, which hides the synchronisation, is at most an m-th of the end; where
- * no placement makes it longer, no more than here. */
+/* So late ends a stage at least whose slowest GPU is of a class: it does all micro-batches. */
+static double end_of_class (const struct bound_pipeline *x, int class, double layers)
+{
+    return x->m * layers * x->hiding[class].least_s;
+}
+
+/* What hides the synchronisation of a stage that ends by then: a micro-batch's work, an m-th of the
+ * end at most. */
+static double most_hidden_under (const struct bound_pipeline *x, double layers,
+                                 double end)
+{
+    double most = x->n_hiding > 0 ? 0.0 : end / x->m;
+
+    for (int q = 0; q < x->n_hiding; q++)
+        if (end_of_class (x, q, layers) <= end)
+            most = larger (most, smaller (end / x->m,
+                                          x->hiding[q].fixed_s +
+                                              layers * x->hiding[q].layer_s));
+    return most;
+}
+
+/* It may end later, too, so that slower GPUs hide more. */
 double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
                     struct stage_placing placing, double end)
 {
-    double under = end / pc->x->m;
+    const struct bound_pipeline *x = pc->x;
+    double least = rows_tail_under_s (pc, k, kind, layers, placing,
+                                      most_hidden_under (x, layers, end));
 
-    if (pc->x->exact)
-        under = smaller (under, rows_micro_s (pc, k, kind, layers));
-    return rows_tail_under_s (pc, k, kind, layers, placing, under);
+    for (int q = 0; q < x->n_hiding; q++) {
+        double later = end_of_class (x, q, layers);
+
+        if (later > end && later - end < least)
+            least = smaller (least, later - end +
+                                        rows_tail_under_s (
+                                            pc, k, kind, layers, placing,
+                                            most_hidden_under (x, layers, later)));
+    }
+    return least;
 }
 
 /* The lines' slack is left. */

@@ -616,5 +616,6 @@ void grid_improve (struct grid *g, int *order, bool anew, long moves)
         shuffle (g);
     g->best_cost = INFINITY;
     anneal (g, moves, hot, cold);
+    grid_mend_rings (g->p, &g->pairs, g->best);
     memcpy (order, g->best, (size_t) g->n * sizeof (int));
 }

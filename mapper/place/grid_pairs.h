@@ -41,4 +41,9 @@ static inline bool grid_guess (const struct grid_pairs *x, int a, int b)
 bool grid_pairs_grow (const struct grid_pairs *x, int rows, int columns, bool ring,
                       struct rng *rng, int *node);
 
+/** Take the slowest links out of the rings of a grid, whole columns at a time.
+ *  @param node  [rows * columns] by cell
+ *  @return did any change? */
+bool grid_mend_rings (const struct grid_problem *p, const struct grid_pairs *x, int *node);
+
 #endif

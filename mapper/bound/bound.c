@@ -76,16 +76,16 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
 {
     const struct config_times *any = one.times;
     struct config_times times = *any;
-    struct line all = least_experts_sync (x, &x->whole.least);
+    struct line all = least_experts_sync (x, x->expert_share, &x->whole.least);
     double least = INFINITY;
 
-    if (!experts_told_apart (x, level > BOUND_FRACTIONS))
+    if (!(x->expert_share > 0.0) || !experts_told_apart (x, level > BOUND_FRACTIONS))
         return bound (&one);
     one.times = &times;
     for (int i = 0; i < x->whole.n; i++) {
         const struct expert_way *w = &x->whole.way[i];
-        struct line sync = least_experts_sync (x, w);
-        struct both_ways more = least_exchanges_more (x, w);
+        struct line sync = least_experts_sync (x, x->expert_share, w);
+        struct both_ways more = least_exchanges_more (x, x->expert_share, w);
 
         for (int kind = 0; kind < 2; kind++) {
             times.sync_layer_s[kind][SPAN_NONE] =

@@ -53,6 +53,8 @@ struct config_times {
     /* Stage 0's on either kind of slot, and for each layer of others */
     double sync_layer_s[2][SPANS], sync_fixed_s[2][SPANS], other_layer_s[2][SPANS];
     double tail_layer_s[2], tail_fixed_s[2]; /* what nothing hides: optimiser, tied */
+    /* More for each layer with experts, where a stage's number of them is not in the above */
+    double expert_sync_s[2][SPANS], expert_tail_s[2];
     /* Of both, on the last of several stages */
     double head_sync_s[2][SPANS], head_tail_s[2];
     const struct workload_profile *profile;
@@ -206,6 +208,10 @@ struct least_terms {
     double exchange_s;              /* their all-to-all, wherever they are */
     double expert_params;           /* of a layer's experts on a rank */
     double expert_share;            /* of stage 0's layers that have them, where known */
+    /* Of a stage's layers beyond the first ones of the model, which may have none, such a part has
+     * them: the same part, or all. */
+    double told_share;
+    int dense_first;
     struct expert_ways whole, span; /* stage 0's TP groups inside nodes; any */
     bool span_helps;                /* has the second what the first has not? */
 };
@@ -283,12 +289,14 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
                             struct line first, int kind, enum tp_span span,
                             struct config_times *times);
 
-/** Seconds that experts add to stage 0's synchronisation for each layer, as far as its
- *  layers with them are known. */
-struct line least_experts_sync (const struct least_terms *x, const struct expert_way *w);
+/** Seconds that experts add to a stage's synchronisation for each layer, of which such a share has
+ *  them. */
+struct line least_experts_sync (const struct least_terms *x, double share,
+                                const struct expert_way *w);
 
-/** What a layer of stage 0 takes more for its exchanges than one anywhere. */
-struct both_ways least_exchanges_more (const struct least_terms *x,
+/** What a layer takes more for its exchanges, in the mean of a stage with such a share of them,
+ *  than one anywhere. */
+struct both_ways least_exchanges_more (const struct least_terms *x, double share,
                                        const struct expert_way *w);
 
 /** Does it pay to look at each way to place a stage's experts? */

@@ -142,10 +142,12 @@ static double fractional_end (const struct pipeline_case *pc)
     for (int k = 0; k < x->p; k++) {
         double fixed = rows_fixed_s (pc, k);
 
-        if (k == 0 && pc->first.experts)
-            fixed += x->m * least_first (x) *
-                     (pc->first.experts->more[ANY_SLOT].fwd_s +
-                      pc->first.experts->more[ANY_SLOT].back_s);
+        if (k == 0 && pc->first.experts) {
+            int layers = least_first (x);
+            struct both_ways more = rows_layer_more (pc, 0, ANY_SLOT, layers, pc->first);
+
+            fixed += x->m * layers * (more.fwd_s + more.back_s);
+        }
 
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;

@@ -26,6 +26,8 @@ struct stage_tail {
     struct both_ways span;
     double sync_layer_s[SPANS], sync_fixed_s[SPANS]; /* synchronisation */
     double layer_s, fixed_s; /* what nothing hides: optimiser, tied */
+    /* More for each layer that is known to have experts */
+    double expert_sync_s[SPANS], expert_s;
 };
 
 /** A stage of one replica, at best. */
@@ -88,6 +90,7 @@ struct bound_pipeline {
      * them: beside each other, not beside what is above.  0: nothing is added. */
     struct bound_experts experts[2][EXPERT_WAYS];
     int n_experts[2];
+    int dense_first; /* layers of the model, which have none: of others alone they are told */
     double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
                             the first kind are not slow */
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */

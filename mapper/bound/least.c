@@ -231,6 +231,11 @@ static void experts_terms (struct least_terms *x)
     /* How many of both kinds a stage has is not known here. */
     if (n == m->layers || c->deg.pp == 1)
         x->expert_share = n / (double) m->layers;
+    x->told_share = x->expert_share;
+    if (!(x->expert_share > 0.0) && !m->pattern[0] && m->expert_every == 1) {
+        x->told_share = 1.0;
+        x->dense_first = m->dense_layers;
+    }
     x->whole = bound_expert_ways (&x->b, true);
     x->span = c->deg.tp > 1 ? bound_expert_ways (&x->b, false) : x->whole;
     x->span_helps = bound_ways_differ (&x->span, &x->whole);
@@ -291,18 +296,18 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
     return bound_sync (b, r, workload_dense_shards (b->c), each, per_node, lanes, each);
 }
 
-struct line least_experts_sync (const struct least_terms *x, const struct expert_way *w)
+struct line least_experts_sync (const struct least_terms *x, double share,
+                                const struct expert_way *w)
 {
-    if (!(x->expert_share > 0.0))
+    if (!(share > 0.0))
         return (struct line){0.0, 0.0};
-    return (struct line){x->expert_share * x->expert_params * w->sync.each,
-                         w->sync.fixed};
+    return (struct line){share * x->expert_params * w->sync.each, w->sync.fixed};
 }
 
-struct both_ways least_exchanges_more (const struct least_terms *x,
+struct both_ways least_exchanges_more (const struct least_terms *x, double share,
                                        const struct expert_way *w)
 {
-    double fwd_s = 2.0 * x->expert_share * fmax (0.0, w->exchange_s - x->exchange_s);
+    double fwd_s = 2.0 * share * fmax (0.0, w->exchange_s - x->exchange_s);
 
     return (struct both_ways){fwd_s,
                               (workload_repeats_exchange (x->b.c) ? 2.0 : 1.0) * fwd_s};
@@ -312,7 +317,7 @@ bool experts_told_apart (const struct least_terms *x, bool tight)
 {
     /* A TP group inside a node may hold whole groups of experts, so that there is one way alone,
      * and one that spans nodes may not. */
-    return x->expert_share > 0.0 && (x->whole.n > 1 || x->span.n > 1) &&
+    return x->told_share > 0.0 && (x->whole.n > 1 || x->span.n > 1) &&
            (tight || x->b.c->deg.pp == 1);
 }
 
@@ -321,9 +326,11 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
                             struct config_times *times)
 {
     struct line params = least_first_params (&x->b);
-    struct line experts =
-        least_experts_sync (x, span == SPAN_NONE ? &x->whole.least : &x->span.least);
+    const struct expert_way *way = span == SPAN_NONE ? &x->whole.least : &x->span.least;
+    struct line experts = least_experts_sync (x, x->expert_share, way);
+    struct line told = least_experts_sync (x, x->told_share, way);
 
+    times->expert_sync_s[kind][span] = told.each - experts.each;
     times->other_layer_s[kind][span] = sync.each * params.each + experts.each;
     times->sync_layer_s[kind][span] = first.each * params.each + experts.each;
     times->sync_fixed_s[kind][span] =
@@ -353,9 +360,11 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
         if (kind == 0 || isfinite (sync.fixed))
             config_times_put_sync (x, sync, first, kind, span, times);
     }
-    times->tail_layer_s[kind] = k->optimizer_s * params.each + x->expert_share *
-                                                                   x->expert_params *
-                                                                   k->expert_optimizer_s;
+    times->tail_layer_s[kind] =
+        k->optimizer_s * params.each +
+        x->expert_share * x->expert_params * k->expert_optimizer_s;
+    times->expert_tail_s[kind] = (x->told_share - x->expert_share) * x->expert_params *
+                                 k->expert_optimizer_s;
     times->tail_fixed_s[kind] =
         k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
     times->head_tail_s[kind] = k->optimizer_s * least_head_params (&x->b);
@@ -530,8 +539,11 @@ void least_terms_init (const struct pool *pool, const struct workload_config *c,
             sizeof times->sync_fixed_s[0]);
     memcpy (times->other_layer_s[1], times->other_layer_s[0],
             sizeof times->other_layer_s[0]);
+    memcpy (times->expert_sync_s[1], times->expert_sync_s[0],
+            sizeof times->expert_sync_s[0]);
     memcpy (times->head_sync_s[1], times->head_sync_s[0], sizeof times->head_sync_s[0]);
     times->tail_layer_s[1] = times->tail_layer_s[0];
+    times->expert_tail_s[1] = times->expert_tail_s[0];
     times->tail_fixed_s[1] = times->tail_fixed_s[0];
     times->head_tail_s[1] = times->head_tail_s[0];
 }

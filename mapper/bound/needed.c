@@ -178,13 +178,20 @@ static void put_experts (const struct least_terms *x, struct needed_node *node,
         bool spans = span != SPAN_NONE;
         const struct expert_ways *ways = spans ? &x->span : &x->whole;
         struct expert_ways *here = &node->experts[spans];
-        struct line any = least_experts_sync (x, &ways->least), on;
+        const double share[] = {x->expert_share, x->told_share};
+        struct line more[2];
 
         *here = ways_on (x, ways, node, node->experts_bytes_per_s[spans]);
-        on = least_experts_sync (x, &here->least);
-        times->sync_layer_s[1][span] += on.each - any.each;
-        times->other_layer_s[1][span] += on.each - any.each;
-        times->sync_fixed_s[1][span] += on.fixed - any.fixed;
+        for (int i = 0; i < 2; i++) {
+            struct line any = least_experts_sync (x, share[i], &ways->least);
+            struct line on = least_experts_sync (x, share[i], &here->least);
+
+            more[i] = (struct line){on.each - any.each, on.fixed - any.fixed};
+        }
+        times->sync_layer_s[1][span] += more[0].each;
+        times->other_layer_s[1][span] += more[0].each;
+        times->sync_fixed_s[1][span] += more[0].fixed;
+        times->expert_sync_s[1][span] += more[1].each - more[0].each;
     }
     node->tells_experts = true;
 }

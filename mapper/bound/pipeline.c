@@ -15,6 +15,7 @@ static struct stage_tail tail_of (const struct least_terms *x,
     struct link_rates rates = link_rates_of (x->b.pool, 0);
     struct stage_tail t = {.span = {times->span_fwd_s[kind], times->span_back_s[kind]},
                            .layer_s = times->tail_layer_s[kind],
+                           .expert_s = times->expert_tail_s[kind],
                            .fixed_s = first ? times->tail_fixed_s[kind]
                                             : times->profile->time.step_s};
 
@@ -25,6 +26,7 @@ static struct stage_tail tail_of (const struct least_terms *x,
             sync = least_sync_terms (&x->b, &rates, span, 1);
         t.sync_layer_s[span] =
             first ? times->sync_layer_s[kind][span] : times->other_layer_s[kind][span];
+        t.expert_sync_s[span] = times->expert_sync_s[kind][span];
         t.sync_fixed_s[span] = first ? times->sync_fixed_s[kind][span] : sync.fixed;
     }
     return t;
@@ -54,10 +56,11 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
         ways[ON_NEEDED] = &x->on->node.experts[spans];
     for (int i = 0; i < any->n; i++)
         for (enum slot_kind kind = ANY_SLOT; kind < SLOT_KINDS; kind++) {
-            struct line all = least_experts_sync (x, &ways[kind]->least);
-            struct line sync = least_experts_sync (x, &ways[kind]->way[i]);
+            struct line all = least_experts_sync (x, x->told_share, &ways[kind]->least);
+            struct line sync = least_experts_sync (x, x->told_share, &ways[kind]->way[i]);
 
-            out[i].more[kind] = least_exchanges_more (x, &ways[kind]->way[i]);
+            out[i].more[kind] =
+                least_exchanges_more (x, x->told_share, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
             if (kind == SLOW_SLOT && slots && !spans && i < slots->ways_from)
@@ -82,6 +85,14 @@ static int first_and_rest (struct bound_experts *way, int n)
     return n < SPAN_WAYS ? n : SPAN_WAYS;
 }
 
+static void put_tails (const struct least_terms *x, const struct config_times *times,
+                       int kind, struct bound_slot *s)
+{
+    s->first = tail_of (x, times, kind, true);
+    s->other = tail_of (x, times, kind, false);
+    s->last = with_head (s->other, times, kind);
+}
+
 /* A kind of slot as by_end.c takes it. */
 static struct bound_slot bound_slot_of (const struct least_terms *x,
                                         const struct config_times *times,
@@ -97,11 +108,9 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
                            .embed_back_s = k->embed_back_s,
                            .head_fwd_s = k->head_fwd_s,
                            .head_back_s = k->head_back_s,
-                           .head_input_s = k->head_weight_s,
-                           .first = tail_of (x, times, kind, true),
-                           .other = tail_of (x, times, kind, false)};
+                           .head_input_s = k->head_weight_s};
 
-    s.last = with_head (s.other, times, kind);
+    put_tails (x, times, kind, &s);
 
     for (int i = 0; i < WORKLOAD_KINDS; i++) {
         int layer = x->b.pool->layers_of[i] > 0 ? i : any;
@@ -144,6 +153,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .hides = times->hides,
         .bare = times->bare,
         .most_s = INFINITY,
+        .dense_first = x->dense_first,
         .cap = cap,
     };
 
@@ -170,9 +180,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     if (x->on) {
         s.has_on = true;
         s.on = x->on->stage;
-        s.on_slot.first = tail_of (x, &x->on->times, 1, true);
-        s.on_slot.other = tail_of (x, &x->on->times, 1, false);
-        s.on_slot.last = with_head (s.on_slot.other, &x->on->times, 1);
+        put_tails (x, &x->on->times, 1, &s.on_slot);
         s.known_s = x->on->known_s;
     }
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {

@@ -172,7 +172,7 @@ static double played_cut (struct tree *t, unsigned cut)
         t->more[k] = (struct both_ways){0.0, 0.0};
     }
     t->more[0] = rows_layer_more (kind_of (t, 0)->rows, 0, kind_of (t, 0)->slot,
-                                  kind_of (t, 0)->rows->first);
+                                  t->layers[0], kind_of (t, 0)->rows->first);
     do {
         play (t);
         least = step_of_ways (t, &grows);

@@ -505,7 +505,7 @@ static double end_s (const struct pipeline_case *pc, int k, int kind, int layers
                      int below, struct stage_placing placing)
 {
     struct held h =
-        held_of (pc, k, kind, layers, below, rows_layer_more (pc, k, kind, placing));
+        held_of (pc, k, kind, layers, below, rows_layer_more (pc, k, kind, layers, placing));
     double end = through_above (pc, FORWARD, k, h.above) +
                  pc->x->m * (h.fwd_s + h.back_s) +
                  through_above (pc, BACKWARD, k, h.above);
@@ -564,7 +564,7 @@ static double step_in (const struct asked *a, const struct pipeline_case *pc,
                        const struct own_end *own, int kind, struct stage_placing placing,
                        double end)
 {
-    struct both_ways more = rows_layer_more (pc, a->k, kind, placing);
+    struct both_ways more = rows_layer_more (pc, a->k, kind, a->layers, placing);
     double all = (double) pc->x->m * a->layers;
 
     end = larger (end, larger (own->work_s + all * (more.fwd_s + more.back_s),
@@ -628,7 +628,7 @@ double rows_step_below (const struct pipeline_case *pc, int k, int kind, int lay
         least = smaller (least, step);
         if (everywhere.span == SPAN_ONE) /* in one replica */
             everywhere.span = SPAN_NONE;
-        here = rows_layer_more (pc, k, kind, everywhere);
+        here = rows_layer_more (pc, k, kind, layers, everywhere);
         more->fwd_s = smaller (more->fwd_s, here.fwd_s);
         more->back_s = smaller (more->back_s, here.back_s);
     }

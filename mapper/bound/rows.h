@@ -101,10 +101,10 @@ double rows_step_s (const struct pipeline_case *pc, int k, int kind, int layers,
 double rows_step_below (const struct pipeline_case *pc, int k, int kind, int layers,
                         int below, double end, double most, struct both_ways *more);
 
-/** What a layer of stage k takes more in such a way, in a replica that has as many slow
- *  slots as any has at least. */
+/** What a layer of stage k takes more in such a way, in the mean of so many, in a replica that has
+ *  as many slow slots as any has at least. */
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
-                                  struct stage_placing placing);
+                                  double layers, struct stage_placing placing);
 
 /** What follows stage k's end, when a micro-batch takes so long there at most: more with more
  *  layers. */

@@ -130,14 +130,23 @@ static const struct stage_tail *tail_on (const struct pipeline_case *pc, int k,
     return k == 0 ? &slot->first : k == pc->x->p - 1 ? &slot->last : &slot->other;
 }
 
-static double sync_s (const struct stage_tail *t, enum slot_kind kind, double layers,
-                      struct stage_placing placing)
+/* Of so many layers, those that are known to have experts: before stage k there is one of each
+ * stage above it. */
+static double with_experts (const struct bound_pipeline *x, int k, double layers)
 {
-    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span];
+    return larger (0.0, layers - larger (0.0, x->dense_first - k));
+}
 
-    if (placing.experts)
+/* @param experts  layers that are known to have them */
+static double sync_s (const struct stage_tail *t, enum slot_kind kind, double layers,
+                      double experts, struct stage_placing placing)
+{
+    double sync = t->sync_fixed_s[placing.span] + layers * t->sync_layer_s[placing.span] +
+                  experts * t->expert_sync_s[placing.span];
+
+    if (placing.experts && experts > 0.0)
         sync += placing.experts->sync_fixed_s[kind] +
-                layers * placing.experts->sync_layer_s[kind];
+                experts * placing.experts->sync_layer_s[kind];
     return sync;
 }
 
@@ -146,16 +155,19 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
 {
     const struct bound_pipeline *x = pc->x;
     const struct stage_tail *t = tail_on (pc, k, &x->slot[kind]);
-    double sync;
+    double experts = with_experts (x, k, layers), sync;
+
 
     /* The way is that of the rank on the needed node; others of the stage may have another. */
     if (is_on (x, k))
         sync =
-            larger (sync_s (t, kind, layers, (struct stage_placing){placing.span, NULL}),
-                    sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, placing));
+            larger (sync_s (t, kind, layers, experts,
+                            (struct stage_placing){placing.span, NULL}),
+                    sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, experts,
+                            placing));
     else
-        sync = sync_s (t, kind, layers, placing);
-    return t->fixed_s + layers * t->layer_s +
+        sync = sync_s (t, kind, layers, experts, placing);
+    return t->fixed_s + layers * t->layer_s + experts * t->expert_s +
            larger (x->bare * sync,
                    costmodel_exposed_s (x->profile, sync, x->hides * under_s));
 }
@@ -163,13 +175,18 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
 /* A group that spans nodes and the slow slots may be in different replicas.  For the slowest
  * exchange of a stage all its replicas wait. */
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,
-                                  struct stage_placing placing)
+                                  double layers, struct stage_placing placing)
 {
     const struct bound_pipeline *x = pc->x;
     struct both_ways more = {0.0, 0.0};
 
-    if (placing.experts)
+    if (placing.experts && layers > 0.0) {
+        double part = with_experts (x, k, layers) / layers;
+
         more = placing.experts->more[is_on (x, k) ? ON_NEEDED : kind];
+        more.fwd_s *= part;
+        more.back_s *= part;
+    }
     if (rows_span (x, placing)) {
         const struct bound_slot *s = &x->slot[kind];
         const struct stage_tail *t = k == 0 ? &s->first : &s->other;

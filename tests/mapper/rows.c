@@ -408,7 +408,13 @@ TEST (most_of_all_numbers)
 
         draw (&r, schedules[round % 3], &d);
         d.x.slow = 0;
-        d.x.exact = true;
+        d.x.n_hiding = 2; /* the second one where the stage ends late enough */
+        for (int q = 0; q < 2; q++) {
+            const struct bound_layer *l = &d.x.slot[0].layer[0];
+
+            d.x.hiding[q].layer_s = (1 + q) * (l->fwd_s + l->back_s);
+            d.x.hiding[q].least_s = q * d.x.hiding[q].layer_s;
+        }
         d.x.hides = 1 + rng_below (&r, 4);
         d.x.m = 1 + rng_below (&r, 3);
         d.profile.time.dp_overlap = .5 * (1 + rng_below (&r, 2));

@@ -142,7 +142,7 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
                             const struct slow_slots *slots, int slow, const int *cap,
                             enum bound_level level)
 {
-    bool known = x->on || (slots && slots->known_s > 0.0);
+    bool known = x->on || x->few || (slots && slots->known_s > 0.0);
     /* Which tells experts' ways of TP groups that span nodes apart, too. */
     bool experts = x->b.c->deg.tp > 1 && experts_told_apart (x, level > BOUND_FRACTIONS);
     double bound = 0.0;
@@ -165,8 +165,6 @@ static double bound_with_slots (const struct least_terms *x,
     slow_slots_put (x, slots, &times);
     if (slots->on)
         needed_node_put (x, slots->on, &times);
-    if (slots->lanes > 0)
-        few_lanes_put (x, slots->lanes, &times);
     if (caps)
         bound_caps (x->b.pool, times.p, slots->from, !by_class, caps, cap);
     return higher_bound (x, &times, slots, slow, caps ? cap : NULL, level);
@@ -338,36 +336,26 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
 }
 
 /* The least steps with which some stage has so few TP groups on some node, and two neighbours both
- * have.  Stages are told apart where that is little work, the last ones first, which have most
- * time. */
-static void few_groups_bounds (const struct least_terms *x, int groups, const int *caps,
+ * have: the last ones first, which have most time. */
+static void few_groups_bounds (const struct least_terms *any, int groups, const int *caps,
                                int *cap, double known, enum bound_level level,
                                double from[2])
 {
-    int p = x->times.p;
-    bool told = x->b.c->deg.vpp > 1 && p <= MOST_TOLD;
-    struct slow_slots few = {.alike = true,
-                             .known_s = told ? BY_ROWS * known : known,
-                             .run_first = p - 1,
-                             .run = told,
-                             .lanes = bound_has_lanes (&x->b) ? groups : 0,
-                             .ways_from = bound_ways_of (x, groups),
-                             .from = x->b.pool->n_classes,
-                             .tp_s = x->tp.least};
-    double last = bound_with_slots (x, &few, 1, caps, cap, level), before = last;
+    struct least_terms x = *any;
+    struct few_groups few;
+    double before = 0.0;
 
-    from[0] = last;
-    from[1] = told ? INFINITY : last;
-    while (few.run_first > 0 && told && is_higher (x, from[1], known)) {
-        double one;
+    few_groups_init (any, groups, BY_ROWS * known, &few);
+    x.few = &few;
+    from[0] = from[1] = INFINITY;
+    for (few.stage = x.times.p - 1; few.stage >= 0 && is_higher (any, from[1], known);
+         few.stage--) {
+        double one = highest_divided (&x, caps, cap, level);
 
-        few.run_first--;
-        one = bound_with_slots (x, &few, 1, caps, cap, level);
         from[0] = fmin (from[0], one);
         from[1] = fmin (from[1], fmax (one, before));
         before = one;
     }
-    from[1] = fmin (from[1], fmax (before, last));
 }
 
 /* The same where no stage has, with such sends.  @return `other`, or less */
@@ -419,7 +407,7 @@ static double sharing_bounds (const struct least_terms *any, const int *caps, in
     int room = x.b.pool->max_node_gpus / x.b.c->deg.tp;
     double spans;
 
-    if (!isfinite (known) || x.times.p == 1 || room < 2 ||
+    if (!isfinite (known) || x.times.p == 1 || x.times.p > MOST_TOLD || room < 2 ||
         !(bound_has_lanes (&x.b) || experts_told_apart (&x, true)))
         return known;
     spans = spanning_bound (any, caps, cap, known, level);

@@ -199,6 +199,7 @@ struct least_terms {
     long *work;                  /* as in struct bound_pipeline */
     bool closer;                 /* is more work in place for a closer bound? */
     const struct on_needed *on;  /* a stage of which more is known; or NULL */
+    const struct few_groups *few; /* another one, or the same; or NULL */
     struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
     struct config_times times;
     struct least_compute all;
@@ -241,8 +242,6 @@ void least_terms_put_sends (const struct least_terms *x, double inside, int from
  *  groups span nodes too; or those with a whole TP group on a badly linked node (`on`). */
 struct slow_slots {
     struct needed_node *on; /* or NULL */
-    int lanes;              /* on one whose stage's synchronisation has no more; 0: any */
-    int ways_from;          /* and whose experts are in this way or a later one */
     int run_first, run;     /* as in struct bound_pipeline: the stages that are on it */
     double known_s; /* a bound that is known: it may stand for any that is lower; or 0 */
     int from;
@@ -386,17 +385,21 @@ struct on_needed {
 /** Have a stage's rings of synchronisation a lane at most for each of its TP groups on a node? */
 bool bound_has_lanes (const struct bounded *b);
 
-/** The first of the ways that a stage's experts can be in with so few TP groups on some node. */
-int bound_ways_of (const struct least_terms *x, int groups);
-
 /** The boundaries where a node holds TP groups of so many stages at most, or, with `some`, of one
  *  stage of any two neighbours; and no TP group spans nodes.
  *  @return are they slower than any? */
 bool bound_shared_sends (const struct bounded *b, int share, bool some,
                          struct boundary_sends *sends);
 
-/** Stages with so few lanes into the times, as slow slots. */
-void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times);
+/** A stage with so few TP groups on some node. */
+struct few_groups {
+    int stage, groups;
+    double known_s;            /* as in struct slow_slots */
+    int ways_from;             /* its experts are in this way or a later one */
+    struct config_times times; /* its synchronisation, as that of slow slots */
+};
+void few_groups_init (const struct least_terms *x, int groups, double known_s,
+                      struct few_groups *few);
 
 /* ---- fractions.c ---- */
 

@@ -48,14 +48,17 @@ enum slot_kind { ANY_SLOT, SLOW_SLOT, ON_NEEDED, SLOT_KINDS };
 struct bound_experts {
     struct both_ways more[SLOT_KINDS];
     double sync_layer_s[SLOT_KINDS], sync_fixed_s[SLOT_KINDS];
+    bool many; /* not where the stage has few TP groups on some node */
 };
 
 /** What of a micro-batch's work on a stage hides its synchronisation, where the slowest GPU of the
  *  stage is of some class. */
 #define HIDING_CLASSES 8
 struct bound_hiding {
-    double least_s;          /* a layer takes so long at least */
-    double layer_s, fixed_s; /* and hides so much at most; and what else a stage has */
+    double least_s; /* a layer takes so long at least */
+    double layer_s; /* and hides so much at most */
+    /* What else a stage has, and the one with the embedding and with the head */
+    double fixed_s, embedding_s, head_s;
 };
 
 /** A configuration with every time at its best. */
@@ -80,6 +83,11 @@ struct bound_pipeline {
     bool has_on;
     int on;
     struct bound_slot on_slot;
+    /* Where has_few is set, stage `few` has few TP groups on some node: it synchronises as slot
+     * few_slot does, or longer, in every replica. */
+    bool has_few;
+    int few;
+    struct bound_slot few_slot;
     bool span[SPANS];       /* which are possible for a stage */
     bool first_span[SPANS]; /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most

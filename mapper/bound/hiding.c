@@ -92,7 +92,7 @@ static double inside_s (const struct bounded *b, int kind, double tp_s, double e
 
 /* What a micro-batch's work takes on GPUs of a class: forward and backward. */
 struct work {
-    struct both_ways layer[WORKLOAD_KINDS], ends;
+    struct both_ways layer[WORKLOAD_KINDS], fixed, embedding, head;
 };
 
 static void take_most (struct both_ways *most, double fwd_s, double back_s)
@@ -101,9 +101,9 @@ static void take_most (struct both_ways *most, double fwd_s, double back_s)
     most->back_s = fmax (most->back_s, back_s);
 }
 
-/* The most of the classes so far and of one. */
+/* The most of the classes so far and of one, with a layer's forward pass repeated or not. */
 static void add_class (const struct bounded *b, const struct costmodel_compute *k,
-                       double speed, struct work *most)
+                       double speed, bool again, struct work *most)
 {
     const struct workload_model *m = b->pool->problem->model;
     double micro = 0.5 * b->pool->problem->profile->time.microbatch_s;
@@ -112,13 +112,19 @@ static void add_class (const struct bounded *b, const struct costmodel_compute *
         const struct costmodel_layer *l = m->pattern[0] ? &k->kind[i]
                                           : i == 1      ? &k->expert
                                                         : &k->dense;
-        double again = b->c->recompute == RECOMPUTE_NONE ? 0.0 : l->recompute_s;
 
         if (b->pool->layers_of[i] > 0)
-            take_most (&most->layer[i], l->fwd_s / speed, (l->back_s + again) / speed);
+            take_most (&most->layer[i], l->fwd_s / speed,
+                       (l->back_s + (again ? l->recompute_s : 0.0)) / speed);
     }
-    take_most (&most->ends, (micro + k->embed_fwd_s + k->head_fwd_s) / speed,
-               (micro + k->embed_back_s + k->head_back_s) / speed);
+    take_most (&most->fixed, micro / speed, micro / speed);
+    take_most (&most->embedding, k->embed_fwd_s / speed, k->embed_back_s / speed);
+    take_most (&most->head, k->head_fwd_s / speed, k->head_back_s / speed);
+}
+
+static double sum_of (struct both_ways s)
+{
+    return s.fwd_s + s.back_s;
 }
 
 static double least_layer_s (const struct pool *pool, const struct work *w)
@@ -127,7 +133,7 @@ static double least_layer_s (const struct pool *pool, const struct work *w)
 
     for (int i = 0; i < WORKLOAD_KINDS; i++)
         if (pool->layers_of[i] > 0)
-            least = fmin (least, w->layer[i].fwd_s + w->layer[i].back_s);
+            least = fmin (least, sum_of (w->layer[i]));
     return least;
 }
 
@@ -143,9 +149,10 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
     const struct workload_model *m = pool->problem->model;
     struct best_link slow = slowest_inside (pool);
     double tp_s = tp_inside_s (b, slow), exchange_s = exchange_inside_s (b, slow);
+    bool some = b->c->recompute != RECOMPUTE_NONE;
     struct work most = {0};
 
-    if (b->c->deg.cp > 1 || pool->n_classes > HIDING_CLASSES || !rings_leave (b) ||
+    if (m->mtp_layers > 0 || b->c->deg.cp > 1 || pool->n_classes > HIDING_CLASSES || !rings_leave (b) ||
         (b->c->deg.tp * b->c->deg.ep > 1 && !alike_inside (pool)))
         return 0;
     for (int q = 0; q < pool->n_classes; q++) {
@@ -153,16 +160,17 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
         struct costmodel_compute k;
 
         pool_compute (pool, b->c, q, &k);
-        add_class (b, &k, pool->best_speed[q], &own);
-        add_class (b, &k, pool->class[q].speed, &most);
+        add_class (b, &k, pool->best_speed[q], some && b->c->recompute_layers == 0, &own);
+        add_class (b, &k, pool->class[q].speed, some, &most);
         out[q] = (struct bound_hiding){.least_s = least_layer_s (pool, &own)};
         for (int i = 0; i < WORKLOAD_KINDS; i++)
             if (pool->layers_of[i] > 0)
                 out[q].layer_s =
-                    fmax (out[q].layer_s, most.layer[i].fwd_s + most.layer[i].back_s +
-                                              inside_s (b, i, tp_s, exchange_s));
-        out[q].fixed_s = most.ends.fwd_s + most.ends.back_s + 2.0 * tp_s +
-                         m->mtp_layers * out[q].layer_s;
+                    fmax (out[q].layer_s,
+                          sum_of (most.layer[i]) + inside_s (b, i, tp_s, exchange_s));
+        out[q].fixed_s = sum_of (most.fixed);
+        out[q].embedding_s = sum_of (most.embedding) + tp_s;
+        out[q].head_s = sum_of (most.head) + tp_s;
     }
     return pool->n_classes;
 }

@@ -29,7 +29,8 @@ bool bound_has_lanes (const struct bounded *b)
     return workload_dense_shards (b->c) > 1 && workload_shard_copies (b->c) == 1;
 }
 
-int bound_ways_of (const struct least_terms *x, int groups)
+/* The first of the ways that a stage's experts can be in with so few TP groups on some node. */
+static int ways_of (const struct least_terms *x, int groups)
 {
     int i = 0;
 
@@ -77,17 +78,22 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
     return isfinite (sends->any_s) && sends->any_s > any.any_s;
 }
 
-void few_lanes_put (const struct least_terms *x, int lanes, struct config_times *times)
+void few_groups_init (const struct least_terms *x, int groups, double known_s,
+                      struct few_groups *few)
 {
     const struct bounded *b = &x->b;
     struct link_rates rates = link_rates_of (b->pool, 0);
     int n = workload_dense_shards (b->c), tp = b->c->deg.tp;
-    struct line few = bound_sync (b, &rates, n, tp, room_of (b), lanes, tp);
+    struct line sync = bound_sync (b, &rates, n, tp, room_of (b), groups, tp);
     struct line first = least_sync_terms (b, &rates, SPAN_NONE, first_takes (x));
 
-    if (isfinite (few.fixed))
-        config_times_put_sync (
-            x, few,
-            (struct line){larger (first.each, few.each), larger (first.fixed, few.fixed)},
-            1, SPAN_NONE, times);
+    *few = (struct few_groups){.groups = groups,
+                               .known_s = known_s,
+                               .ways_from = ways_of (x, groups),
+                               .times = x->times};
+    if (bound_has_lanes (b) && isfinite (sync.fixed))
+        config_times_put_sync (x, sync,
+                               (struct line){larger (first.each, sync.each),
+                                             larger (first.fixed, sync.fixed)},
+                               1, SPAN_NONE, &few->times);
 }

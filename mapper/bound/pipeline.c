@@ -3,8 +3,7 @@
 
 #include <math.h>
 
-#define SPAN_WAYS 3   /* of experts where TP groups span nodes: those that are told apart */
-#define NEVER_S 1e6   /* of a layer, in a way that cannot be */
+#define SPAN_WAYS 3 /* of experts where TP groups span nodes: those that are told apart */
 
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
  * embedding. */
@@ -63,8 +62,7 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
                 least_exchanges_more (x, x->told_share, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
-            if (kind == SLOW_SLOT && slots && !spans && i < slots->ways_from)
-                out[i].more[kind] = (struct both_ways){NEVER_S, NEVER_S};
+            out[i].many = x->few && !spans && i < x->few->ways_from;
         }
     return any->n;
 }
@@ -182,6 +180,12 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         s.on = x->on->stage;
         put_tails (x, &x->on->times, 1, &s.on_slot);
         s.known_s = x->on->known_s;
+    }
+    if (x->few) {
+        s.has_few = true;
+        s.few = x->few->stage;
+        put_tails (x, &x->few->times, 1, &s.few_slot);
+        s.known_s = x->few->known_s;
     }
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
         s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);

@@ -671,18 +671,23 @@ static double end_of_class (const struct bound_pipeline *x, int class, double la
     return x->m * layers * x->hiding[class].least_s;
 }
 
-/* What hides the synchronisation of a stage that ends by then: a micro-batch's work, an m-th of the
+/* What hides the synchronisation of stage k that ends by then: a micro-batch's work, an m-th of the
  * end at most. */
-static double most_hidden_under (const struct bound_pipeline *x, double layers,
-                                 double end)
+static double most_hiding_s (const struct pipeline_case *pc, int k, double layers,
+                             double end)
 {
+    const struct bound_pipeline *x = pc->x;
+    bool head = k == (pc->v_shaped ? 0 : x->p - 1);
     double most = x->n_hiding > 0 ? 0.0 : end / x->m;
 
-    for (int q = 0; q < x->n_hiding; q++)
+    for (int q = 0; q < x->n_hiding; q++) {
+        const struct bound_hiding *h = &x->hiding[q];
+        double work = h->fixed_s + layers * h->layer_s + (k == 0 ? h->embedding_s : 0.0) +
+                      (head ? h->head_s : 0.0);
+
         if (end_of_class (x, q, layers) <= end)
-            most = larger (most, smaller (end / x->m,
-                                          x->hiding[q].fixed_s +
-                                              layers * x->hiding[q].layer_s));
+            most = larger (most, smaller (end / x->m, work));
+    }
     return most;
 }
 
@@ -692,7 +697,7 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 {
     const struct bound_pipeline *x = pc->x;
     double least = rows_tail_under_s (pc, k, kind, layers, placing,
-                                      most_hidden_under (x, layers, end));
+                                      most_hiding_s (pc, k, layers, end));
 
     for (int q = 0; q < x->n_hiding; q++) {
         double later = end_of_class (x, q, layers);
@@ -701,7 +706,7 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
             least = smaller (least, later - end +
                                         rows_tail_under_s (
                                             pc, k, kind, layers, placing,
-                                            most_hidden_under (x, layers, later)));
+                                            most_hiding_s (pc, k, layers, later)));
     }
     return least;
 }

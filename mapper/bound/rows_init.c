@@ -7,6 +7,8 @@
 #include "base/extremes.h"
 #include "costmodel/prices.h"
 
+#define NEVER_S 1e6 /* of a layer, in a way that cannot be */
+
 static double of_layer (const struct bound_layer *l, enum part part)
 {
     return part == FORWARD ? l->fwd_s : part == BACKWARD ? l->back_s : l->input_s;
@@ -123,6 +125,12 @@ static bool is_on (const struct bound_pipeline *x, int k)
     return x->has_on && k == x->on;
 }
 
+/* Has stage k few TP groups on some node? */
+static bool has_few (const struct bound_pipeline *x, int k)
+{
+    return x->has_few && k == x->few;
+}
+
 /* Stage k's tail as a kind of slot has it. */
 static const struct stage_tail *tail_on (const struct pipeline_case *pc, int k,
                                          const struct bound_slot *slot)
@@ -167,6 +175,9 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
                             placing));
     else
         sync = sync_s (t, kind, layers, experts, placing);
+    if (has_few (x, k))
+        sync = larger (sync, sync_s (tail_on (pc, k, &x->few_slot), ANY_SLOT, layers,
+                                     experts, placing));
     return t->fixed_s + layers * t->layer_s + experts * t->expert_s +
            larger (x->bare * sync,
                    costmodel_exposed_s (x->profile, sync, x->hides * under_s));
@@ -184,6 +195,8 @@ struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kin
         double part = with_experts (x, k, layers) / layers;
 
         more = placing.experts->more[is_on (x, k) ? ON_NEEDED : kind];
+        if (placing.experts->many && has_few (x, k))
+            more = (struct both_ways){NEVER_S, NEVER_S};
         more.fwd_s *= part;
         more.back_s *= part;
     }

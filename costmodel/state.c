@@ -509,6 +509,16 @@ double costmodel_state_stage_s (const struct costmodel_state *s, int stage, doub
     return most;
 }
 
+void costmodel_state_stage_end (const struct costmodel_state *s, int stage, double *end_s,
+                                double *hides_s)
+{
+    *end_s = 0.0;
+    for (int d = 0; d < s->t.dp; d++)
+        *end_s = larger (*end_s, s->r.end_s[d * s->t.pp + stage]);
+    *end_s += stage_tail_s (s, stage) - s->stage_end[stage].sync_s;
+    *hides_s = hiding_s (&s->t, stage, &s->r.slot[stage], s->t.pp);
+}
+
 /* ---- a placement of which only the first ranks are known ---- */
 
 /* Ranks follow each other stage by stage, so that the first replicas of the last stage are a

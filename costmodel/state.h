@@ -55,6 +55,11 @@ void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price mo
 double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
                                 double *end_s);
 
+/** When would the step be over by a stage, if its synchronisation took no time, and how much compute
+ *  can hide it?  Of a price that is exact. */
+void costmodel_state_stage_end (const struct costmodel_state *s, int stage, double *end_s,
+                                double *hides_s);
+
 /** A step that no placement beats whose first `ranks` ranks are these, 1 or more: that of the last
  *  stage that they begin, of its whole replicas and expert groups among them.  0 by published
  *  models.  The placement in hand stays. */

@@ -24,8 +24,7 @@ static bool same_replicas (const struct costmodel_state *s, int a, int b)
     return same;
 }
 
-/* What follows a stage's last backward. */
-static double tail_of (const struct costmodel_state *s, int stage)
+double stage_tail_s (const struct costmodel_state *s, int stage)
 {
     const struct stage_end *end = &s->stage_end[stage];
 
@@ -51,7 +50,7 @@ static void sum_up (struct costmodel_state *s)
         }
     }
     for (int i = 0; i < pp; i++) {
-        double tail = tail_of (s, i);
+        double tail = stage_tail_s (s, i);
 
         price.step_s = fmax (price.step_s, s->latest_s[i] + tail);
         others += s->sum_s[i] / t->dp + tail;
@@ -100,7 +99,7 @@ static double over_s (const struct costmodel_state *s, int d, double *sum_s)
 
     *sum_s = 0.0;
     for (int i = 0; i < s->t.pp; i++) {
-        most = larger (most, end[i] + tail_of (s, i));
+        most = larger (most, end[i] + stage_tail_s (s, i));
         *sum_s += end[i];
     }
     return most;

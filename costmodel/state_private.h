@@ -116,6 +116,9 @@ static inline bool same_times (const struct slot_time *a, const struct slot_time
  *  the largest alone is flat. */
 #define SMOOTH_WEIGHT 0.02
 
+/** What follows a stage's last backward. */
+double stage_tail_s (const struct costmodel_state *s, int stage);
+
 /** Play the dirty replicas and price the whole; where it is above s->most, only so far. */
 void play_replicas (struct costmodel_state *s);
 

@@ -131,8 +131,7 @@ static bool sync_leaves_node (const struct terms *t, int stage)
     return false;
 }
 
-double exposed_price (const struct terms *t, int stage, struct sync_time sync,
-                      const struct slot_time *slot, int apart)
+double hiding_s (const struct terms *t, int stage, const struct slot_time *slot, int apart)
 {
     double times =
         costmodel_sync_window (t->problem.profile, t->problem.config, t->microbatches);
@@ -144,7 +143,13 @@ double exposed_price (const struct terms *t, int stage, struct sync_time sync,
         under = larger (under, slot->fwd_s + slot->back_s);
         busy = larger (busy, slot->busy_s[leaves]);
     }
+    return times * fmax (0.0, under - busy);
+}
+
+double exposed_price (const struct terms *t, int stage, struct sync_time sync,
+                      const struct slot_time *slot, int apart)
+{
     return fmax (costmodel_exposed_s (t->problem.profile, sync.s,
-                                      times * fmax (0.0, under - busy)),
+                                      hiding_s (t, stage, slot, apart)),
                  sync.bare_s);
 }

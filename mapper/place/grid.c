@@ -6,7 +6,7 @@
  * as slow as its slowest link, and the rest of the step does not depend on who is where:
  *
  *     step ~ rest + weight max over columns of (sum of its sends, both ways)
- *                 + max over rows of (slowest ring link - what hides it)
+ *                 + max over rows of what is not hidden of the slowest ring link
  *                 + a little for every estimated link
  *
  * The weight is how often a micro-batch's way down and up is exposed, 1 + floor ((m-1)/p)
@@ -77,9 +77,9 @@ static double ring_at (const struct grid *g, int cell)
 {
     int row = cell / g->columns;
 
-    return g->p->ring_share[row] *
-               grid_ring (&g->pairs, g->node[cell], g->node[next_in_ring (g, cell)]) -
-           g->p->hidden_s[row];
+    return grid_shown (
+        g->p, row,
+        grid_ring (&g->pairs, g->node[cell], g->node[next_in_ring (g, cell)]));
 }
 
 static int previous_in_ring (const struct grid *g, int cell)
@@ -132,8 +132,7 @@ static int guesses_of_tails (const struct grid *g, int a, int b, int row)
 
 static bool has_ring (const struct grid *g, int row)
 {
-    return g->columns > 1 &&
-           g->p->hidden_s[row] < g->p->ring_share[row] * g->pairs.slowest_ring;
+    return g->columns > 1 && grid_shown (g->p, row, g->pairs.slowest_ring) > 0.0;
 }
 
 static double column_sum (const struct grid *g, int column)

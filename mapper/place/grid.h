@@ -25,6 +25,8 @@ struct grid_problem {
     } ring, expert; /* of the row that has most, one after the other; 0 bytes: none */
     const double *ring_share; /* [rows] of their bytes, a row's */
     const double *hidden_s;   /* [rows] what hides a row's ring; INFINITY: all of it */
+    double bare;              /* the part of a ring that nothing hides ... */
+    const double *ahead_s;    /* [rows] ... but that a row ends before the first */
 };
 
 struct grid;

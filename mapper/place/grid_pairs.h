@@ -2,6 +2,7 @@
 #ifndef MAPPER_GRID_PAIRS_H
 #define MAPPER_GRID_PAIRS_H
 
+#include "base/extremes.h"
 #include "mapper/place/grid.h"
 
 #define NEAR 8 /* best-linked partners of a node that moves bring together */
@@ -33,6 +34,14 @@ static inline double grid_ring (const struct grid_pairs *x, int a, int b)
 static inline bool grid_guess (const struct grid_pairs *x, int a, int b)
 {
     return x->guess[(size_t) a * (size_t) x->n + (size_t) b];
+}
+
+/** What a row's ring makes the step longer by, with such a slowest link. */
+static inline double grid_shown (const struct grid_problem *p, int row, double ring_s)
+{
+    double s = p->ring_share[row] * ring_s;
+
+    return larger (s - p->hidden_s[row], p->bare * s - p->ahead_s[row]);
 }
 
 /** Grow a grid along the fastest links from random nodes, column after column.

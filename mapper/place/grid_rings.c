@@ -26,7 +26,7 @@ static double link_s (const struct mending *m, int row, int a, int b)
 {
     const int *node = m->node + row * m->p->columns;
 
-    return m->p->ring_share[row] * grid_ring (m->x, node[a], node[b]) - m->p->hidden_s[row];
+    return grid_shown (m->p, row, grid_ring (m->x, node[a], node[b]));
 }
 
 /* The slowest link of all rings.  @param[out] column  it leaves */

@@ -20,7 +20,7 @@ struct on_grid {
     int parts;  /* of a slot on a node: its cp TP groups, or as many as fit */
     int *kind;  /* [n_nodes] */
     int *order; /* [n_nodes] by place in the sequence: which of the pool's nodes */
-    double *ring_share, *hidden_s; /* [rows] */
+    double *ring_share, *hidden_s, *ahead_s; /* [rows] */
 };
 
 /* Where every stage takes nodes of its own, a layout of stages by class is one of stages in order
@@ -132,22 +132,63 @@ static void take_rings (struct on_grid *o, const struct costmodel_volume *v)
                                group * o->x->layout.depth, (double) block / group};
 }
 
-/* Every row's rings: those of its stage that has most, and what hides them.  A stage ends before
- * stage 0 by the backward passes of a chunk between them, and compute hides its part: all
- * ranks wait for those on the slowest GPUs, whose compute hides most. */
-static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
+/* How long before the last stage a stage of the layout in hand would end without synchronisation,
+ * and what of it compute hides. */
+static void find_ends (const struct on_grid *o, int stage, double latest_s, double *ahead,
+                       double *hidden)
+{
+    const struct workload_profile *p = o->x->pool->problem->profile;
+    double end_s, hides_s;
+
+    costmodel_state_stage_end (o->x->state, stage, &end_s, &hides_s);
+    *ahead = latest_s - end_s;
+    *hidden =
+        *ahead + (1.0 - p->time.overlap_slowdown) * p->time.dp_overlap * hides_s;
+}
+
+/* What a stage's rings take for nothing at all, through every node of its row. */
+static double starts_s (const struct on_grid *o, const struct costmodel_volume *v, int n)
 {
     const struct pool *pool = o->x->pool;
-    const struct mapper_problem *p = pool->problem;
+    int nodes = o->p.columns;
+    struct costmodel_ring r = {.inside_bytes_per_s = INFINITY,
+                               .between_bytes_per_s = INFINITY,
+                               .nodes = nodes,
+                               .latency_s = (nodes * pool->inter_latency_s +
+                                             (n - nodes) * pool->intra_latency_s) *
+                                            (n - 1.0) / n};
+
+    return n > 1 && n >= nodes
+               ? costmodel_sync_s (pool->problem->profile, &r, n, v, 0.0)
+               : 0.0;
+}
+
+static double latest_end_s (const struct on_grid *o)
+{
+    double latest = 0.0, end_s, hides_s;
+
+    for (int i = 0; i < o->x->c->deg.pp; i++) {
+        costmodel_state_stage_end (o->x->state, i, &end_s, &hides_s);
+        latest = fmax (latest, end_s);
+    }
+    return latest;
+}
+
+/* Every row's rings: those of its stage that has most, and what hides them. */
+static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
+{
+    const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
-    double ahead = v->dp_all_reduce ? 0.0 : -v->dp_phases * p->profile->time.collective_s;
-    double most = 0.0;
-    double times =
-        costmodel_sync_window (p->profile, c, workload_microbatches (p->job, c));
+    double latest = latest_end_s (o), most = 0.0;
+    double starts = starts_s (o, v, workload_dense_shards (c));
     struct grid_ring *ring = &o->p.ring, *expert = &o->p.expert;
     const struct grid_ring each = *ring, each_expert = *expert;
 
+    for (int row = 0; row < o->p.rows; row++) {
+        o->hidden_s[row] = o->ahead_s[row] = INFINITY;
+        o->ring_share[row] = 0.0;
+    }
     for (int i = 0; i < c->deg.pp; i++) {
         struct workload_stage held = workload_stage_of (p->model, c, o->x->layers, i);
         struct workload_stage_params params = workload_stage_params (p->model, c, &held);
@@ -155,26 +196,20 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
                experts = each_expert.bytes * params.expert,
                by_lanes =
                    dense / each.lanes + (experts > 0 ? experts / each_expert.lanes : 0.0);
-        double *hidden = &o->hidden_s[i / depth], *share = &o->ring_share[i / depth];
-        struct costmodel_compute k;
-        struct costmodel_stage_time t;
-        int q = o->x->class_of_stage[i];
+        double ahead, hidden, fixed = starts;
+        int row = i / depth;
 
-        pool_compute (pool, c, q, &k);
-        costmodel_stage_compute (c, p->profile, &k, &held, &t);
-        if (i % depth == 0) {
-            *hidden = INFINITY;
-            *share = 0.0;
-        }
-        *hidden = fmin (*hidden, ahead + p->profile->time.dp_overlap * times *
-                                             (t.fwd_s + t.back_s) / pool->class[q].speed);
-        *share = fmax (*share, by_lanes);
+        find_ends (o, i, latest, &ahead, &hidden);
+        if (experts > 0)
+            fixed += starts_s (o, v, workload_expert_shards (c));
+        o->ahead_s[row] = fmin (o->ahead_s[row], ahead - o->p.bare * fixed);
+        o->hidden_s[row] = fmin (o->hidden_s[row], hidden - fixed);
+        o->ring_share[row] = fmax (o->ring_share[row], by_lanes);
         if (by_lanes > most) {
             most = by_lanes;
             ring->bytes = dense;
             expert->bytes = experts;
         }
-        ahead += t.back_s / pool->class[q].speed / c->deg.vpp;
     }
     for (int row = 0; row < o->p.rows && most > 0; row++)
         o->ring_share[row] /= most;
@@ -194,6 +229,8 @@ static void take_critical_path (struct on_grid *o)
     o->p.send_latency = 1.0;
     o->p.flows = o->width * o->parts * d->tp;
     take_rings (o, &v);
+    o->p.bare = fmax (costmodel_sync_bare (p->profile, c, &v, p->model->layers),
+                      p->profile->time.overlap_slowdown);
     find_rings (o, &v);
 }
 
@@ -218,36 +255,11 @@ static void take_published (struct on_grid *o)
                                 costmodel_pipette_gradient_bytes (m, c);
     for (int row = 0; row < o->p.rows; row++) {
         o->ring_share[row] = 1.0;
-        o->hidden_s[row] = amp || row == 0 ? 0.0 : INFINITY;
+        o->hidden_s[row] = o->ahead_s[row] = amp || row == 0 ? 0.0 : INFINITY;
     }
 }
 
 /* ---- the candidate ---- */
-
-static bool prepare (struct on_grid *o)
-{
-    const struct placer *x = o->x;
-    int n = x->pool->n_nodes;
-
-    o->p.cluster = x->pool->problem->cluster;
-    o->p.n = n;
-    o->p.node = x->pool->node;
-    o->kind = malloc (2 * (size_t) n * sizeof *o->kind);
-    o->hidden_s = malloc (2 * (size_t) o->p.rows * sizeof *o->hidden_s);
-    if (!o->kind || !o->hidden_s)
-        return false;
-    o->ring_share = o->hidden_s + o->p.rows;
-    o->p.ring_share = o->ring_share;
-    o->order = o->kind + n;
-    o->p.kind = o->kind;
-    o->p.hidden_s = o->hidden_s;
-    find_kinds (o);
-    if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH)
-        take_critical_path (o);
-    else
-        take_published (o);
-    return true;
-}
 
 /* Places in the pool of a sequence's nodes. */
 static void number (const struct on_grid *o, const int *seq)
@@ -305,6 +317,47 @@ static bool lay_out (struct on_grid *o)
     return straight && pool_pins_hold (x->pool, x->order, x->world);
 }
 
+/* The candidate's order, with nodes where their classes belong: but not where pinned nodes or memory
+ * forbid it. */
+static void begin (struct on_grid *o, const struct candidate *k)
+{
+    number (o, k->layout.seq);
+    settle_classes (o);
+    if (!lay_out (o)) {
+        number (o, k->layout.seq);
+        lay_out (o);
+    }
+}
+
+static bool prepare (struct on_grid *o, const struct candidate *k)
+{
+    const struct placer *x = o->x;
+    int n = x->pool->n_nodes;
+
+    o->p.cluster = x->pool->problem->cluster;
+    o->p.n = n;
+    o->p.node = x->pool->node;
+    o->kind = malloc (2 * (size_t) n * sizeof *o->kind);
+    o->hidden_s = malloc (3 * (size_t) o->p.rows * sizeof *o->hidden_s);
+    if (!o->kind || !o->hidden_s)
+        return false;
+    o->ring_share = o->hidden_s + o->p.rows;
+    o->ahead_s = o->ring_share + o->p.rows;
+    o->p.ring_share = o->ring_share;
+    o->p.ahead_s = o->ahead_s;
+    o->order = o->kind + n;
+    o->p.kind = o->kind;
+    o->p.hidden_s = o->hidden_s;
+    find_kinds (o);
+    begin (o, k);
+    price_order (o->x, o->x->order, (struct costmodel_price){0, INFINITY, INFINITY});
+    if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH)
+        take_critical_path (o);
+    else
+        take_published (o);
+    return true;
+}
+
 /* Price the order in hand and keep it if it is better. */
 static void keep (struct on_grid *o, struct candidate *k)
 {
@@ -331,14 +384,11 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
     put_in_order (x, k);
     if (!is_regular (&o))
         return false;
-    if (prepare (&o) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
+    if (prepare (&o, k) && (g = grid_create (&o.p, rng_next (&x->rng)))) {
         if (runs > 1 && grid_grow (g, o.order))
             keep (&o, k);
         for (int run = 0; run < runs && !deadline_passed (x->deadline); run++) {
-            number (&o, k->layout.seq);
-            settle_classes (&o);
-            if (!lay_out (&o)) /* pinned nodes, or memory */
-                number (&o, k->layout.seq);
+            begin (&o, k);
             grid_improve (g, o.order, run % 2 == 1, moves);
             keep (&o, k);
         }

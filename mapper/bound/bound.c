@@ -335,27 +335,53 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
     return bound >= fmin (known * CLOSE, x->most_s);
 }
 
-/* The least steps with which some stage has so few TP groups on some node, and two neighbours both
- * have: the last ones first, which have most time. */
-static void few_groups_bounds (const struct least_terms *any, int groups, const int *caps,
-                               int *cap, double known, enum bound_level level,
-                               double from[2])
+/* The step with which stage k has so few TP groups on some node, at least. */
+static double few_groups_bound (const struct least_terms *any, struct few_groups *few,
+                                int k, const int *caps, int *cap, enum bound_level level)
 {
     struct least_terms x = *any;
+
+    few->stage = k;
+    x.few = few;
+    return highest_divided (&x, caps, cap, level);
+}
+
+/* The least steps with which some stage has so few, a lone one or one of several; with which two
+ * neighbours have, and any two. */
+struct few_bounds {
+    double one, neighbours, two;
+};
+
+/* Only as far as they tell more than is known: the last stages first, which have most time. */
+static struct few_bounds few_groups_bounds (const struct least_terms *x, int groups,
+                                            bool alone, const int *caps, int *cap,
+                                            double known, enum bound_level level)
+{
+    struct few_bounds out = {INFINITY, INFINITY, INFINITY};
+    struct boundary_sends sends;
     struct few_groups few;
     double before = 0.0;
+    int least = 0;
 
-    few_groups_init (any, groups, BY_ROWS * known, &few);
-    x.few = &few;
-    from[0] = from[1] = INFINITY;
-    for (few.stage = x.times.p - 1; few.stage >= 0 && is_higher (any, from[1], known);
-         few.stage--) {
-        double one = highest_divided (&x, caps, cap, level);
+    few_groups_init (x, groups, BY_ROWS * known, &few);
+    for (int k = x->times.p - 1; k >= 0 && is_higher (x, out.two, known); k--) {
+        double one = few_groups_bound (x, &few, k, caps, cap, level);
 
-        from[0] = fmin (from[0], one);
-        from[1] = fmin (from[1], fmax (one, before));
+        out.neighbours = fmin (out.neighbours, fmax (one, before));
+        out.two = fmin (out.two, fmax (one, out.one));
+        least = one < out.one ? k : least;
+        out.one = fmin (out.one, one);
         before = one;
     }
+    if (!alone || !is_higher (x, out.two, known) ||
+        !bound_shared_sends (&x->b, 1, false, &sends))
+        return out;
+    /* All others have nodes of their own then. */
+    few.apart_s = 0.5 * sends.any_s;
+    if (out.one < out.two)
+        out.one = fmax (out.one,
+                        few_groups_bound (x, &few, least, caps, cap, level));
+    return out;
 }
 
 /* The same where no stage has, with such sends.  @return `other`, or less */
@@ -384,11 +410,12 @@ static double sharing_bound (const struct least_terms *x, int share, double span
                              enum bound_level level)
 {
     int room = x->b.pool->max_node_gpus / x->b.c->deg.tp, few = room / (share + 1);
-    double bound = known, from[2];
+    struct few_bounds by =
+        few_groups_bounds (x, few, share == 1, caps, cap, known, level);
+    double bound = known;
 
-    few_groups_bounds (x, few, caps, cap, known, level, from);
     for (int some = 0; some < (share == 1 ? 2 : 1); some++) {
-        double other = fmin (from[some], spans);
+        double other = fmin (some ? by.neighbours : fmin (by.one, by.two), spans);
         struct boundary_sends sends;
 
         if (is_higher (x, other, bound) &&

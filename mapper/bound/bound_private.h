@@ -396,6 +396,7 @@ struct few_groups {
     int stage, groups;
     double known_s;            /* as in struct slow_slots */
     int ways_from;             /* its experts are in this way or a later one */
+    double apart_s; /* what boundaries between other stages take one way at least; or 0 */
     struct config_times times; /* its synchronisation, as that of slow slots */
 };
 void few_groups_init (const struct least_terms *x, int groups, double known_s,

@@ -88,6 +88,7 @@ struct bound_pipeline {
     bool has_few;
     int few;
     struct bound_slot few_slot;
+    double apart_s; /* what boundaries between other stages take one way at least; or 0 */
     bool span[SPANS];       /* which are possible for a stage */
     bool first_span[SPANS]; /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most

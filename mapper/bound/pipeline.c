@@ -184,6 +184,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     if (x->few) {
         s.has_few = true;
         s.few = x->few->stage;
+        s.apart_s = x->few->apart_s;
         put_tails (x, &x->few->times, 1, &s.few_slot);
         s.known_s = x->few->known_s;
     }

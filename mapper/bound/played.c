@@ -169,6 +169,7 @@ static double played_cut (struct tree *t, unsigned cut)
     for (int k = 0; k < x->p; k++) {
         t->send_s[k] = fmax (t->r->send_s[t->kind[k]][t->kind[(k + 1) % x->p]],
                              cut >> k & 1 ? x->cross_s : 0.0);
+        t->send_s[k] = fmax (t->send_s[k], rows_apart_s (x, k));
         t->more[k] = (struct both_ways){0.0, 0.0};
     }
     t->more[0] = rows_layer_more (kind_of (t, 0)->rows, 0, kind_of (t, 0)->slot,

@@ -84,13 +84,17 @@ static double sends_s (const struct pipeline_case *pc, int from, int to)
 {
     const struct bound_pipeline *x = pc->x;
     int cross = crossings (pc, from, to), mixed = 0, rest;
+    double apart = 0.0;
 
+    for (int k = from; x->apart_s > 0.0 && k < to; k++)
+        apart += larger (x->any_s, rows_apart_s (x, k));
     for (int k = from; x->run > 0 && k < to; k++)
         mixed += is_mixed (x, k, k + 1);
     cross = cross > mixed ? cross - mixed : 0;
     rest = to - from - cross - mixed;
-    return (mixed > 0 ? mixed * x->pair_s[0][1] : 0.0) +
-           (cross > 0 ? cross * x->cross_s : 0.0) + (rest > 0 ? rest * x->any_s : 0.0);
+    return larger (apart, (mixed > 0 ? mixed * x->pair_s[0][1] : 0.0) +
+                              (cross > 0 ? cross * x->cross_s : 0.0) +
+                              (rest > 0 ? rest * x->any_s : 0.0));
 }
 
 /* All boundaries once in one direction. */

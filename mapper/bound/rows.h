@@ -38,6 +38,13 @@ static inline bool rows_may_be (const struct bound_pipeline *x, int k, int kind)
     return x->run == 0 || kind == ((k - x->run_first + x->p) % x->p < x->run);
 }
 
+/** What is known of the boundary after stage k, the last one's to the first: a way of it takes so
+ *  long at least, or 0. */
+static inline double rows_apart_s (const struct bound_pipeline *x, int k)
+{
+    return k == x->few || (k + 1) % x->p == x->few ? 0.0 : x->apart_s;
+}
+
 /** A pipeline whose stage 0 is placed in one way. */
 struct pipeline_case {
     const struct bound_pipeline *x;

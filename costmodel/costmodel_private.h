@@ -332,7 +332,8 @@ struct sync_time sync_price (const struct terms *t, int stage, int *unmeasured);
 enum workload_all_reduce sync_by (const struct terms *t, int stage);
 
 /** Compute beside which a stage's synchronisation can hide. */
-double hiding_s (const struct terms *t, int stage, const struct slot_time *slot, int apart);
+double hiding_s (const struct terms *t, int stage, const struct slot_time *slot,
+                 int apart);
 
 /** What of its synchronisation a stage waits for, beside its slowest slot: it hides under
  *  what the slowest slot does while no slot takes links of the kind that it needs.

@@ -131,7 +131,8 @@ static bool sync_leaves_node (const struct terms *t, int stage)
     return false;
 }
 
-double hiding_s (const struct terms *t, int stage, const struct slot_time *slot, int apart)
+double hiding_s (const struct terms *t, int stage, const struct slot_time *slot,
+                 int apart)
 {
     double times =
         costmodel_sync_window (t->problem.profile, t->problem.config, t->microbatches);

@@ -379,8 +379,7 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
     /* All others have nodes of their own then. */
     few.apart_s = 0.5 * sends.any_s;
     if (out.one < out.two)
-        out.one = fmax (out.one,
-                        few_groups_bound (x, &few, least, caps, cap, level));
+        out.one = fmax (out.one, few_groups_bound (x, &few, least, caps, cap, level));
     return out;
 }
 
@@ -420,8 +419,8 @@ static double sharing_bound (const struct least_terms *x, int share, double span
 
         if (is_higher (x, other, bound) &&
             bound_shared_sends (&x->b, share, some == 1, &sends))
-            bound = fmax (
-                bound, many_groups_bound (x, sends, caps, cap, bound, other, level));
+            bound = fmax (bound,
+                          many_groups_bound (x, sends, caps, cap, bound, other, level));
     }
     return bound;
 }
@@ -441,7 +440,8 @@ static double sharing_bounds (const struct least_terms *any, const int *caps, in
     if (!is_higher (&x, spans, known))
         return known;
     least_terms_keep_inside (&x);
-    for (int share = 1, few = room; share < x.times.p && room / (share + 1) > 0; share++) {
+    for (int share = 1, few = room; share < x.times.p && room / (share + 1) > 0;
+         share++) {
         if (room / (share + 1) == few) /* as with one stage less */
             continue;
         few = room / (share + 1);

@@ -195,20 +195,20 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
-    double most_s;               /* a bound beyond that is of no use */
-    long *work;                  /* as in struct bound_pipeline */
-    bool closer;                 /* is more work in place for a closer bound? */
-    const struct on_needed *on;  /* a stage of which more is known; or NULL */
+    double most_s;                /* a bound beyond that is of no use */
+    long *work;                   /* as in struct bound_pipeline */
+    bool closer;                  /* is more work in place for a closer bound? */
+    const struct on_needed *on;   /* a stage of which more is known; or NULL */
     const struct few_groups *few; /* another one, or the same; or NULL */
-    struct boundary_sends apart; /* where stages are on nodes of their own; or 0 */
+    struct boundary_sends apart;  /* where stages are on nodes of their own; or 0 */
     struct config_times times;
     struct least_compute all;
     struct tp_times tp;
     struct both_ways cp;
     /* Experts. */
-    double exchange_s;              /* their all-to-all, wherever they are */
-    double expert_params;           /* of a layer's experts on a rank */
-    double expert_share;            /* of stage 0's layers that have them, where known */
+    double exchange_s;    /* their all-to-all, wherever they are */
+    double expert_params; /* of a layer's experts on a rank */
+    double expert_share;  /* of stage 0's layers that have them, where known */
     /* Of a stage's layers beyond the first ones of the model, which may have none, such a part has
      * them: the same part, or all. */
     double told_share;
@@ -394,8 +394,8 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
 /** A stage with so few TP groups on some node. */
 struct few_groups {
     int stage, groups;
-    double known_s;            /* as in struct slow_slots */
-    int ways_from;             /* its experts are in this way or a later one */
+    double known_s; /* as in struct slow_slots */
+    int ways_from;  /* its experts are in this way or a later one */
     double apart_s; /* what boundaries between other stages take one way at least; or 0 */
     struct config_times times; /* its synchronisation, as that of slow slots */
 };

@@ -105,8 +105,8 @@ struct bound_pipeline {
     double known_s;      /* a bound that is known: it may stand for any lower one; or 0 */
     double most_s;       /* up to which it is told: a higher one may be any beyond */
     long *work; /* operations that may yet be played out at the closest level; or NULL */
-    double hides;   /* times of one micro-batch that can hide synchronisation */
-    double bare;    /* the part of it that nothing hides */
+    double hides; /* times of one micro-batch that can hide synchronisation */
+    double bare;  /* the part of it that nothing hides */
     struct bound_hiding hiding[HIDING_CLASSES]; /* by class */
     int n_hiding;                               /* classes; 0: it is not told */
     const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one;

@@ -152,8 +152,8 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
     bool some = b->c->recompute != RECOMPUTE_NONE;
     struct work most = {0};
 
-    if (m->mtp_layers > 0 || b->c->deg.cp > 1 || pool->n_classes > HIDING_CLASSES || !rings_leave (b) ||
-        (b->c->deg.tp * b->c->deg.ep > 1 && !alike_inside (pool)))
+    if (m->mtp_layers > 0 || b->c->deg.cp > 1 || pool->n_classes > HIDING_CLASSES ||
+        !rings_leave (b) || (b->c->deg.tp * b->c->deg.ep > 1 && !alike_inside (pool)))
         return 0;
     for (int q = 0; q < pool->n_classes; q++) {
         struct work own = {0};

@@ -360,11 +360,11 @@ static void put_tail (const struct least_terms *x, const struct link_rates *r,
         if (kind == 0 || isfinite (sync.fixed))
             config_times_put_sync (x, sync, first, kind, span, times);
     }
-    times->tail_layer_s[kind] =
-        k->optimizer_s * params.each +
-        x->expert_share * x->expert_params * k->expert_optimizer_s;
-    times->expert_tail_s[kind] = (x->told_share - x->expert_share) * x->expert_params *
-                                 k->expert_optimizer_s;
+    times->tail_layer_s[kind] = k->optimizer_s * params.each + x->expert_share *
+                                                                   x->expert_params *
+                                                                   k->expert_optimizer_s;
+    times->expert_tail_s[kind] =
+        (x->told_share - x->expert_share) * x->expert_params * k->expert_optimizer_s;
     times->tail_fixed_s[kind] =
         k->optimizer_s * params.fixed + pool->problem->profile->time.step_s;
     times->head_tail_s[kind] = k->optimizer_s * least_head_params (&x->b);

@@ -508,8 +508,8 @@ static double last_forward_row (const struct pipeline_case *pc, const struct hel
 static double end_s (const struct pipeline_case *pc, int k, int kind, int layers,
                      int below, struct stage_placing placing)
 {
-    struct held h =
-        held_of (pc, k, kind, layers, below, rows_layer_more (pc, k, kind, layers, placing));
+    struct held h = held_of (pc, k, kind, layers, below,
+                             rows_layer_more (pc, k, kind, layers, placing));
     double end = through_above (pc, FORWARD, k, h.above) +
                  pc->x->m * (h.fwd_s + h.back_s) +
                  through_above (pc, BACKWARD, k, h.above);
@@ -707,10 +707,10 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
         double later = end_of_class (x, q, layers);
 
         if (later > end && later - end < least)
-            least = smaller (least, later - end +
-                                        rows_tail_under_s (
-                                            pc, k, kind, layers, placing,
-                                            most_hiding_s (pc, k, layers, later)));
+            least = smaller (
+                least, later - end +
+                           rows_tail_under_s (pc, k, kind, layers, placing,
+                                              most_hiding_s (pc, k, layers, later)));
     }
     return least;
 }

@@ -165,14 +165,11 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
     const struct stage_tail *t = tail_on (pc, k, &x->slot[kind]);
     double experts = with_experts (x, k, layers), sync;
 
-
     /* The way is that of the rank on the needed node; others of the stage may have another. */
     if (is_on (x, k))
-        sync =
-            larger (sync_s (t, kind, layers, experts,
-                            (struct stage_placing){placing.span, NULL}),
-                    sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, experts,
-                            placing));
+        sync = larger (
+            sync_s (t, kind, layers, experts, (struct stage_placing){placing.span, NULL}),
+            sync_s (tail_on (pc, k, &x->on_slot), ON_NEEDED, layers, experts, placing));
     else
         sync = sync_s (t, kind, layers, experts, placing);
     if (has_few (x, k))

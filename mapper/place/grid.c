@@ -78,8 +78,7 @@ static double ring_at (const struct grid *g, int cell)
     int row = cell / g->columns;
 
     return grid_shown (
-        g->p, row,
-        grid_ring (&g->pairs, g->node[cell], g->node[next_in_ring (g, cell)]));
+        g->p, row, grid_ring (&g->pairs, g->node[cell], g->node[next_in_ring (g, cell)]));
 }
 
 static int previous_in_ring (const struct grid *g, int cell)

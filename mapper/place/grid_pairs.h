@@ -53,6 +53,7 @@ bool grid_pairs_grow (const struct grid_pairs *x, int rows, int columns, bool ri
 /** Take the slowest links out of the rings of a grid, whole columns at a time.
  *  @param node  [rows * columns] by cell
  *  @return did any change? */
-bool grid_mend_rings (const struct grid_problem *p, const struct grid_pairs *x, int *node);
+bool grid_mend_rings (const struct grid_problem *p, const struct grid_pairs *x,
+                      int *node);
 
 #endif

@@ -5,7 +5,6 @@
  * columns move, so that no send changes. */
 #include "mapper/place/grid_pairs.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +84,8 @@ static void exchange (struct mending *m, int i, int j)
 
     memcpy (m->moved, m->column, (size_t) n * sizeof (int));
     memcpy (m->moved + i + 1, m->column + j + 1, (size_t) behind * sizeof (int));
-    memcpy (m->moved + i + 1 + behind, m->column + i + 1, (size_t) (j - i) * sizeof (int));
+    memcpy (m->moved + i + 1 + behind, m->column + i + 1,
+            (size_t) (j - i) * sizeof (int));
     for (int row = 0; row < m->p->rows; row++) {
         int *node = m->node + row * n;
 
@@ -97,7 +97,8 @@ static void exchange (struct mending *m, int i, int j)
 
 bool grid_mend_rings (const struct grid_problem *p, const struct grid_pairs *x, int *node)
 {
-    struct mending m = {p, x, node, malloc (2 * (size_t) p->columns * sizeof (int)), NULL};
+    struct mending m = {p, x, node, malloc (2 * (size_t) p->columns * sizeof (int)),
+                        NULL};
     int row, from, i, j, mends = 0;
 
     if (!m.column || p->columns < 4) {
@@ -116,8 +117,6 @@ bool grid_mend_rings (const struct grid_problem *p, const struct grid_pairs *x, 
             break;
         exchange (&m, i, j);
     }
-    if (getenv ("MEND"))
-        fprintf (stderr, "mends %d limit %g\n", mends, slowest (&m, &row, &from));
     free (m.column);
     return mends > 0;
 }

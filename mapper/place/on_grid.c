@@ -142,8 +142,7 @@ static void find_ends (const struct on_grid *o, int stage, double latest_s, doub
 
     costmodel_state_stage_end (o->x->state, stage, &end_s, &hides_s);
     *ahead = latest_s - end_s;
-    *hidden =
-        *ahead + (1.0 - p->time.overlap_slowdown) * p->time.dp_overlap * hides_s;
+    *hidden = *ahead + (1.0 - p->time.overlap_slowdown) * p->time.dp_overlap * hides_s;
 }
 
 /* What a stage's rings take for nothing at all, through every node of its row. */
@@ -158,9 +157,8 @@ static double starts_s (const struct on_grid *o, const struct costmodel_volume *
                                              (n - nodes) * pool->intra_latency_s) *
                                             (n - 1.0) / n};
 
-    return n > 1 && n >= nodes
-               ? costmodel_sync_s (pool->problem->profile, &r, n, v, 0.0)
-               : 0.0;
+    return n > 1 && n >= nodes ? costmodel_sync_s (pool->problem->profile, &r, n, v, 0.0)
+                               : 0.0;
 }
 
 static double latest_end_s (const struct on_grid *o)

@@ -368,6 +368,49 @@ TEST (below_on_bad_nodes)
     assert_true (tried > 40);
 }
 
+/* Experts that exchange inside a node fill it, so that all sends of chunks cross; and what hides a
+ * ring is compute, not the pipeline's waits.  Where all GPUs and links are alike the bound is then
+ * the step of stages in order, and near it where the first layers have no experts. */
+TEST (experts_fill_nodes)
+{
+    static const struct {
+        int dense, pp, vpp;
+        double share; /* of the step */
+    } cases[] = {{0, 4, 4, .999}, {1, 4, 4, .96}, {2, 4, 4, .955}, {0, 2, 8, .84}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int pp = cases[i].pp, gpu[64];
+        struct setting s = {.cluster =
+                                cluster_of ("8x8 h100-sxm5-80g intra:370 inter:24"),
+                            .model = small_model (16),
+                            .job = {.seq = 4096, .global_batch = 64},
+                            .profile = profile_of ("megatron-core-composed"),
+                            .config = config_of (1, pp, 64 / pp, 1)};
+        struct mapper_problem p = unlimited (&s);
+        double bound[BOUND_RUNS + 1], step;
+
+        s.config.deg.ep = 8;
+        s.config.deg.vpp = cases[i].vpp;
+        s.config.zero = 1;
+        s.config.schedule = SCHEDULE_INTERLEAVED;
+        s.model.hidden = 4096;
+        s.model.head_dim = 128;
+        s.model.experts = 8;
+        s.model.top_k = 2;
+        s.model.expert_ffn = 14336;
+        s.model.dense_layers = cases[i].dense;
+        for (int k = 0; k < pp; k++)
+            s.layers[k] = 16 / pp;
+        in_file_order (gpu, 64);
+        bounds_in (&p, &s.config, false, bound);
+        step = step_of (&s, gpu, NULL);
+        above (&s, "in order", gpu, step, BOUND_RUNS + 1, bound);
+        if (bound[BOUND_PLAYED] < cases[i].share * step)
+            fail_msg ("case %zu: bound %.6g, step %.6g", i, bound[BOUND_PLAYED], step);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* The replica that has the slow GPUs need not be the one of which a TP group spans nodes: with
  * those of the other two across nodes its stages synchronise sooner (a bound was .0008 % above this
  * plan). */

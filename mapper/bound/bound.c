@@ -383,22 +383,15 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
     return out;
 }
 
-/* The same where no stage has, with such sends.  @return `other`, or less */
-static double many_groups_bound (const struct least_terms *any,
-                                 struct boundary_sends sends, const int *caps, int *cap,
-                                 double known, double other, enum bound_level level)
+/* The least step where boundaries are such.  @return `known`, a bound, or more */
+static double apart_step (const struct least_terms *x, const int *caps, int *cap,
+                          double known, enum bound_level level)
 {
-    struct least_terms x = *any;
-    double bound;
+    double bound = fmax (known, highest_divided (x, caps, cap, level));
 
-    x.apart = sends;
-    least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
-    bound = fmax (known, highest_divided (&x, caps, cap, level));
-    if (bound < other)
-        bound = needed_bound (&x, caps, cap, bound, level);
-    if (bound < other)
-        bound = beside_needed (&x, caps, cap, bound, level);
-    return bound < other ? bound_kinds (&x, caps, false, bound, other) : other;
+    bound = needed_bound (x, caps, cap, bound, level);
+    bound = beside_needed (x, caps, cap, bound, level);
+    return bound_kinds (x, caps, false, bound, x->most_s);
 }
 
 /* The bound by how many stages share a node (lanes.c): no more than so many, or some stage has few
@@ -408,19 +401,27 @@ static double sharing_bound (const struct least_terms *x, int share, double span
                              const int *caps, int *cap, double known,
                              enum bound_level level)
 {
-    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp, few = room / (share + 1);
-    struct few_bounds by =
-        few_groups_bounds (x, few, share == 1, caps, cap, known, level);
+    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
+    struct few_bounds by;
     double bound = known;
+    bool told = false;
 
     for (int some = 0; some < (share == 1 ? 2 : 1); some++) {
-        double other = fmin (some ? by.neighbours : fmin (by.one, by.two), spans);
-        struct boundary_sends sends;
+        struct least_terms apart = *x;
+        double step;
 
-        if (is_higher (x, other, bound) &&
-            bound_shared_sends (&x->b, share, some == 1, &sends))
-            bound = fmax (bound,
-                          many_groups_bound (x, sends, caps, cap, bound, other, level));
+        if (!bound_shared_sends (&x->b, share, some == 1, &apart.apart))
+            continue;
+        least_terms_put_sends (&apart, x->tp.inside, 0, &apart.times);
+        step = apart_step (&apart, caps, cap, bound, level);
+        if (!is_higher (x, step, bound))
+            continue;
+        if (!told)
+            by = few_groups_bounds (x, room / (share + 1), share == 1, caps, cap, known,
+                                    level);
+        told = true;
+        step = fmin (step, fmin (some ? by.neighbours : fmin (by.one, by.two), spans));
+        bound = fmax (bound, step);
     }
     return bound;
 }

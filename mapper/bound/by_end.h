@@ -55,7 +55,8 @@ struct bound_experts {
  *  stage is of some class. */
 #define HIDING_CLASSES 8
 struct bound_hiding {
-    double least_s; /* a layer takes so long at least */
+    double
+        least_s; /* a layer takes so long at least; 0 of the fastest class, which may always be */
     double layer_s; /* and hides so much at most */
     /* What else a stage has, and the one with the embedding and with the head */
     double fixed_s, embedding_s, head_s;
@@ -109,7 +110,8 @@ struct bound_pipeline {
     double bare;  /* the part of it that nothing hides */
     struct bound_hiding hiding[HIDING_CLASSES]; /* by class */
     int n_hiding;                               /* classes; 0: it is not told */
-    const int *cap; /* [2 * p] most layers in memory, on any slot and on a slow one;
+    bool hides_more; /* may a layer hide more than it takes, so that fewer end later? */
+    const int *cap;  /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */
 };
 

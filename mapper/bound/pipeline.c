@@ -123,6 +123,19 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
     return s;
 }
 
+/* May a layer hide more of what follows a stage than all micro-batches take in it at least? */
+static bool hides_more (const struct bound_pipeline *x, const struct pool *pool)
+{
+    double least = INFINITY, most = 0.0;
+
+    for (int i = 0; i < WORKLOAD_KINDS; i++)
+        if (pool->layers_of[i] > 0)
+            least = fmin (least, x->slot[0].layer[i].fwd_s + x->slot[0].layer[i].back_s);
+    for (int q = 0; q < x->n_hiding; q++)
+        most = fmax (most, x->hiding[q].layer_s);
+    return x->profile->time.dp_overlap * x->hides * most > x->m * least;
+}
+
 struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
                                          const struct config_times *times,
                                          const struct slow_slots *slots, int slow,
@@ -156,6 +169,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
     };
 
     s.n_hiding = bound_hiding (&x->b, s.hiding);
+    s.hides_more = hides_more (&s, x->b.pool);
     for (int i = 0; i < 4; i++)
         s.pair_s[i / 2][i % 2] = 0.5 * times->pair_s[i / 2][i % 2];
     s.slot[1] = slow > 0 ? bound_slot_of (x, times, slots) : s.slot[0];

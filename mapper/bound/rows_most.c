@@ -52,7 +52,7 @@ int rows_most_layers (const struct pipeline_case *pc, int k, int kind, int below
     most /= x->unit;
     fits = most_units (&h, false, least, most, near / x->unit);
     /* Where more layers hide more of the tail they may end sooner: without it they do not. */
-    if (x->n_hiding > 0 && fits < most) {
+    if (x->hides_more && fits < most) {
         most = most_units (&h, true, least, most, fits + 1);
         while (most > fits && !ends_by (&h, most * x->unit, false))
             most--;

@@ -162,8 +162,7 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
         pool_compute (pool, b->c, q, &k);
         add_class (b, &k, pool->best_speed[q], some && b->c->recompute_layers == 0, &own);
         add_class (b, &k, pool->class[q].speed, some, &most);
-        out[q] =
-            (struct bound_hiding){.least_s = q > 0 ? least_layer_s (pool, &own) : 0.0};
+        out[q] = (struct bound_hiding){.least_s = least_layer_s (pool, &own)};
         for (int i = 0; i < WORKLOAD_KINDS; i++)
             if (pool->layers_of[i] > 0)
                 out[q].layer_s =

@@ -358,13 +358,12 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
                                             double known, enum bound_level level)
 {
     struct few_bounds out = {INFINITY, INFINITY, INFINITY};
-    struct boundary_sends sends;
     struct few_groups few;
     double before = 0.0;
-    int least = 0;
+    int least = 0, k = x->times.p - 1;
 
     few_groups_init (x, groups, BY_ROWS * known, &few);
-    for (int k = x->times.p - 1; k >= 0 && is_higher (x, out.two, known); k--) {
+    for (; k >= 0 && is_higher (x, out.two, known); k--) {
         double one = few_groups_bound (x, &few, k, caps, cap, level);
 
         out.neighbours = fmin (out.neighbours, fmax (one, before));
@@ -373,12 +372,13 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
         out.one = fmin (out.one, one);
         before = one;
     }
-    if (!alone || !is_higher (x, out.two, known) ||
-        !bound_shared_sends (&x->b, 1, false, &sends))
+    if (k >= 0) /* of others it is not known */
+        out.neighbours = 0.0;
+    if (!alone || !is_higher (x, out.two, known))
         return out;
-    /* All others have nodes of their own then. */
-    few.apart_s = 0.5 * sends.any_s;
-    if (out.one < out.two)
+    /* All others have most of their nodes then. */
+    few.apart_s = bound_beside_few_s (&x->b);
+    if (isfinite (few.apart_s) && out.one < out.two)
         out.one = fmax (out.one, few_groups_bound (x, &few, least, caps, cap, level));
     return out;
 }

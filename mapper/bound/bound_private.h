@@ -391,6 +391,10 @@ bool bound_has_lanes (const struct bounded *b);
 bool bound_shared_sends (const struct bounded *b, int share, bool some,
                          struct boundary_sends *sends);
 
+/** One way of a boundary between two stages that have more than half of each of their nodes, which
+ *  a stage with few TP groups there may share. */
+double bound_beside_few_s (const struct bounded *b);
+
 /** A stage with so few TP groups on some node. */
 struct few_groups {
     int stage, groups;

@@ -25,6 +25,8 @@ static struct best_link slowest_inside (const struct pool *pool)
         l = topology_link (c, n->first_gpu, n->first_gpu + 1);
         slow.bytes_per_s = smaller (slow.bytes_per_s, l.bytes_per_s);
         slow.latency_s = larger (slow.latency_s, l.latency_s);
+        if (n->intra && n->intra->gpu_bytes_per_s > 0) /* of a GPU's links together */
+            slow.bytes_per_s = smaller (slow.bytes_per_s, n->intra->gpu_bytes_per_s);
     }
     return slow;
 }

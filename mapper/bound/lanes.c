@@ -56,6 +56,16 @@ static int leaving (const struct bounded *b)
     return alike && (idle == 0 || (replicas && mean < 2)) ? room : room / 2 + 1;
 }
 
+double bound_beside_few_s (const struct bounded *b)
+{
+    const struct pool *pool = b->pool;
+    int flows = (room_of (b) / 2 + 1) * b->c->deg.tp;
+
+    return bound_flow_s (
+        b, smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
+        pool->inter_latency_s);
+}
+
 bool bound_shared_sends (const struct bounded *b, int share, bool some,
                          struct boundary_sends *sends)
 {

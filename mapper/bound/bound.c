@@ -37,7 +37,7 @@
 #define BY_ROWS 0.5  /* of the bound that is known: more by rows is played out too */
 #define CLOSE_WORK 100000000L /* operations that are played out there */
 #define CLOSE_GPUS 64         /* of a pool whose closest bounds are closer yet */
-#define MOST_TOLD 16          /* stages with few lanes that are told apart */
+#define MOST_TOLD 16          /* stages that are told apart one by one */
 #define MOST_RUNS 64          /* of stages on a needed node that are told apart */
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -346,8 +346,7 @@ static double few_groups_bound (const struct least_terms *any, struct few_groups
     return highest_divided (&x, caps, cap, level);
 }
 
-/* The least steps with which some stage has so few, a lone one or one of several; with which two
- * neighbours have, and any two. */
+/* The least steps with which a lone stage has so few, two neighbours have, and any two. */
 struct few_bounds {
     double one, neighbours, two;
 };
@@ -359,7 +358,7 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
 {
     struct few_bounds out = {INFINITY, INFINITY, INFINITY};
     struct few_groups few;
-    double before = 0.0;
+    double before = INFINITY, last = INFINITY;
     int least = 0, k = x->times.p - 1;
 
     few_groups_init (x, groups, BY_ROWS * known, &few);
@@ -371,9 +370,12 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
         least = one < out.one ? k : least;
         out.one = fmin (out.one, one);
         before = one;
+        last = k == x->times.p - 1 ? one : last;
     }
     if (k >= 0) /* of others it is not known */
         out.neighbours = 0.0;
+    else if (x->b.c->deg.vpp > 1) /* chunks go round */
+        out.neighbours = fmin (out.neighbours, fmax (before, last));
     if (!alone || !is_higher (x, out.two, known))
         return out;
     /* All others have most of their nodes then. */
@@ -389,8 +391,10 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
 {
     double bound = fmax (known, highest_divided (x, caps, cap, level));
 
-    bound = needed_bound (x, caps, cap, bound, level);
-    bound = beside_needed (x, caps, cap, bound, level);
+    if (x->whole.n > 0) { /* elsewhere another replica may have such sends (leaving) */
+        bound = needed_bound (x, caps, cap, bound, level);
+        bound = beside_needed (x, caps, cap, bound, level);
+    }
     return bound_kinds (x, caps, false, bound, x->most_s);
 }
 
@@ -441,13 +445,9 @@ static double sharing_bounds (const struct least_terms *any, const int *caps, in
     if (!is_higher (&x, spans, known))
         return known;
     least_terms_keep_inside (&x);
-    for (int share = 1, few = room; share < x.times.p && room / (share + 1) > 0;
-         share++) {
-        if (room / (share + 1) == few) /* as with one stage less */
-            continue;
-        few = room / (share + 1);
-        known = sharing_bound (&x, share, spans, caps, cap, known, level);
-    }
+    for (int share = 1; share < x.times.p && room / (share + 1) > 0; share++)
+        if (room / (share + 1) < room / share) /* else as with one stage less */
+            known = sharing_bound (&x, share, spans, caps, cap, known, level);
     return known;
 }
 

@@ -55,8 +55,7 @@ struct bound_experts {
  *  stage is of some class. */
 #define HIDING_CLASSES 8
 struct bound_hiding {
-    double
-        least_s; /* a layer takes so long at least; 0 of the fastest class, which may always be */
+    double least_s; /* a layer takes so long at least */
     double layer_s; /* and hides so much at most */
     /* What else a stage has, and the one with the embedding and with the head */
     double fixed_s, embedding_s, head_s;

@@ -54,13 +54,16 @@ static double tp_inside_s (const struct bounded *b, struct best_link slow)
                                .between_bytes_per_s = INFINITY,
                                .latency_s = slow.latency_s * (n - 1),
                                .nodes = 1};
-    double ring;
+    double most;
 
     if (n == 1)
         return 0.0;
-    ring = costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes);
-    r.nvls = b->pool->nvls;
-    return fmax (ring, costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes));
+    most = costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes);
+    for (int q = 0; q < b->pool->n_classes; q++) {
+        r.nvls = b->pool->class[q].type->nvls_efficiency;
+        most = fmax (most, costmodel_tp_operation_s (p, b->c, &r, b->volume.tp_bytes));
+    }
+    return most;
 }
 
 /* One exchange of experts inside a node at worst; 0 where no node holds all of a group. */

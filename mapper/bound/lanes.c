@@ -1,11 +1,16 @@
-/* Nodes that ranks of one stage alone are on.
+/* How many stages have ranks on a node.
  *
  * A synchronisation ring over several nodes has as many lanes between two of them as it has
- * members on both.  Let no TP group span nodes, and let a node have room for g of them.  Either
- * some stage's rings have g / 2 members or fewer on some node, which is slow; or every node that a
- * stage is on holds more than half of what fits it, so ranks of no other stage.  Then all
- * boundaries cross, in all replicas, and all ranks of the stage on a node send at once and share
- * what it reaches.
+ * members on both, and ranks exchange with experts on other nodes where few of their group are on
+ * their own.  Let no TP group span nodes, and let a node have room for g of them.  For any number s,
+ * either some stage has g / (s + 1) TP groups or fewer on some node: its rings have no more lanes
+ * there, and its exchanges are those of so few, in all replicas, which wait for them.  Or a node
+ * holds ranks of s stages at most, so that of each replica's boundaries no more than that lie
+ * inside nodes.  For s = 1 all boundaries cross, and all ranks of the stage on a node send at once
+ * and share what it reaches.
+ *
+ * Where one stage alone has so few, the others' nodes hold more than g / 2 groups of theirs, but
+ * need not be full: the lone stage may have the rest.
  *
  * Let nodes be of one size.  A node that is not full of its stage's ranks leaves a TP group's room
  * idle.  So where GPUs in use are nearly all, few TP groups are on such nodes, and some replica has

@@ -55,8 +55,8 @@ void costmodel_state_limit (struct costmodel_state *s, struct costmodel_price mo
 double costmodel_state_stage_s (const struct costmodel_state *s, int stage,
                                 double *end_s);
 
-/** When would the step be over by a stage, if its synchronisation took no time, and how much compute
- *  can hide it?  Of a price that is exact. */
+/** When would the step be over by a stage, if its synchronisation took no time, and how much
+ *  compute can hide it?  Of a price that is exact. */
 void costmodel_state_stage_end (const struct costmodel_state *s, int stage, double *end_s,
                                 double *hides_s);
 

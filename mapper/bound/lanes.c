@@ -2,12 +2,11 @@
  *
  * A synchronisation ring over several nodes has as many lanes between two of them as it has
  * members on both, and ranks exchange with experts on other nodes where few of their group are on
- * their own.  Let no TP group span nodes, and let a node have room for g of them.  For any number s,
- * either some stage has g / (s + 1) TP groups or fewer on some node: its rings have no more lanes
- * there, and its exchanges are those of so few, in all replicas, which wait for them.  Or a node
- * holds ranks of s stages at most, so that of each replica's boundaries no more than that lie
- * inside nodes.  For s = 1 all boundaries cross, and all ranks of the stage on a node send at once
- * and share what it reaches.
+ * their own.  Let no TP group span nodes, and let a node have room for g of them.  For any number
+ * s, either some stage has g / (s + 1) TP groups or fewer on some node: its rings have no more
+ * lanes there, and its exchanges are those of so few, in all replicas, which wait for them.  Or a
+ * node holds ranks of s stages at most, so that a replica's other boundaries cross.  For s = 1 all
+ * do, and all ranks of the stage on a node send at once and share what it reaches.
  *
  * Where one stage alone has so few, the others' nodes hold more than g / 2 groups of theirs, but
  * need not be full: the lone stage may have the rest.

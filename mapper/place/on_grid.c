@@ -315,8 +315,8 @@ static bool lay_out (struct on_grid *o)
     return straight && pool_pins_hold (x->pool, x->order, x->world);
 }
 
-/* The candidate's order, with nodes where their classes belong: but not where pinned nodes or memory
- * forbid it. */
+/* The candidate's order, with nodes where their classes belong: but not where pinned nodes or
+ * memory forbid it. */
 static void begin (struct on_grid *o, const struct candidate *k)
 {
     number (o, k->layout.seq);

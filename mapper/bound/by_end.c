@@ -148,7 +148,6 @@ static double fractional_end (const struct pipeline_case *pc)
 
             fixed += x->m * layers * (more.fwd_s + more.back_s);
         }
-
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);

@@ -109,7 +109,6 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
                            .head_input_s = k->head_weight_s};
 
     put_tails (x, times, kind, &s);
-
     for (int i = 0; i < WORKLOAD_KINDS; i++) {
         int layer = x->b.pool->layers_of[i] > 0 ? i : any;
         struct layer_times l = x->all.layer[layer], more = {0};

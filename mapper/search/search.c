@@ -24,10 +24,10 @@
 #define SMALL_GPUS 64
 #define JOINT_GPUS \
     256 /* of a pool whose layers and places are moved together, odd or not */
-#define CHUNK_CELLS 3 /* times the cells: what chunks cost more */
-#define KINDS_CELLS 4 /* times the cells of one class without chunks: what kinds cost */
-#define NEAR_BOUND 0.005 /* of the step: a plan of unlike GPUs that needs no sketches */
-#define FAR_BOUND 0.01    /* the same of GPUs that are alike */
+#define CHUNK_CELLS 3   /* times the cells: what chunks cost more */
+#define KINDS_CELLS 4   /* times the cells of one class without chunks: what kinds cost */
+#define NEAR_BOUND 0.01 /* of the step: a plan of unlike GPUs that needs no sketches */
+#define FAR_BOUND 0.01  /* the same of GPUs that are alike */
 #define LOST \
     0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
 /* Of a time limit of such a pool, what is left then: before the rest is sketched; to bound it. */

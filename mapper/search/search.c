@@ -26,8 +26,7 @@
     256 /* of a pool whose layers and places are moved together, odd or not */
 #define CHUNK_CELLS 3   /* times the cells: what chunks cost more */
 #define KINDS_CELLS 4   /* times the cells of one class without chunks: what kinds cost */
-#define NEAR_BOUND 0.01 /* of the step: a plan of unlike GPUs that needs no sketches */
-#define FAR_BOUND 0.01  /* the same of GPUs that are alike */
+#define NEAR_BOUND 0.01 /* of the step: a plan that needs no sketches */
 #define LOST \
     0.15 /* of the step: a plan so far above the lowest bound comes from sketches */
 /* Of a time limit of such a pool, what is left then: before the rest is sketched; to bound it. */
@@ -294,12 +293,9 @@ static bool is_open (struct search *x)
  * others be better. */
 static bool is_settled (struct search *x, bool joint)
 {
-    bool uneven = x->odd || x->pool.n_classes > 1; /* layers follow places */
-
     if (x->best < 0 || is_open (x))
         return false;
-    return !joint || search_least_bound (x) >
-                         search_cut (x) * (1.0 - (uneven ? NEAR_BOUND : FAR_BOUND));
+    return !joint || search_least_bound (x) > search_cut (x) * (1.0 - NEAR_BOUND);
 }
 
 /* A first plan of few configurations, however many there are: sketches, since bounds say little

@@ -260,12 +260,6 @@ static inline struct members stage_groups (const struct terms *t, int stage,
                        workload_group_of (&t->problem.config->deg, kind));
 }
 
-/** Has the node one kind of link for all its GPUs? */
-static inline bool alike_inside (const struct topology_node *n)
-{
-    return !n->intra || (n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0);
-}
-
 /** Price one slot: compute and tensor parallelism.
  *
  *  @param[in] share  [n_nodes] TP groups of the stage that cross nodes */

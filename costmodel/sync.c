@@ -12,7 +12,7 @@ static bool is_plain (const struct terms *t, const struct members *m)
     bool plain = !c->has_gpu_links;
 
     for (int i = 0; i < m->n && plain && !t->plain; i++)
-        plain = alike_inside (&c->node[t->node_of[*member_at (m, i)]]);
+        plain = topology_alike_inside (&c->node[t->node_of[*member_at (m, i)]]);
     return plain;
 }
 

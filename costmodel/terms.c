@@ -92,7 +92,7 @@ enum status terms_init (struct terms *t, const struct costmodel_problem *p,
         }
         t->type_of_node[i] = k;
         t->limited = t->limited || (c->node[i].node_bytes_per_s > 0 && !p->unshared);
-        t->plain = t->plain && alike_inside (&c->node[i]);
+        t->plain = t->plain && topology_alike_inside (&c->node[i]);
     }
     return price_stages (t, err);
 }
@@ -429,7 +429,7 @@ bool uniform_flows (const struct terms *t, const int *src, const int *dst)
         !inside_node (t, dst, t->slot))
         return false;
     return t->node_of[src[0]] != t->node_of[dst[0]] ||
-           alike_inside (&c->node[t->node_of[src[0]]]);
+           topology_alike_inside (&c->node[t->node_of[src[0]]]);
 }
 
 void change_flow_shares (const struct terms *t, const int *src, const int *dst,

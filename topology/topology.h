@@ -78,11 +78,12 @@ const char *topology_gpu_type_source (const struct topology_gpu_type *t);
 /** What a name says of a GPU. */
 struct topology_gpu_reading {
     const struct topology_gpu_type *type; /* NULL: of a GPU that is not built in */
-    double said_gb;    /* memory that the name says and the type has not; 0: none */
-    double node_bytes_per_s; /* the network of the machine that is named; 0: the type's usual */
-    bool other_memory; /* than the type's is said */
-    bool strange;      /* words stand beside that are no GPU's */
-    bool several;      /* another type is named, too */
+    double said_gb; /* memory that the name says and the type has not; 0: none */
+    double
+        node_bytes_per_s; /* the network of the machine that is named; 0: the type's usual */
+    bool other_memory;    /* than the type's is said */
+    bool strange;         /* words stand beside that are no GPU's */
+    bool several;         /* another type is named, too */
 };
 /** The same of a table of runs: the nearest type, and where it differs.
  *  @param[in]  gb   memory that is stated beside it; 0: none
@@ -204,6 +205,12 @@ struct topology_node {
     bool drained;
     struct topology_links *own_intra; /* what only this node has, or NULL; owned */
 };
+
+/** Has the node one kind of link for all its GPUs? */
+static inline bool topology_alike_inside (const struct topology_node *n)
+{
+    return !n->intra || (n->intra->bytes_per_s.n == 0 && n->intra->latency_s.n == 0);
+}
 
 struct topology_cluster {
     char *name;

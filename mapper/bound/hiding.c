@@ -36,12 +36,9 @@ static bool alike_inside (const struct pool *pool)
 {
     const struct topology_cluster *c = pool->problem->cluster;
 
-    for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_links *intra = c->node[pool->node[i]].intra;
-
-        if (intra && (intra->bytes_per_s.n > 0 || intra->latency_s.n > 0))
+    for (int i = 0; i < pool->n_nodes; i++)
+        if (!topology_alike_inside (&c->node[pool->node[i]]))
             return false;
-    }
     return !c->has_gpu_links;
 }
 

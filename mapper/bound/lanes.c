@@ -60,22 +60,26 @@ static int leaving (const struct bounded *b)
     return alike && (idle == 0 || (replicas && mean < 2)) ? room : room / 2 + 1;
 }
 
-double bound_beside_few_s (const struct bounded *b)
+/* One way over a boundary, where so many TP groups leave a node at once. */
+static double leaving_s (const struct bounded *b, int groups)
 {
     const struct pool *pool = b->pool;
-    int flows = (room_of (b) / 2 + 1) * b->c->deg.tp;
+    int flows = groups * b->c->deg.tp;
 
     return bound_flow_s (
         b, smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows),
         pool->inter_latency_s);
 }
 
+double bound_beside_few_s (const struct bounded *b)
+{
+    return leaving_s (b, room_of (b) / 2 + 1);
+}
+
 bool bound_shared_sends (const struct bounded *b, int share, bool some,
                          struct boundary_sends *sends)
 {
-    const struct pool *pool = b->pool;
-    int room = room_of (b), flows = (some ? room / 2 + 1 : leaving (b)) * b->c->deg.tp;
-    double rate = smaller (pool->inter_bytes_per_s, pool->node_bytes_per_s / flows);
+    int room = room_of (b);
     struct boundary_sends any = bound_sends (b, 0.0, INFINITY);
 
     *sends = any;
@@ -84,7 +88,7 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
         return sends->crossing_s > 0.0;
     }
     *sends = (struct boundary_sends){
-        .any_s = 2.0 * bound_flow_s (b, rate, pool->inter_latency_s)};
+        .any_s = 2.0 * leaving_s (b, some ? room / 2 + 1 : leaving (b))};
     /* More than half of a node is all of it where it has room for two alone: elsewhere another
      * stage may have the rest of the node, in one replica or another. */
     if (some && room > 2)

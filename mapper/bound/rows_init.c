@@ -180,6 +180,52 @@ double rows_tail_under_s (const struct pipeline_case *pc, int k, int kind, doubl
                    costmodel_exposed_s (x->profile, sync, x->hides * under_s));
 }
 
+/* So late ends a stage at least whose slowest GPU is of a class: it does all micro-batches. */
+static double end_of_class (const struct bound_pipeline *x, int class, double layers)
+{
+    return x->m * layers * x->hiding[class].least_s;
+}
+
+/* What hides the synchronisation of stage k that ends by then: a micro-batch's work, an m-th of the
+ * end at most. */
+static double most_hiding_s (const struct pipeline_case *pc, int k, double layers,
+                             double end)
+{
+    const struct bound_pipeline *x = pc->x;
+    bool head = k == (pc->v_shaped ? 0 : x->p - 1);
+    double most = x->n_hiding > 0 ? 0.0 : end / x->m;
+
+    for (int q = 0; q < x->n_hiding; q++) {
+        const struct bound_hiding *h = &x->hiding[q];
+        double work = h->fixed_s + layers * h->layer_s + (k == 0 ? h->embedding_s : 0.0) +
+                      (head ? h->head_s : 0.0);
+
+        if (end_of_class (x, q, layers) <= end)
+            most = larger (most, smaller (end / x->m, work));
+    }
+    return most;
+}
+
+/* It may end later, too, so that slower GPUs hide more. */
+double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double layers,
+                    struct stage_placing placing, double end)
+{
+    const struct bound_pipeline *x = pc->x;
+    double least = rows_tail_under_s (pc, k, kind, layers, placing,
+                                      most_hiding_s (pc, k, layers, end));
+
+    for (int q = 0; q < x->n_hiding; q++) {
+        double later = end_of_class (x, q, layers);
+
+        if (later > end && later - end < least)
+            least = smaller (
+                least, later - end +
+                           rows_tail_under_s (pc, k, kind, layers, placing,
+                                              most_hiding_s (pc, k, layers, later)));
+    }
+    return least;
+}
+
 /* A group that spans nodes and the slow slots may be in different replicas.  For the slowest
  * exchange of a stage all its replicas wait. */
 struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kind,

@@ -26,7 +26,7 @@ struct grid_problem {
     const double *ring_share; /* [rows] of their bytes, a row's */
     const double *hidden_s;   /* [rows] what hides a row's ring; INFINITY: all of it */
     double bare;              /* the part of a ring that nothing hides ... */
-    const double *ahead_s;    /* [rows] ... but that a row ends before the first */
+    const double *ahead_s;    /* [rows] ... less what a row ends before the last one */
 };
 
 struct grid;

@@ -220,6 +220,8 @@ static void take_critical_path (struct on_grid *o)
     const struct workload_degrees *d = &c->deg;
     struct costmodel_volume v;
 
+    /* Its stages' ends, of a price that is exact. */
+    price_order (o->x, o->x->order, (struct costmodel_price){0, INFINITY, INFINITY});
     costmodel_volume (p->model, p->job, c, p->profile, &v);
     o->p.weight = d->vpp * round_trips (c, workload_microbatches (p->job, c));
     o->p.both_ways = true;
@@ -348,7 +350,6 @@ static bool prepare (struct on_grid *o, const struct candidate *k)
     o->p.hidden_s = o->hidden_s;
     find_kinds (o);
     begin (o, k);
-    price_order (o->x, o->x->order, (struct costmodel_price){0, INFINITY, INFINITY});
     if (x->pool->problem->cost_model == COSTMODEL_CRITICAL_PATH)
         take_critical_path (o);
     else

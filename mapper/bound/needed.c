@@ -13,8 +13,8 @@
  *   what the node reaches.
  * - Let h of a rank's expert group be on node i, itself included.  Its exchanges with the others
  *   pass node i's links.  The rings of these h, each with experts of its own, share node i's GPUs:
- *   one of them has no more than an h-th as many members there.  With more members than a node has
- *   GPUs all of them leave it.
+ *   one of them has no more than an h-th as many members there.  With more members than that it
+ *   leaves the node; with more than the node has GPUs all of them do.
  * - Where the stage before or after it has no rank on node i, the sends between the two leave
  *   or enter it, there and back.
  *
@@ -44,15 +44,19 @@ struct one_node {
     struct node_links l;
 };
 
-/* What passes a node in each way of the experts of a rank on it, of so many GPUs. */
-static void put_experts_rates (const struct expert_ways *ways, int gpus, double reach,
-                               double total, double *out)
+/* What passes a node in each way of the experts of a rank on it, of so many GPUs, by a ring of n
+ * members: by each that cannot be there with all of them, else by the one with the fewest.
+ * INFINITY: none need leave. */
+static void put_experts_rates (const struct expert_ways *ways, int gpus, int n, bool all,
+                               double reach, double total, double *out)
 {
     for (int i = 0; i < ways->n; i++) {
         int each = ways->way[i].low * ways->way[i].unit;
         int held = each > 0 ? gpus / each : 1;
 
-        out[i] = fmin ((held > 1 ? held : 1) * reach, total / (each > 1 ? each : 1));
+        held = held > 1 ? held : 1;
+        out[i] = n > held ? fmin (held * reach, total / (all && each > 1 ? each : 1))
+                          : INFINITY;
     }
 }
 
@@ -68,15 +72,17 @@ static struct one_node node_of (const struct least_terms *x, int i, int stages)
     double reach = pool->reach[i];
     int room = n->gpus / d->tp > 1 ? n->gpus / d->tp : 1;
     int groups = room > stages ? room - stages + 1 : 1;
+    int shards = workload_expert_shards (x->b.c);
     struct node_links l = {.send_bytes_per_s = fmin (pool->one_way[i], total / d->tp),
                            .one_way_bytes_per_s = pool->one_way[i]};
 
     l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / d->tp);
     l.ring_bytes_per_s[SPAN_ONE] = fmin (groups * reach, total);
     l.ring_bytes_per_s[SPAN_ALL] = l.ring_bytes_per_s[SPAN_ONE];
-    put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, reach, total,
-                       l.experts_bytes_per_s[0]);
-    put_experts_rates (&x->span, n->gpus, reach, total, l.experts_bytes_per_s[1]);
+    put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, shards,
+                       shards > n->gpus, reach, total, l.experts_bytes_per_s[0]);
+    put_experts_rates (&x->span, n->gpus, shards, shards > n->gpus, reach, total,
+                       l.experts_bytes_per_s[1]);
     return (struct one_node){fmin (room * reach, total / d->tp), n->gpus, l};
 }
 
@@ -159,9 +165,11 @@ static struct expert_ways ways_on (const struct least_terms *x,
 
         w->exchange_s = larger (
             w->exchange_s, bound_exchange_through_s (b, w, node->one_way_bytes_per_s));
-        w->sync = larger_line (
-            any->least.sync, bound_sync_through (b, &rates, workload_expert_shards (b->c),
-                                                 b->pool->max_node_gpus, bytes_per_s[i]));
+        w->sync = any->least.sync;
+        if (isfinite (bytes_per_s[i]))
+            w->sync = larger_line (
+                w->sync, bound_sync_through (b, &rates, workload_expert_shards (b->c),
+                                             b->pool->max_node_gpus, bytes_per_s[i]));
         if (i == 0)
             out.least.sync = w->sync;
         out.least.sync.each = smaller (out.least.sync.each, w->sync.each);
@@ -217,9 +225,7 @@ void needed_node_put (const struct least_terms *x, struct needed_node *node,
         config_times_put_sync (x, larger_line (any, slow), larger_line (first, slow), 1,
                                span, times);
     }
-    /* Where all rings of experts that have a member on it leave it. */
-    if (x->whole.n > 0 && workload_expert_shards (b->c) > b->pool->max_node_gpus &&
-        workload_shard_copies (b->c) == 1)
+    if (x->whole.n > 0 && workload_shard_copies (b->c) == 1)
         put_experts (x, node, times);
     if (b->c->deg.pp > 1)
         times->pair_s[0][1] = times->pair_s[1][0] =

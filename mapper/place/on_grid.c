@@ -172,6 +172,12 @@ static double latest_end_s (const struct on_grid *o)
     return latest;
 }
 
+/* Do its rings of experts have two lanes for one? */
+static bool is_shared (const struct on_grid *o, int stage)
+{
+    return o->x->layout.shares && o->x->layout.shared_stage == stage;
+}
+
 /* Every row's rings: those of its stage that has most, and what hides them. */
 static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
@@ -192,8 +198,8 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
         struct workload_stage_params params = workload_stage_params (p->model, c, &held);
         double dense = each.bytes * params.dense,
                experts = each_expert.bytes * params.expert,
-               by_lanes =
-                   dense / each.lanes + (experts > 0 ? experts / each_expert.lanes : 0.0);
+               lanes = each_expert.lanes * (is_shared (o, i) ? 2.0 : 1.0),
+               by_lanes = dense / each.lanes + (experts > 0 ? experts / lanes : 0.0);
         double ahead, hidden, fixed = starts;
         int row = i / depth;
 
@@ -313,6 +319,7 @@ static bool lay_out (struct on_grid *o)
 
     for (int i = 0; i < o->p.n; i++)
         x->layout.seq[i] = o->p.node[o->order[i]];
+    mend_layout (x);
     layout_fill (x, &straight);
     return straight && pool_pins_hold (x->pool, x->order, x->world);
 }

@@ -33,6 +33,12 @@ static int moves_for (const struct placer *x, int effort)
     return moves < most ? moves : most;
 }
 
+/* Moves of one annealing on the grid. */
+static long grid_moves (const struct placer *x)
+{
+    return 16000 + 150L * x->pool->n_nodes;
+}
+
 /* Moves on the grid cost less by far, on a large one more than on a small one.
  * @return was it one? */
 static bool on_grid (struct placer *x, int effort, struct candidate *k)
@@ -41,8 +47,8 @@ static bool on_grid (struct placer *x, int effort, struct candidate *k)
 
     if (nodes > GRID_LARGE)
         effort = 1;
-    return improve_on_grid (x, effort > 1 ? runs : 1,
-                            (effort + 1) / 2 * (16000 + 150L * nodes), k);
+    return improve_on_grid (x, effort > 1 ? runs : 1, (effort + 1) / 2 * grid_moves (x),
+                            k);
 }
 
 /* Are both so slow that moves, which gain that share at most, will make neither the best? */
@@ -74,6 +80,9 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     if (is_hopeless (e, by_node, any, HOPELESS_GRID))
         return ST_OK;
     grid = on_grid (x, e->grid, by_node);
+    if (grid)
+        TRY (improve_slow_stage (x, granularity == MAPPER_NODE, e->rival_s,
+                                 grid_moves (x), by_node, any, err));
     if (is_hopeless (e, by_node, any, HOPELESS))
         return ST_OK;
     if (grid && x->pool->n_nodes > EXACT_NODES) /* that was all that large pools need */
@@ -88,6 +97,8 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     grid_s = fmin (grid_s, any->price.step_s);
     if (mapper_price_less (&by_node->price, &any->price))
         candidate_copy (x, by_node, any);
+    if (memcmp (x->layers, any->layers, (size_t) x->c->deg.pp * sizeof (int)) != 0)
+        TRY (placer_new_layers (x, any->layers, err));
     if (!grid || granularity != MAPPER_AUTO || x->pool->n_nodes <= SINGLE_NODES)
         improve_by_gpu (x, moves, any);
     out->moved_s = grid_s > any->price.step_s ? grid_s - any->price.step_s : 0.0;

@@ -65,6 +65,9 @@ struct layout {
     int depth;     /* consecutive stages that share a node */
     bool by_class; /* stages whose layers are for slower classes come first */
     int upto;      /* groups of slower classes are used last */
+    /* Do nodes share the expert groups of a stage two by two (slow_stage.c)?  Of depth 1. */
+    bool shares;
+    int shared_stage;
     int *seq;      /* [n_nodes] nodes in the order in which they are filled */
 };
 
@@ -177,6 +180,28 @@ int slots_per_node (const struct placer *x);
  *  better.  @param[in] runs  times `moves`: from the candidate and, in turns, anew
  *  @return was it one? */
 bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
+
+/* ---- mend.c ---- */
+
+/** Half the ranks of an expert group on a node: those that the next node gets where they share. */
+int shared_half (const struct placer *x);
+
+/** Let nodes change places in the sequence in hand, within stages whose experts exchange across
+ *  nodes, so that no bad link is in use.  Of depth 1, one stage after the other. */
+void mend_layout (struct placer *x);
+
+/* ---- slow_stage.c ---- */
+
+/** The stage with the worst linked node at another place in the pipeline, layers and all, or its
+ *  expert groups on two nodes each: what serves best where no link in use is bad is laid out.
+ *  @param[in] whole    nodes alone
+ *  @param[in] rival_s  the best plan's step: what stays far above it is left alone
+ *  @param[in] moves    on the grid
+ *  @param     by_node  the candidate that it begins with; it and the placer receive what is better
+ *  @param     any      receives what is better of shared groups */
+enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, long moves,
+                                struct candidate *by_node, struct candidate *any,
+                                struct error *err);
 
 /* ---- anneal.c ---- */
 

@@ -133,7 +133,7 @@ enum status drawn_init (struct drawn *x, const struct pool *pool, const struct w
         return err_set (err, ST_NOFIT, "no split of the layers fits");
     pool_sure_caps (pool, c, x->cap);
     priced = mapper_priced (p, c, x->layers);
-    priced.usual = usual ? w->usual : NULL;
+    priced.usual = usual ? pool->usual : NULL;
     priced.all_usual = usual && w->all_usual;
     return costmodel_state_create (&priced, NULL, x->n, &x->state, err);
 }

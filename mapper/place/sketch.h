@@ -29,8 +29,7 @@ struct walks {
     int n_gpus; /* of all nodes: n of a sketch */
     int *seq;   /* [WALKS * n_nodes] indices into the pool's nodes */
     int *pair;  /* [cluster's n_gpus] the same, GPUs of a node that its best links join */
-    double *usual; /* [cluster's n_nodes] as costmodel_problem's */
-    bool all_usual;
+    bool all_usual; /* as costmodel_problem's */
 };
 enum status walks_init (struct walks *w, const struct pool *pool, struct error *err);
 void walks_release (struct walks *w);

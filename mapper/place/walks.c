@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "base/stats.h"
 
-#define SAMPLED 64      /* links of a node */
-#define GOOD 0.9        /* so many of them are no better than those that it can have */
 #define PAIRED 0.9      /* of its node's best link: what one must reach to be as good */
 #define GROWN_NODES 256 /* from neighbour to neighbour in pools of up to so many */
 
@@ -81,32 +79,6 @@ static void grow (const struct pool *pool, struct visit *v)
     }
 }
 
-static double rate_between (const struct topology_cluster *c, int a, int b)
-{
-    return topology_link (c, c->node[a].first_gpu, c->node[b].first_gpu).bytes_per_s;
-}
-
-/* What a node's links usually carry where it is well placed; those that nobody measured what they
- * are priced at. */
-static void find_usual (const struct pool *pool, double *usual)
-{
-    const struct topology_cluster *c = pool->problem->cluster;
-    double some[SAMPLED];
-
-    for (int i = 0; i < pool->n_nodes; i++) {
-        int n = 0, all = pool->n_nodes - 1, most = all < SAMPLED ? all : SAMPLED;
-
-        for (int k = 0; k < most; k++) {
-            int a = pool->node[i],
-                b = pool->node[(i + 1 + (int) ((long) k * all / most)) % pool->n_nodes];
-
-            some[n++] = smaller (rate_between (c, a, b), rate_between (c, b, a));
-        }
-        stats_sort (some, n);
-        usual[pool->node[i]] = n > 0 ? stats_quantile (some, n, GOOD) : INFINITY;
-    }
-}
-
 /* GPUs of a node that its best links join, as pairs of NVLinks do, by the first one of them. */
 static void find_pairs (const struct pool *pool, int *pair)
 {
@@ -154,9 +126,8 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
     *w = (struct walks){
         .n_gpus = pool->all_gpus,
         .seq = malloc (WALKS * n * sizeof (int)),
-        .pair = malloc ((size_t) pool->problem->cluster->n_gpus * sizeof (int)),
-        .usual = malloc ((size_t) pool->problem->cluster->n_nodes * sizeof (double))};
-    if (!v || !w->seq || !w->pair || !w->usual) {
+        .pair = malloc ((size_t) pool->problem->cluster->n_gpus * sizeof (int))};
+    if (!v || !w->seq || !w->pair) {
         free (v);
         return err_nomem (err);
     }
@@ -169,7 +140,6 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
         for (int i = 0; i < pool->n_nodes; i++)
             w->seq[walk * pool->n_nodes + i] = v[i].at;
     }
-    find_usual (pool, w->usual);
     find_pairs (pool, w->pair);
     w->all_usual = all_measured (pool);
     free (v);
@@ -178,5 +148,5 @@ enum status walks_init (struct walks *w, const struct pool *pool, struct error *
 
 void walks_release (struct walks *w)
 {
-    FREE_ALL (w->seq, w->pair, w->usual);
+    FREE_ALL (w->seq, w->pair);
 }

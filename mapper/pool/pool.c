@@ -9,7 +9,9 @@
 #include "base/order.h"
 #include "base/stats.h"
 
-#define POOR 1.3 /* times the usual badness of links */
+#define POOR 1.3   /* times the usual badness of links */
+#define SAMPLED 64 /* links of a node */
+#define GOOD 0.9   /* so many of them are no better than those that it can have */
 
 /* GPUs of the max_nodes largest nodes. */
 static enum status count_gpus (struct pool *pool, struct error *err)
@@ -268,6 +270,34 @@ int pool_unmeasured_at_least (const struct pool *pool, long long world)
     return n > 1 ? n : 0;
 }
 
+static double rate_between (const struct topology_cluster *c, int a, int b)
+{
+    return topology_link (c, c->node[a].first_gpu, c->node[b].first_gpu).bytes_per_s;
+}
+
+static enum status find_usual (struct pool *pool, struct error *err)
+{
+    const struct topology_cluster *c = pool->problem->cluster;
+    double some[SAMPLED];
+
+    pool->usual = calloc ((size_t) c->n_nodes, sizeof *pool->usual);
+    if (!pool->usual)
+        return err_nomem (err);
+    for (int i = 0; i < pool->n_nodes; i++) {
+        int n = 0, all = pool->n_nodes - 1, most = all < SAMPLED ? all : SAMPLED;
+
+        for (int k = 0; k < most; k++) {
+            int a = pool->node[i],
+                b = pool->node[(i + 1 + (int) ((long) k * all / most)) % pool->n_nodes];
+
+            some[n++] = fmin (rate_between (c, a, b), rate_between (c, b, a));
+        }
+        stats_sort (some, n);
+        pool->usual[pool->node[i]] = n > 0 ? stats_quantile (some, n, GOOD) : INFINITY;
+    }
+    return ST_OK;
+}
+
 /* ---- all links ---- */
 
 static enum status find_reach (struct pool *pool, struct error *err)
@@ -484,6 +514,7 @@ static enum status describe (struct pool *pool, const double *value, struct erro
     TRY (find_reach (pool, err));
     TRY (pool_rings_init (pool, err));
     TRY (find_poorness (pool, err));
+    TRY (find_usual (pool, err));
     TRY (count_groups (pool, err));
     pool->all_alike = is_all_alike (pool);
     return ST_OK;
@@ -518,7 +549,7 @@ void pool_release (struct pool *pool)
     pool_computes_destroy (pool->computes);
     FREE_ALL (pool->by_links, pool->node, pool->class_of_gpu, pool->groups,
               pool->island_gpus, pool->reach, pool->rings, pool->inside_from,
-              pool->badness, pool->poorness);
+              pool->badness, pool->poorness, pool->usual);
     *pool = (struct pool){0};
 }
 

@@ -49,6 +49,8 @@ struct pool {
     double *reach;   /* [n_nodes] bytes/s of a node's best link out or in, the slower one;
                          INFINITY where links between nodes are alike or of GPUs */
     double *one_way; /* [n_nodes] that of the faster one */
+    double *usual;   /* [cluster's n_nodes] bytes/s that a node's links usually carry where it is
+                        well placed; those that nobody measured what they are priced at */
     double *badness; /* [n_nodes] how slow a node's links are: the sum of the inverse
                         bandwidths to and from the others, unmeasured ones ten times */
     /* [n_nodes] how many times as bad as usual for its class, the median, a node's links are; 1

@@ -168,39 +168,54 @@ uint64_t looks_luck (const struct search *x, const struct workload_config *c)
     return axes_hash (x->s->seed, c) & LUCK;
 }
 
-/* A member of each shape that was seen, by a hash of it. */
+/* The member of each shape that stands for it, by a hash of the shape. */
 struct shapes {
     size_t room; /* a power of two */
-    long *first; /* [room] the member's index; -1: free */
+    struct member {
+        long at; /* in the heap; -1: free */
+        double tail_s;
+        bool taken;
+    } * member; /* [room] */
 };
 
-static enum status shapes_init (struct shapes *s, long n, struct error *err)
+static struct member *member_of (struct shapes *s, const struct search *x,
+                                 const struct workload_config *c)
 {
-    for (s->room = 16; s->room < 2 * (size_t) n;)
-        s->room *= 2;
-    s->first = malloc (s->room * sizeof *s->first);
-    if (!s->first)
-        return err_nomem (err);
-    for (size_t i = 0; i < s->room; i++)
-        s->first[i] = -1;
-    return ST_OK;
-}
-
-/* @return whether no member of its shape was seen before */
-static bool is_new (struct shapes *s, const struct workload_config *list, long index)
-{
-    struct workload_config shape = list[index];
+    struct workload_config shape = *c;
     size_t at;
 
     shape.zero = shape.shard = shape.recompute_layers = 0;
     shape.sequence_parallel = false;
     at = axes_hash (0, &shape) & (s->room - 1);
-    while (s->first[at] >= 0 && !same_shape (&list[s->first[at]], &list[index]))
+    while (s->member[at].at >= 0 &&
+           !same_shape (&x->config[x->heap[s->member[at].at].index], c))
         at = (at + 1) & (s->room - 1);
-    if (s->first[at] >= 0)
-        return false;
-    s->first[at] = index;
-    return true;
+    return &s->member[at];
+}
+
+/* The first of each shape in the heap; or, where others are not tried in its place, the one whose
+ * synchronisation shows least. */
+static enum status shapes_init (struct shapes *s, const struct search *x, bool first,
+                                struct error *err)
+{
+    for (s->room = 16; s->room < 2 * (size_t) x->heap_n;)
+        s->room *= 2;
+    s->member = malloc (s->room * sizeof *s->member);
+    if (!s->member)
+        return err_nomem (err);
+    for (size_t i = 0; i < s->room; i++)
+        s->member[i] = (struct member){-1, INFINITY, false};
+    for (long i = 0; i < x->heap_n; i++) {
+        const struct workload_config *c = &x->config[x->heap[i].index];
+        struct member *m = member_of (s, x, c);
+        double tail_s = first ? 0.0 : bound_tail_s (&x->pool, c);
+
+        if (m->at < 0 || tail_s < m->tail_s) {
+            m->at = i;
+            m->tail_s = tail_s;
+        }
+    }
+    return ST_OK;
 }
 
 static int by_bound (const void *a, const void *b)
@@ -357,13 +372,16 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
     qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound); /* a heap, still */
     turn = take_turns (x, most);
     st = turn ? walks_init (&l->walks, &x->pool, err) : err_nomem (err);
-    THEN (st, shapes_init (&shapes, x->heap_n, err));
+    THEN (st, shapes_init (&shapes, x, joint, err));
     for (long i = 0; i < x->heap_n && st == ST_OK; i++) {
-        const struct entry *e = &x->heap[turn[i].at];
         bool last = l->n + n >= most || deadline_passed (&x->deadline);
+        struct member *m = member_of (&shapes, x, turn[i].c);
+        const struct entry *e = &x->heap[m->at];
 
-        if (!last && e->bound_s < best && is_new (&shapes, x->config, e->index))
+        if (!last && e->bound_s < best && !m->taken) {
             batch[n++] = *e;
+            m->taken = true;
+        }
         if (n == BATCH || ((last || i + 1 == x->heap_n) && n > 0)) {
             long from = l->n;
 
@@ -377,7 +395,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
             break;
     }
     THEN (st, looks_sort (x, l, false, err));
-    FREE_ALL (shapes.first, turn);
+    FREE_ALL (shapes.member, turn);
     return st;
 }
 

@@ -1,0 +1,383 @@
+/* The stage that has the nodes with slow links.
+ *
+ * Rings pass all nodes of a stage, so the grid brings the slow ones together in one, whose layers
+ * are few for that.  Two things more than nodes' places can make up for them:
+ *
+ * - Another place of that stage in the pipeline.  The first stage ends last, the last one has the
+ *   most time to hide synchronisation in.
+ * - Expert groups on two nodes each.  Where a whole group is on a node, each of its ranks
+ *   synchronises in one lane.  Where nodes share their groups two by two, half as many rings leave
+ *   each, in two lanes: half as much leaves a node, and the experts' exchanges cross nodes in turn,
+ *   for which a stage with few layers has the time (struct layout).
+ *
+ *     node 0  a0 a1 a2 a3 a4 a5 a6 a7        a0 a1 a2 a3 b0 b1 b2 b3
+ *     node 1  b0 b1 b2 b3 b4 b5 b6 b7        a4 a5 a6 a7 b4 b5 b6 b7      a, b: groups
+ *
+ * Where no link in use is bad tells which of these is best; nodes are then placed for it. */
+#include "mapper/place/place_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/extremes.h"
+#include "base/memory.h"
+#include "base/stats.h"
+
+#define SLOW 0.9          /* of the stage's usual rate: a node whose links are slow */
+#define WORTH 0.002       /* of the step: what another place or way must gain */
+#define LOST 0.12         /* of the rival: no other place or way makes up for so much */
+#define PLACED 0.04       /* the same of nodes' places */
+#define LAYER_PRICES 6000 /* by nodes: prices that layers are moved by */
+
+static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
+                                                .step_s = INFINITY};
+
+static void exchange_ints (int *a, int *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int held = a[i];
+
+        a[i] = b[i];
+        b[i] = held;
+    }
+}
+
+/* Where a stage may be, and how: with shared groups; in turn with the stage of that place, or with
+ * those between moved up or down. */
+struct variant {
+    int stage, place;
+    bool shared, moved;
+};
+
+/* Stages' numbers, n of each, with one at another place in the variant's way. */
+static void move_stage (int *a, int n, struct variant v, int from, int to)
+{
+    int by = to > from ? 1 : -1;
+
+    if (!v.moved && from != to)
+        exchange_ints (a + from * n, a + to * n, n);
+    for (int i = from; v.moved && i != to; i += by)
+        exchange_ints (a + i * n, a + (i + by) * n, n);
+}
+
+/* Places, ways and layers that are tried. */
+struct trial {
+    struct placer *x;
+    const struct candidate *from;
+    struct candidate *k; /* what is tried */
+    int *layers;         /* [pp] the best so far */
+    struct variant best;
+    double step_s;           /* its own, where no link in use is bad */
+    double rival_s;          /* the best plan's */
+    double slow_bytes_per_s; /* a node's usual links below it are slow */
+    int stage;
+    bool can_share;
+    long left; /* prices that may be asked for yet */
+};
+
+/* Does the stage go there, layers and all?  Where that place has fewer layers now, it takes the
+ * slow nodes alone. */
+static bool is_moved (const struct trial *t, struct variant v)
+{
+    const int *layers = t->from->layers;
+
+    return v.stage != v.place && layers[v.stage] <= layers[v.place];
+}
+
+/* Nodes with slow links from other stages for others of their class. */
+static void gather_slow (const struct trial *t, int *seq, int first, int n)
+{
+    const struct pool *pool = t->x->pool;
+    int all = n * t->x->c->deg.pp;
+
+    for (int i = 0; i < all; i++)
+        for (int k = first; k < first + n && pool->usual[seq[i]] < t->slow_bytes_per_s &&
+                            (i < first || i >= first + n);
+             k++)
+            if (!(pool->usual[seq[k]] < t->slow_bytes_per_s) &&
+                pool_node_class (pool, seq[k]) == pool_node_class (pool, seq[i]))
+                exchange_ints (seq + i, seq + k, 1);
+}
+
+/* A candidate's nodes in that variant. */
+static void put_variant (const struct trial *t, struct variant v, struct candidate *k)
+{
+    int n = t->x->per_stage / t->x->pool->max_node_gpus, *seq = k->layout.seq;
+
+    if (is_moved (t, v))
+        move_stage (seq, n, v, v.stage, v.place);
+    else if (v.stage != v.place)
+        gather_slow (t, seq, v.place * n, n);
+    k->layout.shares = v.shared;
+    k->layout.shared_stage = v.place;
+}
+
+/* Lay a candidate out with its layers.  @return does it fit, node by node? */
+static bool lay_out (struct placer *x, const struct candidate *k)
+{
+    bool straight;
+
+    memcpy (x->layers, k->layers, (size_t) x->c->deg.pp * sizeof (int));
+    pool_stage_classes (x->pool, x->c, x->layers, x->allowed);
+    layout_copy (&x->layout, &k->layout, x->pool->n_nodes);
+    layout_fill (x, &straight);
+    return straight;
+}
+
+/* The step of what is laid out where no link in use is bad. */
+static enum status usual_step (struct placer *x, double *step_s, struct error *err)
+{
+    struct costmodel_problem priced = mapper_priced (x->pool->problem, x->c, x->layers);
+    struct costmodel_state *state = NULL;
+    enum status st;
+
+    priced.usual = x->pool->usual;
+    st = costmodel_state_create (&priced, x->order, x->n, &state, err);
+    if (st == ST_OK)
+        *step_s = costmodel_state_price (state).step_s;
+    costmodel_state_destroy (state);
+    return st;
+}
+
+/* @param[in] v  of it, with t->layers */
+static enum status try_one (struct trial *t, struct variant v, bool *better,
+                            struct error *err)
+{
+    struct placer *x = t->x;
+    double step = INFINITY;
+
+    candidate_copy (x, t->from, t->k);
+    put_variant (t, v, t->k);
+    memcpy (t->k->layers, t->layers, (size_t) x->c->deg.pp * sizeof (int));
+    t->left--;
+    if (lay_out (x, t->k))
+        TRY (usual_step (x, &step, err));
+    *better = step < t->step_s * (1.0 - WORTH);
+    if (*better) {
+        t->step_s = step;
+        t->best = v;
+    }
+    return ST_OK;
+}
+
+/* Is what is best so far so much worse than the best plan? */
+static bool is_lost (const struct trial *t, double share)
+{
+    return t->step_s > t->rival_s * (1.0 + share);
+}
+
+/* Which stage has the fewest layers? */
+static int least_layers (const int *layers, int pp)
+{
+    int least = 0;
+
+    for (int i = 1; i < pp; i++)
+        least = layers[i] < layers[least] ? i : least;
+    return least;
+}
+
+/* Layers in a variant, of the stage at another place now. */
+static void put_layers (int *layers, struct variant v, int had)
+{
+    if (layers[had] < layers[v.place])
+        move_stage (layers, 1, v, had, v.place);
+}
+
+/* The best place and way, other layers as they are: both ends, and where layers are few. */
+static enum status best_variant (struct trial *t, struct error *err)
+{
+    int pp = t->x->c->deg.pp, had = t->best.place, *was = t->layers + pp;
+    int place[] = {had, 0, pp - 1, least_layers (t->layers, pp)};
+    struct variant before = t->best;
+
+    memcpy (was, t->layers, (size_t) pp * sizeof (int));
+    for (int i = 0; i < 16 && (i == 0 || !is_lost (t, LOST)); i++) {
+        struct variant v = {t->stage, place[i / 4], i % 2, i / 2 % 2};
+        bool better, again = (v.shared && !t->can_share) ||
+                             (v.moved && (v.place == had || pp < 3 || t->left < 1));
+
+        for (int k = 0; k < i / 4; k++)
+            again = again || place[k] == v.place;
+        if (again)
+            continue;
+        if (v.place == had)
+            v.moved = before.moved;
+        memcpy (t->layers, was, (size_t) pp * sizeof (int));
+        put_layers (t->layers, v, had);
+        TRY (try_one (t, v, &better, err));
+    }
+    memcpy (t->layers, was, (size_t) pp * sizeof (int));
+    put_layers (t->layers, t->best, had);
+    return ST_OK;
+}
+
+/* Single layers from stage to stage, as long as that gains. */
+static enum status move_layers (struct trial *t, bool *moved, struct error *err)
+{
+    struct placer *x = t->x;
+    int p = x->c->deg.pp, still = 0,
+        unit = workload_layers_unit (x->c, x->pool->problem->profile),
+        least = workload_layers_least (x->pool->problem->model, x->c);
+
+    *moved = false;
+    for (int at = 0; still < p * p && t->left > 0; at = (at + 1) % (p * p)) {
+        int a = (t->best.place + at / p) % p, b = at % p;
+        bool better = false;
+
+        if (a != b && t->layers[a] - unit >= least) {
+            t->layers[a] -= unit;
+            t->layers[b] += unit;
+            TRY (try_one (t, t->best, &better, err));
+            if (!better) {
+                t->layers[a] += unit;
+                t->layers[b] -= unit;
+            }
+        }
+        *moved = *moved || better;
+        still = better ? 0 : still + 1;
+    }
+    return ST_OK;
+}
+
+/* The best place, way and layers. */
+static enum status best_trial (struct trial *t, struct error *err)
+{
+    bool moved = true;
+
+    while (moved) {
+        TRY (best_variant (t, err));
+        moved = false;
+        if (t->left > t->x->c->deg.pp && !is_lost (t, LOST))
+            TRY (move_layers (t, &moved, err));
+    }
+    return ST_OK;
+}
+
+/* The stage that has the worst linked node, or -1: none is slow.
+ * @param      some  [nodes in use] scratch
+ * @param[out] slow  a node's usual links below it are slow */
+static int slow_stage (const struct placer *x, const struct candidate *k, double *some,
+                       double *slow)
+{
+    int n = x->per_stage / x->pool->max_node_gpus, stage = -1;
+    double worst = INFINITY;
+
+    for (int i = 0; i < n * x->c->deg.pp; i++) {
+        some[i] = x->pool->usual[k->layout.seq[i]];
+        if (some[i] < worst) {
+            worst = some[i];
+            stage = i / n;
+        }
+    }
+    *slow = SLOW * stats_median (some, n * x->c->deg.pp);
+    return worst < *slow ? stage : -1;
+}
+
+/* Layers into the placer, with their classes where the stage goes to a place, or back. */
+static enum status take_layers (const struct trial *t, const int *layers, int from,
+                                int to, struct error *err)
+{
+    if (is_moved (t, t->best))
+        move_stage (t->x->class_of_stage, 1, t->best, from, to);
+    return placer_new_layers (t->x, layers, err);
+}
+
+/* Place nodes for what is best.  The candidate that it serves receives it if it is better. */
+static enum status place_trial (struct trial *t, long moves, struct candidate *by_node,
+                                struct candidate *any, struct error *err)
+{
+    struct placer *x = t->x;
+    struct candidate *k = t->k, *to = t->best.shared ? any : by_node;
+    bool better;
+
+    candidate_copy (x, t->from, k);
+    put_variant (t, t->best, k);
+    memcpy (k->layers, t->layers, (size_t) x->c->deg.pp * sizeof (int));
+    TRY (take_layers (t, k->layers, t->stage, t->best.place, err));
+    k->price = no_price;
+    if (lay_out (x, k)) {
+        memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+        k->price = price_order (x, k->gpu, no_price);
+        improve_on_grid (x, 1, moves, k);
+    }
+    better = mapper_price_less (&k->price, &to->price);
+    if (better)
+        candidate_copy (x, k, to);
+    return better && !t->best.shared
+               ? ST_OK
+               : take_layers (t, t->from->layers, t->best.place, t->stage, err);
+}
+
+static enum status try_variants (struct trial *t, long moves, struct candidate *by_node,
+                                 struct candidate *any, struct error *err)
+{
+    struct placer *x = t->x;
+    const int *layers = t->from->layers;
+    size_t size = (size_t) x->c->deg.pp * sizeof (int);
+    enum status st = best_trial (t, err);
+
+    memcpy (x->layers, layers, size);
+    pool_stage_classes (x->pool, x->c, x->layers, x->allowed);
+    if (st != ST_OK || is_lost (t, PLACED) ||
+        (!t->best.shared && t->best.place == t->stage &&
+         memcmp (t->layers, layers, size) == 0))
+        return st;
+    return place_trial (t, moves, by_node, any, err);
+}
+
+/* Can halves of expert groups go to the next node, so that rings have more lanes? */
+static bool can_share (const struct placer *x)
+{
+    const struct workload_config *c = x->c;
+    struct workload_group ep = workload_group_of (&c->deg, GROUP_EP);
+    int size = x->pool->max_node_gpus, half = shared_half (x), n = x->per_stage / size;
+
+    return n > 2 && n % 2 == 0 && half > 0 && size % (2 * half) == 0 &&
+           ep.size * ep.stride % (2 * half) == 0 && half % (c->deg.tp * c->deg.cp) == 0 &&
+           workload_expert_shards (c) > 1;
+}
+
+/* The candidate with whole nodes of one size, stage by stage? */
+static bool is_by_stage (const struct placer *x, const struct candidate *k)
+{
+    int size = x->pool->max_node_gpus;
+
+    return isfinite (x->pool->reach[0]) && isfinite (k->price.step_s) &&
+           k->layout.depth == 1 && !k->layout.by_class && x->per_stage % size == 0 &&
+           x->per_stage > size && x->pool->all_gpus == x->pool->n_nodes * size;
+}
+
+enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, long moves,
+                                struct candidate *by_node, struct candidate *any,
+                                struct error *err)
+{
+    size_t layers = (size_t) x->c->deg.pp * sizeof (int);
+    struct candidate from = {0}, k = {0};
+    struct trial t = {.x = x,
+                      .from = &from,
+                      .k = &k,
+                      .step_s = INFINITY,
+                      .rival_s = rival_s,
+                      .can_share = !whole && can_share (x),
+                      .left = LAYER_PRICES / x->pool->n_nodes};
+    double *some;
+    enum status st;
+
+    if (!is_by_stage (x, by_node))
+        return ST_OK;
+    some = malloc ((size_t) (x->world / x->pool->max_node_gpus) * sizeof *some);
+    t.layers = malloc (2 * layers);
+    st = some && t.layers ? candidate_init (x, &from, err) : err_nomem (err);
+    THEN (st, candidate_init (x, &k, err));
+    if (st == ST_OK) {
+        candidate_copy (x, by_node, &from);
+        memcpy (t.layers, from.layers, layers);
+        t.stage = slow_stage (x, &from, some, &t.slow_bytes_per_s);
+        t.best = (struct variant){t.stage, t.stage, false, false};
+        st = t.stage >= 0 ? try_variants (&t, moves, by_node, any, err) : ST_OK;
+    }
+    candidate_release (&from);
+    candidate_release (&k);
+    FREE_ALL (some, t.layers);
+    return st;
+}

@@ -18,6 +18,7 @@
 #define FEW_TRIES 60000       /* placements of all splits in a larger pool */
 #define EXACT_NODES 256       /* of a grid after which exact moves find next to nothing */
 #define AFTER_GRID 8          /* so many times fewer where a large grid was annealed */
+#define LAYER_TRIES 600       /* single layers moved after the places */
 #define PLAYED_OPERATIONS 30000000L /* of a pipeline's schedule, in the same */
 
 /* Moves per unit and configuration: enough for the price to settle on 16 to 128 groups, but
@@ -89,6 +90,7 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
         moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
+    improve_layers (x, LAYER_TRIES, by_node);
     if (granularity == MAPPER_NODE) {
         out->moved_s =
             grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;

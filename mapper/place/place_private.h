@@ -203,6 +203,12 @@ enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, lo
                                 struct candidate *by_node, struct candidate *any,
                                 struct error *err);
 
+/* ---- layers.c ---- */
+
+/** Move single layers between the stages of what is placed, so many tries at most; the candidate
+ *  and the placer receive what is better.  Where layers and GPUs are alike the split knows. */
+void improve_layers (struct placer *x, int tries, struct candidate *k);
+
 /* ---- anneal.c ---- */
 
 /** Exchange whole nodes of the candidate's layout; it receives what is better. */

@@ -42,11 +42,12 @@ static void exchange_ints (int *a, int *b, int n)
     }
 }
 
-/* Where a stage may be, and how: with shared groups; in turn with the stage of that place, or with
+/* Where the stage may be, and how: with shared groups; in turn with the stage of that place, or with
  * those between moved up or down. */
 struct variant {
     int stage, place;
     bool shared, moved;
+    bool gathered; /* slow nodes of other stages, too */
 };
 
 /* Stages' numbers, n of each, with one at another place in the variant's way. */
@@ -67,9 +68,10 @@ struct trial {
     struct candidate *k; /* what is tried */
     int *layers;         /* [pp] the best so far */
     struct variant best;
-    double step_s;           /* its own, where no link in use is bad */
-    double rival_s;          /* the best plan's */
-    double slow_bytes_per_s; /* a node's usual links below it are slow */
+    double step_s;  /* its own, where no link in use is bad */
+    double rival_s; /* the best plan's */
+    bool *slow;     /* [cluster's n_nodes] */
+    int *classes;   /* [pp] as the split has them */
     int stage;
     bool can_share;
     long left; /* prices that may be asked for yet */
@@ -84,19 +86,19 @@ static bool is_moved (const struct trial *t, struct variant v)
     return v.stage != v.place && layers[v.stage] <= layers[v.place];
 }
 
-/* Nodes with slow links from other stages for others of their class. */
+/* Slow nodes of other stages for others of that place, as many as it has. */
 static void gather_slow (const struct trial *t, int *seq, int first, int n)
 {
-    const struct pool *pool = t->x->pool;
-    int all = n * t->x->c->deg.pp;
+    int all = n * t->x->c->deg.pp, k = first;
 
-    for (int i = 0; i < all; i++)
-        for (int k = first; k < first + n && pool->usual[seq[i]] < t->slow_bytes_per_s &&
-                            (i < first || i >= first + n);
-             k++)
-            if (!(pool->usual[seq[k]] < t->slow_bytes_per_s) &&
-                pool_node_class (pool, seq[k]) == pool_node_class (pool, seq[i]))
-                exchange_ints (seq + i, seq + k, 1);
+    for (int i = 0; i < all; i++) {
+        if (!t->slow[seq[i]] || (i >= first && i < first + n))
+            continue;
+        while (k < first + n && t->slow[seq[k]])
+            k++;
+        if (k < first + n)
+            exchange_ints (seq + i, seq + k, 1);
+    }
 }
 
 /* A candidate's nodes in that variant. */
@@ -106,7 +108,7 @@ static void put_variant (const struct trial *t, struct variant v, struct candida
 
     if (is_moved (t, v))
         move_stage (seq, n, v, v.stage, v.place);
-    else if (v.stage != v.place)
+    if (v.gathered)
         gather_slow (t, seq, v.place * n, n);
     k->layout.shares = v.shared;
     k->layout.shared_stage = v.place;
@@ -183,22 +185,34 @@ static void put_layers (int *layers, struct variant v, int had)
         move_stage (layers, 1, v, had, v.place);
 }
 
+/* Is it another one than those that were tried? */
+static bool is_new (const struct trial *t, struct variant v, const int *place, int at)
+{
+    int had = place[0];
+
+    if ((v.shared && !t->can_share) ||
+        (v.moved && (v.place == had || t->x->c->deg.pp < 3 || t->left < 1)))
+        return false;
+    for (int k = 0; k < at; k++)
+        if (place[k] == v.place)
+            return false;
+    return true;
+}
+
 /* The best place and way, other layers as they are: both ends, and where layers are few. */
 static enum status best_variant (struct trial *t, struct error *err)
 {
     int pp = t->x->c->deg.pp, had = t->best.place, *was = t->layers + pp;
     int place[] = {had, 0, pp - 1, least_layers (t->layers, pp)};
     struct variant before = t->best;
+    bool better;
 
     memcpy (was, t->layers, (size_t) pp * sizeof (int));
-    for (int i = 0; i < 16 && (i == 0 || !is_lost (t, LOST)); i++) {
-        struct variant v = {t->stage, place[i / 4], i % 2, i / 2 % 2};
-        bool better, again = (v.shared && !t->can_share) ||
-                             (v.moved && (v.place == had || pp < 3 || t->left < 1));
+    TRY (try_one (t, before, &better, err));
+    for (int i = 0; i < 16 && !is_lost (t, LOST); i++) {
+        struct variant v = {t->stage, place[i / 4], i % 2, i / 2 % 2, true};
 
-        for (int k = 0; k < i / 4; k++)
-            again = again || place[k] == v.place;
-        if (again)
+        if (!is_new (t, v, place, i / 4))
             continue;
         if (v.place == had)
             v.moved = before.moved;
@@ -253,33 +267,57 @@ static enum status best_trial (struct trial *t, struct error *err)
     return ST_OK;
 }
 
-/* The stage that has the worst linked node, or -1: none is slow.
- * @param      some  [nodes in use] scratch
- * @param[out] slow  a node's usual links below it are slow */
-static int slow_stage (const struct placer *x, const struct candidate *k, double *some,
-                       double *slow)
+/* Which nodes are slow: for their links; or for their GPUs, where a stage has room for all such.
+ * @param some  [nodes in use] scratch */
+static void find_slow (struct trial *t, double *some)
 {
-    int n = x->per_stage / x->pool->max_node_gpus, stage = -1;
-    double worst = INFINITY;
+    const struct pool *pool = t->x->pool;
+    const int *seq = t->from->layout.seq;
+    int n = t->x->per_stage / pool->max_node_gpus, all = n * t->x->c->deg.pp, slower = 0;
+    double usual;
 
-    for (int i = 0; i < n * x->c->deg.pp; i++) {
-        some[i] = x->pool->usual[k->layout.seq[i]];
-        if (some[i] < worst) {
-            worst = some[i];
-            stage = i / n;
-        }
+    for (int i = 0; i < all; i++) {
+        some[i] = pool->usual[seq[i]];
+        slower += pool_node_class (pool, seq[i]) > 0;
     }
-    *slow = SLOW * stats_median (some, n * x->c->deg.pp);
-    return worst < *slow ? stage : -1;
+    usual = stats_median (some, all);
+    for (int i = 0; i < all; i++)
+        t->slow[seq[i]] = pool->usual[seq[i]] < SLOW * usual ||
+                          (slower <= n && pool_node_class (pool, seq[i]) > 0);
 }
 
-/* Layers into the placer, with their classes where the stage goes to a place, or back. */
-static enum status take_layers (const struct trial *t, const int *layers, int from,
-                                int to, struct error *err)
+/* The stage with most of them, or -1: there are none. */
+static int slow_stage (const struct trial *t)
 {
-    if (is_moved (t, t->best))
-        move_stage (t->x->class_of_stage, 1, t->best, from, to);
-    return placer_new_layers (t->x, layers, err);
+    int n = t->x->per_stage / t->x->pool->max_node_gpus, stage = -1, most = 0;
+
+    for (int i = 0; i < t->x->c->deg.pp; i++) {
+        int here = 0;
+
+        for (int k = i * n; k < (i + 1) * n; k++)
+            here += t->slow[t->from->layout.seq[k]];
+        if (here > most) {
+            most = here;
+            stage = i;
+        }
+    }
+    return stage;
+}
+
+/* Stages are of the classes of the nodes that they have. */
+static void put_classes (struct placer *x, const int *seq)
+{
+    int n = x->per_stage / x->pool->max_node_gpus;
+
+    for (int i = 0; i < x->c->deg.pp; i++) {
+        x->class_of_stage[i] = 0;
+        for (int k = i * n; k < (i + 1) * n; k++) {
+            int class = pool_node_class (x->pool, seq[k]);
+
+            x->class_of_stage[i] =
+                class > x->class_of_stage[i] ? class : x->class_of_stage[i];
+        }
+    }
 }
 
 /* Place nodes for what is best.  The candidate that it serves receives it if it is better. */
@@ -293,7 +331,8 @@ static enum status place_trial (struct trial *t, long moves, struct candidate *b
     candidate_copy (x, t->from, k);
     put_variant (t, t->best, k);
     memcpy (k->layers, t->layers, (size_t) x->c->deg.pp * sizeof (int));
-    TRY (take_layers (t, k->layers, t->stage, t->best.place, err));
+    put_classes (x, k->layout.seq);
+    TRY (placer_new_layers (x, k->layers, err));
     k->price = no_price;
     if (lay_out (x, k)) {
         memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
@@ -303,9 +342,10 @@ static enum status place_trial (struct trial *t, long moves, struct candidate *b
     better = mapper_price_less (&k->price, &to->price);
     if (better)
         candidate_copy (x, k, to);
-    return better && !t->best.shared
-               ? ST_OK
-               : take_layers (t, t->from->layers, t->best.place, t->stage, err);
+    if (better && !t->best.shared)
+        return ST_OK;
+    memcpy (x->class_of_stage, t->classes, (size_t) x->c->deg.pp * sizeof (int));
+    return placer_new_layers (x, t->from->layers, err);
 }
 
 static enum status try_variants (struct trial *t, long moves, struct candidate *by_node,
@@ -319,8 +359,7 @@ static enum status try_variants (struct trial *t, long moves, struct candidate *
     memcpy (x->layers, layers, size);
     pool_stage_classes (x->pool, x->c, x->layers, x->allowed);
     if (st != ST_OK || is_lost (t, PLACED) ||
-        (!t->best.shared && t->best.place == t->stage &&
-         memcmp (t->layers, layers, size) == 0))
+        (!t->best.gathered && memcmp (t->layers, layers, size) == 0))
         return st;
     return place_trial (t, moves, by_node, any, err);
 }
@@ -366,18 +405,22 @@ enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, lo
     if (!is_by_stage (x, by_node))
         return ST_OK;
     some = malloc ((size_t) (x->world / x->pool->max_node_gpus) * sizeof *some);
-    t.layers = malloc (2 * layers);
-    st = some && t.layers ? candidate_init (x, &from, err) : err_nomem (err);
+    t.layers = malloc (3 * layers);
+    t.slow = calloc ((size_t) x->pool->problem->cluster->n_nodes, sizeof *t.slow);
+    st = some && t.layers && t.slow ? candidate_init (x, &from, err) : err_nomem (err);
     THEN (st, candidate_init (x, &k, err));
     if (st == ST_OK) {
         candidate_copy (x, by_node, &from);
+        t.classes = t.layers + 2 * x->c->deg.pp;
         memcpy (t.layers, from.layers, layers);
-        t.stage = slow_stage (x, &from, some, &t.slow_bytes_per_s);
-        t.best = (struct variant){t.stage, t.stage, false, false};
+        memcpy (t.classes, x->class_of_stage, layers);
+        find_slow (&t, some);
+        t.stage = slow_stage (&t);
+        t.best = (struct variant){.stage = t.stage, .place = t.stage};
         st = t.stage >= 0 ? try_variants (&t, moves, by_node, any, err) : ST_OK;
     }
     candidate_release (&from);
     candidate_release (&k);
-    FREE_ALL (some, t.layers);
+    FREE_ALL (some, t.layers, t.slow);
     return st;
 }

@@ -162,10 +162,10 @@ static enum status try_one (struct trial *t, struct variant v, bool *better,
     return ST_OK;
 }
 
-/* Is what is best so far so much worse than the best plan? */
+/* Is what is best so far so much worse than the best plan, or is it late? */
 static bool is_lost (const struct trial *t, double share)
 {
-    return t->step_s > t->rival_s * (1.0 + share);
+    return t->step_s > t->rival_s * (1.0 + share) || deadline_passed (t->x->deadline);
 }
 
 /* Which stage has the fewest layers? */
@@ -234,7 +234,8 @@ static enum status move_layers (struct trial *t, bool *moved, struct error *err)
         least = workload_layers_least (x->pool->problem->model, x->c);
 
     *moved = false;
-    for (int at = 0; still < p * p && t->left > 0; at = (at + 1) % (p * p)) {
+    for (int at = 0; still < p * p && t->left > 0 && !is_lost (t, LOST);
+         at = (at + 1) % (p * p)) {
         int a = (t->best.place + at / p) % p, b = at % p;
         bool better = false;
 

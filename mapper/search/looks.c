@@ -193,8 +193,16 @@ static struct member *member_of (struct shapes *s, const struct search *x,
     return &s->member[at];
 }
 
-/* The first of each shape in the heap; or, where others are not tried in its place, the one whose
- * synchronisation shows least. */
+/* Do they differ in what they synchronise alone?  Else a short tail may be what slower layers
+ * hide. */
+static bool same_layers (const struct workload_config *a, const struct workload_config *b)
+{
+    return a->sequence_parallel == b->sequence_parallel &&
+           a->recompute_layers == b->recompute_layers && (a->zero == 3) == (b->zero == 3);
+}
+
+/* The first of each shape in the heap; or, where others are not tried in its place, of those whose
+ * layers take as long the one whose synchronisation shows least. */
 static enum status shapes_init (struct shapes *s, const struct search *x, bool first,
                                 struct error *err)
 {
@@ -208,8 +216,11 @@ static enum status shapes_init (struct shapes *s, const struct search *x, bool f
     for (long i = 0; i < x->heap_n; i++) {
         const struct workload_config *c = &x->config[x->heap[i].index];
         struct member *m = member_of (s, x, c);
-        double tail_s = first ? 0.0 : bound_tail_s (&x->pool, c);
+        double tail_s;
 
+        if (m->at >= 0 && (first || !same_layers (c, &x->config[x->heap[m->at].index])))
+            continue;
+        tail_s = first ? 0.0 : bound_tail_s (&x->pool, c);
         if (m->at < 0 || tail_s < m->tail_s) {
             m->at = i;
             m->tail_s = tail_s;

@@ -210,7 +210,8 @@ static double run_bound (const struct least_terms *x, const struct slow_slots *o
                : 0.0;
 }
 
-/* The same where one of several stages has no more of the node's TP groups than its share. */
+/* The same where one of several stages has no more of the node's TP groups than its share.  Other
+ * groups of it may span nodes, of which this says nothing. */
 static double shared_run_bound (const struct least_terms *any,
                                 const struct slow_slots *on, const int *caps, int *cap,
                                 enum bound_level level)

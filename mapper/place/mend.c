@@ -11,7 +11,7 @@
 
 #include "base/extremes.h"
 
-#define BAD 1.0   /* of a node's links in use together: they are mended */
+#define BAD 1.0   /* of all links that a node has in use: it may change places */
 #define TRIES 200 /* nodes to change places with, drawn for each */
 
 /* A stage, node by node, and those that it sends to and receives from. */
@@ -21,7 +21,7 @@ struct row {
     const int *beside[2];
     int n, n_beside;
     int group;          /* nodes that exchange, one after the other */
-    bool shared;        /* groups of one node, by two */
+    bool shared;        /* groups of one node, by two: n is even */
     double bytes_per_s; /* that a link in use should have */
 };
 

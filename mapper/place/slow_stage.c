@@ -23,10 +23,10 @@
 #include "base/memory.h"
 #include "base/stats.h"
 
-#define SLOW 0.9          /* of the stage's usual rate: a node whose links are slow */
-#define WORTH 0.002       /* of the step: what another place or way must gain */
-#define LOST 0.12         /* of the rival: no other place or way makes up for so much */
-#define PLACED 0.04       /* the same of nodes' places */
+#define SLOW 0.9    /* of the stage's usual rate: a node whose links are slow */
+#define WORTH 0.002 /* of the step: what another place or way must gain */
+#define LOST 0.12   /* over the rival: no other place or way makes up for so much */
+#define PLACED 0.04 /* over it where links are usual: nor do nodes' places for that */
 #define LAYER_PRICES 6000 /* by nodes: prices that layers are moved by */
 
 static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
@@ -66,7 +66,7 @@ struct trial {
     struct placer *x;
     const struct candidate *from;
     struct candidate *k; /* what is tried */
-    int *layers;         /* [pp] the best so far */
+    int *layers; /* [pp] the best so far; after them those before a place was tried */
     struct variant best;
     double step_s;  /* its own, where no link in use is bad */
     double rival_s; /* the best plan's */
@@ -185,40 +185,42 @@ static void put_layers (int *layers, struct variant v, int had)
         move_stage (layers, 1, v, had, v.place);
 }
 
-/* Is it another one than those that were tried? */
-static bool is_new (const struct trial *t, struct variant v, const int *place, int at)
+/* The stage at that place, other layers as they were: all ways. */
+static enum status try_place (struct trial *t, int place, int had, const int *was,
+                              struct error *err)
 {
-    int had = place[0];
+    struct variant v = {t->stage, place, .gathered = true};
+    int turns = place != had && is_moved (t, v) && t->x->c->deg.pp > 2 && t->left > 0;
 
-    if ((v.shared && !t->can_share) ||
-        (v.moved && (v.place == had || t->x->c->deg.pp < 3 || t->left < 1)))
-        return false;
-    for (int k = 0; k < at; k++)
-        if (place[k] == v.place)
-            return false;
-    return true;
+    for (int moved = 0; moved <= turns; moved++)
+        for (int shared = 0; shared <= t->can_share && !is_lost (t, LOST); shared++) {
+            bool better;
+
+            v.moved = place == had ? t->best.moved : moved;
+            v.shared = shared;
+            memcpy (t->layers, was, (size_t) t->x->c->deg.pp * sizeof (int));
+            put_layers (t->layers, v, had);
+            TRY (try_one (t, v, &better, err));
+        }
+    return ST_OK;
 }
 
-/* The best place and way, other layers as they are: both ends, and where layers are few. */
+/* The best place and way: where it is, at both ends, and where layers are few. */
 static enum status best_variant (struct trial *t, struct error *err)
 {
     int pp = t->x->c->deg.pp, had = t->best.place, *was = t->layers + pp;
     int place[] = {had, 0, pp - 1, least_layers (t->layers, pp)};
-    struct variant before = t->best;
     bool better;
 
     memcpy (was, t->layers, (size_t) pp * sizeof (int));
-    TRY (try_one (t, before, &better, err));
-    for (int i = 0; i < 16 && !is_lost (t, LOST); i++) {
-        struct variant v = {t->stage, place[i / 4], i % 2, i / 2 % 2, true};
+    TRY (try_one (t, t->best, &better, err));
+    for (int i = 0; i < 4; i++) {
+        bool again = false;
 
-        if (!is_new (t, v, place, i / 4))
-            continue;
-        if (v.place == had)
-            v.moved = before.moved;
-        memcpy (t->layers, was, (size_t) pp * sizeof (int));
-        put_layers (t->layers, v, had);
-        TRY (try_one (t, v, &better, err));
+        for (int k = 0; k < i; k++)
+            again = again || place[k] == place[i];
+        if (!again)
+            TRY (try_place (t, place[i], had, was, err));
     }
     memcpy (t->layers, was, (size_t) pp * sizeof (int));
     put_layers (t->layers, t->best, had);
@@ -321,6 +323,24 @@ static void put_classes (struct placer *x, const int *seq)
     }
 }
 
+/* The candidate's nodes as the variant has them, but for bad links: the grid, which knows little of
+ * experts' exchanges, need not find better places.  Nodes in use stay in use, pinned ones too. */
+static void price_mended (struct placer *x, struct candidate *k)
+{
+    bool straight;
+
+    k->price = no_price;
+    if (!lay_out (x, k))
+        return;
+    mend_layout (x);
+    layout_fill (x, &straight);
+    if (!straight)
+        return;
+    layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
+    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+    k->price = price_order (x, k->gpu, no_price);
+}
+
 /* Place nodes for what is best.  The candidate that it serves receives it if it is better. */
 static enum status place_trial (struct trial *t, long moves, struct candidate *by_node,
                                 struct candidate *any, struct error *err)
@@ -334,12 +354,8 @@ static enum status place_trial (struct trial *t, long moves, struct candidate *b
     memcpy (k->layers, t->layers, (size_t) x->c->deg.pp * sizeof (int));
     put_classes (x, k->layout.seq);
     TRY (placer_new_layers (x, k->layers, err));
-    k->price = no_price;
-    if (lay_out (x, k)) {
-        memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
-        k->price = price_order (x, k->gpu, no_price);
-        improve_on_grid (x, 1, moves, k);
-    }
+    price_mended (x, k);
+    improve_on_grid (x, 1, moves, k);
     better = mapper_price_less (&k->price, &to->price);
     if (better)
         candidate_copy (x, k, to);

@@ -42,8 +42,8 @@ static void exchange_ints (int *a, int *b, int n)
     }
 }
 
-/* Where the stage may be, and how: with shared groups; in turn with the stage of that place, or with
- * those between moved up or down. */
+/* Where the stage may be, and how: with shared groups; in turn with the stage of that place, or
+ * with those between moved up or down. */
 struct variant {
     int stage, place;
     bool shared, moved;

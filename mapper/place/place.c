@@ -90,7 +90,9 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
         moves = moves / AFTER_GRID + 1;
     grid_s = by_node->price.step_s;
     improve_by_node (x, moves, by_node);
-    improve_layers (x, LAYER_TRIES, by_node);
+    /* Sketches of smaller pools move alike layers together with places. */
+    if (x->pool->n_nodes > SINGLE_NODES || !pool_layers_alike (x->pool))
+        improve_layers (x, LAYER_TRIES, by_node);
     if (granularity == MAPPER_NODE) {
         out->moved_s =
             grid_s > by_node->price.step_s ? grid_s - by_node->price.step_s : 0.0;

@@ -1,7 +1,7 @@
-/* The stage that has the nodes with slow links.
+/* The stage that has the nodes with slow links, and those with slower GPUs where these are few.
  *
- * Rings pass all nodes of a stage, so the grid brings the slow ones together in one, whose layers
- * are few for that.  Two things more than nodes' places can make up for them:
+ * Rings pass all nodes of a stage, so the grid brings the slow ones together in one.  More than
+ * nodes' places can make up for them: fewer layers there, and
  *
  * - Another place of that stage in the pipeline.  The first stage ends last, the last one has the
  *   most time to hide synchronisation in.
@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "base/stats.h"
 
-#define SLOW 0.9    /* of the stage's usual rate: a node whose links are slow */
+#define SLOW 0.9    /* of the usual rate: a node whose links are slow */
 #define WORTH 0.002 /* of the step: what another place or way must gain */
 #define LOST 0.12   /* over the rival: no other place or way makes up for so much */
 #define PLACED 0.04 /* over it where links are usual: nor do nodes' places for that */

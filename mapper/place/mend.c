@@ -90,8 +90,7 @@ static void mend (struct placer *x, struct row *s)
     }
 }
 
-/* The ranks that exchange experts, in a row. */
-static int expert_group (const struct placer *x)
+int expert_group (const struct placer *x)
 {
     struct workload_group ep = workload_group_of (&x->c->deg, GROUP_EP);
 

@@ -51,6 +51,9 @@ struct effort {
     struct begun *begun; /* of this configuration: what is known is taken, what is not is
                                 kept; or NULL */
 };
+/** Of what is not placed: any is better. */
+#define NO_PRICE ((struct costmodel_price){.unmeasured = 1 << 30, .step_s = INFINITY})
+
 #define HOPELESS_GRID 1.0 /* the same of a grid's, which cost little */
 #define HOPELESS 0.05     /* moves gained 2.5 % at most, but for a few single GPUs */
 

@@ -183,6 +183,9 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 
 /* ---- mend.c ---- */
 
+/** The ranks that exchange experts, in a row. */
+int expert_group (const struct placer *x);
+
 /** Half the ranks of an expert group on a node: those that the next node gets where they share. */
 int shared_half (const struct placer *x);
 

@@ -101,7 +101,7 @@ void placer_release (struct placer *x)
 enum status candidate_init (const struct placer *x, struct candidate *k,
                             struct error *err)
 {
-    k->price = (struct costmodel_price){.unmeasured = 1 << 30, .step_s = INFINITY};
+    k->price = NO_PRICE;
     k->gpu = malloc ((size_t) x->n * sizeof (int));
     k->layers = malloc ((size_t) x->c->deg.pp * sizeof (int));
     k->layout.seq = malloc ((size_t) x->pool->n_nodes * sizeof (int));

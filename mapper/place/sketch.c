@@ -18,9 +18,6 @@
 #define ALL_GPUS 64   /* of a pool that gets them all */
 #define QUANTA 4      /* that GPUs of a node are counted in */
 
-static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
-                                                .step_s = INFINITY};
-
 void sketch_release (struct sketch *k)
 {
     FREE_ALL (k->layers, k->gpu);
@@ -41,7 +38,7 @@ static enum status room_for (int pp, int n, struct sketch *k, struct error *err)
 {
     *k = (struct sketch){.layers = malloc ((size_t) pp * sizeof (int)),
                          .gpu = malloc ((size_t) n * sizeof (int)),
-                         .price = no_price};
+                         .price = NO_PRICE};
     if (k->layers && k->gpu)
         return ST_OK;
     sketch_release (k);
@@ -242,7 +239,7 @@ struct layouts {
     double far_s;     /* as sketch_build's */
 };
 
-/* Keep the layout in hand where it is better.  @return its price; no_price: it is not legal */
+/* Keep the layout in hand where it is better.  @return its price; NO_PRICE: it is not legal */
 static struct costmodel_price keep_better (struct layouts *l)
 {
     struct drawn *x = l->x;
@@ -250,9 +247,9 @@ static struct costmodel_price keep_better (struct layouts *l)
 
     for (int i = 0; i < x->c->deg.pp; i++)
         if (!drawn_fits (x, i))
-            return no_price;
+            return NO_PRICE;
     if (!pool_nodes_fit (x->pool, x->gpu, x->world))
-        return no_price;
+        return NO_PRICE;
     if (mapper_price_less (&price, &l->best->price)) {
         l->best->price = price;
         memcpy (l->best->gpu, x->gpu, (size_t) x->n * sizeof (int));
@@ -404,7 +401,7 @@ static void try_line (struct layouts *l, const int *order, int quantum, bool all
                 break;
 
             struct way w = {l->along.order, quantum, depths[k],
-                            how & 1,        how & 2, no_price};
+                            how & 1,        how & 2, NO_PRICE};
 
             w.price = lay_out (l, &w);
             if (!order || !mapper_price_less (&w.price, &l->along.price))
@@ -463,7 +460,7 @@ static void try_lines (struct layouts *l, bool all)
 static bool exchange_nodes (struct layouts *l, int i, int k)
 {
     struct way *w = &l->along;
-    struct costmodel_price price = no_price;
+    struct costmodel_price price = NO_PRICE;
     int had = w->order[i];
 
     w->order[i] = w->order[k];
@@ -542,7 +539,7 @@ enum status sketch_build (const struct pool *pool, const struct walks *w,
         l.poured = l.even + pp;
         l.line = l.poured + pp;
         l.late = l.line + n;
-        l.along = (struct way){.order = l.late + n, .price = no_price};
+        l.along = (struct way){.order = l.late + n, .price = NO_PRICE};
         l.across = l.along.order + pool->n_nodes;
         memcpy (l.even, x.layers, pp * sizeof (int));
         if (ways == SKETCH_USUAL)
@@ -565,7 +562,7 @@ enum status sketch_adopt (const struct pool *pool, const struct walks *w,
 {
     struct drawn x;
     struct layouts l = {
-        .x = &x, .w = w, .best = out, .along = {.price = no_price}, .far_s = INFINITY};
+        .x = &x, .w = w, .best = out, .along = {.price = NO_PRICE}, .far_s = INFINITY};
     enum status st = drawn_init (&x, pool, w, c, false, err);
     int pp = c->deg.pp;
 

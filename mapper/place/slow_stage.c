@@ -29,9 +29,6 @@
 #define PLACED 0.04 /* over it where links are usual: nor do nodes' places for that */
 #define LAYER_PRICES 6000 /* by nodes: prices that layers are moved by */
 
-static const struct costmodel_price no_price = {.unmeasured = 1 << 30,
-                                                .step_s = INFINITY};
-
 static void exchange_ints (int *a, int *b, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -329,7 +326,7 @@ static void price_mended (struct placer *x, struct candidate *k)
 {
     bool straight;
 
-    k->price = no_price;
+    k->price = NO_PRICE;
     if (!lay_out (x, k))
         return;
     mend_layout (x);
@@ -338,7 +335,7 @@ static void price_mended (struct placer *x, struct candidate *k)
         return;
     layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
     memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
-    k->price = price_order (x, k->gpu, no_price);
+    k->price = price_order (x, k->gpu, NO_PRICE);
 }
 
 /* Place nodes for what is best.  The candidate that it serves receives it if it is better. */
@@ -385,11 +382,10 @@ static enum status try_variants (struct trial *t, long moves, struct candidate *
 static bool can_share (const struct placer *x)
 {
     const struct workload_config *c = x->c;
-    struct workload_group ep = workload_group_of (&c->deg, GROUP_EP);
     int size = x->pool->max_node_gpus, half = shared_half (x), n = x->per_stage / size;
 
     return n > 2 && n % 2 == 0 && half > 0 && size % (2 * half) == 0 &&
-           ep.size * ep.stride % (2 * half) == 0 && half % (c->deg.tp * c->deg.cp) == 0 &&
+           expert_group (x) % (2 * half) == 0 && half % (c->deg.tp * c->deg.cp) == 0 &&
            workload_expert_shards (c) > 1;
 }
 

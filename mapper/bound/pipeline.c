@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/extremes.h"
+
 #define SPAN_WAYS 3 /* of experts where TP groups span nodes: those that are told apart */
 
 /* A stage's tail as by_end.c takes it: stage 0's, or (fixed 0) that of one without
@@ -122,17 +124,23 @@ static struct bound_slot bound_slot_of (const struct least_terms *x,
     return s;
 }
 
-/* May a layer hide more of what follows a stage than all micro-batches take in it at least? */
-static bool hides_more (const struct bound_pipeline *x, const struct pool *pool)
+/* May a layer hide more of what follows a stage than the stage ends later by it at least?  That is
+ * the time of all backwards but one: in row (2) of rows.c the first one is of another stage's layer
+ * if it is not of this one's, and forwards may all come before.  Of a backward that is put off the
+ * weights' part is the stage's own. */
+static bool hides_more (const struct bound_pipeline *x)
 {
-    double least = INFINITY, most = 0.0;
+    bool split = workload_schedule_splits_backward (x->schedule);
+    double later = INFINITY, most = 0.0;
 
-    for (int i = 0; i < WORKLOAD_KINDS; i++)
-        if (pool->layers_of[i] > 0)
-            least = fmin (least, x->slot[0].layer[i].fwd_s + x->slot[0].layer[i].back_s);
+    for (int i = 0; i < WORKLOAD_KINDS; i++) {
+        const struct bound_layer *l = &x->slot[0].layer[i];
+
+        later = smaller (later, x->m * l->back_s - (split ? l->input_s : l->back_s));
+    }
     for (int q = 0; q < x->n_hiding; q++)
         most = fmax (most, x->hiding[q].layer_s);
-    return x->profile->time.dp_overlap * x->hides * most > x->m * least;
+    return x->profile->time.dp_overlap * x->hides * most > later;
 }
 
 struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
@@ -168,7 +176,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
     };
 
     s.n_hiding = bound_hiding (&x->b, s.hiding);
-    s.hides_more = hides_more (&s, x->b.pool);
+    s.hides_more = hides_more (&s);
     for (int i = 0; i < 4; i++)
         s.pair_s[i / 2][i % 2] = 0.5 * times->pair_s[i / 2][i % 2];
     s.slot[1] = slow > 0 ? bound_slot_of (x, times, slots) : s.slot[0];

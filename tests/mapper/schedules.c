@@ -199,6 +199,57 @@ TEST (whole_space)
     assert_true (chunked > 0 && experts > 0);
 }
 
+/* Placements of a setting, with any layers. */
+static void stay_above (struct rng *r, struct setting *s, int orders)
+{
+    struct mapper_problem p = unlimited (s);
+    double bound[BOUND_RUNS + 1];
+    int gpu[DRAWN_NODES];
+
+    bounds_in (&p, &s->config, false, bound);
+    for (int i = 0; i < orders; i++) {
+        draw_layers (r, s);
+        in_file_order (gpu, s->cluster->n_gpus);
+        shuffle (r, gpu, s->cluster->n_gpus);
+        above (s, "few micro-batches", gpu, climb (r, s, gpu, 30), BOUND_RUNS + 1, bound);
+    }
+}
+
+/* With few micro-batches a stage ends hardly later with a layer more, which hides more of its
+ * synchronisation: it may end too late with one layer and in time with three. */
+TEST (few_micro_batches)
+{
+    struct setting s = {.model = small_model (6),
+                        .profile = profile_of ("megatron-core")};
+    struct rng r = seeded (3);
+    int rounds = getenv ("LINKWISE_LONG") ? 200 : 20, tried = 0;
+
+    s.model.vocab *= 4;
+    for (int i = 0; i < rounds * 10 * SCHEDULES; i++) {
+        char line[80];
+
+        snprintf (line, sizeof line, "2x6 a100-sxm4-80g intra:200 inter:%d",
+                  1 << rng_below (&r, 7));
+        s.cluster = cluster_of (line);
+        s.config = config_of (1, 2 + rng_below (&r, 2), 0, 1);
+        s.config.deg.dp = 12 / s.config.deg.pp;
+        s.config.schedule = (enum workload_schedule) (i % SCHEDULES);
+        s.config.deg.vpp = s.config.schedule == SCHEDULE_INTERLEAVED
+                               ? 2
+                               : workload_default_vpp (s.config.schedule);
+        s.config.zero = rng_below (&r, 3);
+        s.job.seq = 512 << rng_below (&r, 5);
+        s.job.global_batch = s.config.deg.dp * (1 + rng_below (&r, 5));
+        s.profile.time.dp_overlap = .25 * (1 + rng_below (&r, 4));
+        if (possible (&s)) {
+            stay_above (&r, &s, 4);
+            tried++;
+        }
+        topology_cluster_destroy (s.cluster);
+    }
+    assert_true (tried > 10 * rounds);
+}
+
 /* What only forks of the framework run is priced when asked for, never chosen. */
 TEST (on_request)
 {

@@ -16,9 +16,6 @@
 #define TRIED_ALL 8000000 /* of all together, after which the search ends */
 #define TRIED_AFTER 2     /* so many times fewer where annealed sketches gave the plan */
 #define TRIED_LEAST 20000 /* of each of the last ones, and in a part of the cluster */
-#define CLOSEST_GPUS 64   /* of a pool that gets the closest bounds */
-#define CLOSEST 20        /* configurations bounded as closely as can be, at the end */
-#define OTHERS 20         /* that are bounded less closely in the time of one of these */
 
 /* ---- a heap of bounds ---- */
 
@@ -62,12 +59,12 @@ struct entry heap_pop (struct entry *heap, long *n)
 /* ---- bounds and plans ---- */
 
 double search_bound (const struct search *x, const struct workload_config *c,
-                     enum bound_level level)
+                     enum bound_level level, double enough)
 {
-    double weight = mapper_weight (x->p, c), most = search_cut (x) * (1 + x->s->tie);
-
+    double weight = mapper_weight (x->p, c);
     /* Rounded, what is of no use must not come out below that. */
-    most = most / weight * (1 + 2 * DBL_EPSILON);
+    double most = enough / weight * (1 + 2 * DBL_EPSILON);
+
     return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
                          ? bound_up_to (&x->pool, c, level, most)
                          : bound_published (&x->pool, c));
@@ -179,7 +176,7 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
         at = x->n_placed++;
         x->placed_at[e->index] = x->n_placed;
         x->placed[at] =
-            (struct kept){*placed, e->index, bound_placed (x, placed, e), false};
+            (struct kept){*placed, e->index, bound_placed (x, placed, e), e->level};
     }
     if (x->best < 0 || search_better (x, at, x->best))
         x->best = at;
@@ -243,7 +240,7 @@ bool search_is_bounded (const struct search *x, const struct entry *e)
 }
 
 /* Two classes are told apart by splits just as well. */
-static enum bound_level next_level (const struct search *x, enum bound_level level)
+enum bound_level search_next_level (const struct search *x, enum bound_level level)
 {
     return level == BOUND_FRACTIONS && x->pool.n_classes <= SEARCH_FEW_CLASSES
                ? BOUND_SPLITS
@@ -270,10 +267,11 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
             continue;
         bounded[i] = !search_is_bounded (x, &batch[i]);
         if (bounded[i]) {
-            batch[i].level = next_level (x, batch[i].level);
+            batch[i].level = search_next_level (x, batch[i].level);
             if (!deadline_passed (&x->deadline))
                 batch[i].bound_s =
-                    fmax (batch[i].bound_s, search_bound (x, c, batch[i].level));
+                    fmax (batch[i].bound_s,
+                          search_bound (x, c, batch[i].level, search_reach (x)));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 
@@ -311,38 +309,4 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
         }
     }
     return ST_OK;
-}
-
-/* Is the lowest of the heap worth a closer bound?  In larger pools the closest takes too long. */
-static bool is_loose (const struct search *x)
-{
-    return x->heap_n > 0 && x->heap[0].bound_s < search_cut (x) &&
-           (x->pool.n_gpus <= CLOSEST_GPUS ? x->heap[0].level < BOUND_RUNS
-                                           : !search_is_bounded (x, &x->heap[0]));
-}
-
-void search_closest (struct search *x)
-{
-    long left = (long) CLOSEST * OTHERS * x->s->effort;
-
-    while (left > 0 && is_loose (x) && !deadline_passed (&x->deadline)) {
-        struct entry batch[SEARCH_BATCH];
-        int n = 0;
-
-        while (n < SEARCH_BATCH && is_loose (x))
-            batch[n++] = heap_pop (x->heap, &x->heap_n);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads) if (n > 1)
-        for (int i = 0; i < n; i++) {
-            struct entry *e = &batch[i];
-
-            e->level = search_is_bounded (x, e) ? BOUND_RUNS : next_level (x, e->level);
-            e->bound_s =
-                fmax (e->bound_s, search_bound (x, &x->config[e->index], e->level));
-            search_show_progress (x);
-        }
-        for (int i = 0; i < n; i++) {
-            left -= batch[i].level == BOUND_RUNS ? OTHERS : 1;
-            search_push (x, batch[i]);
-        }
-    }
 }

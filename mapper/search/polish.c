@@ -6,11 +6,8 @@
 
 #include "base/rng.h"
 
-#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
-#define LOOSE 0.03    /* of the step: closer bounds of single plans do not close it ... */
-#define SMALL_GPUS 64 /* ... in a pool of more */
-#define TIGHTENED 8   /* pairs of placed configurations bounded closely at most */
-#define POLISHED 4    /* of the best, placed again with more effort */
+#define CLOSE_ENOUGH 2e-4       /* of the step: a bound that needs no more work */
+#define POLISHED 4              /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2          /* and so many random numbers */
 #define POLISH_GROWTH 4         /* times the moves of the round before */
 #define POLISH_WORTH 1e-4       /* of the step: a gain that is worth another round */
@@ -19,48 +16,6 @@
 #define LARGE 256               /* nodes */
 #define LARGE_FEWER 4 /* so many times fewer moves there, which are as many more */
 #define TRIED 20000   /* placements of a small pool */
-
-/* Bound those of the placed configurations more closely that keep the whole space's bound
- * down, until it is close to the best plan or some have been.  A bound that is far off is so for
- * other reasons, and the closest level takes seconds on a hundred nodes. */
-static void tighten_placed (struct search *x)
-{
-    double close = search_value (x, x->best).step_s * (1.0 - CLOSE_ENOUGH);
-
-    for (int round = 0; round < TIGHTENED; round++) {
-        long pick[2] = {-1, -1}; /* the lowest, one for each of two threads */
-        double lowest;
-
-        for (long i = 0; i < x->n_placed; i++) {
-            if (x->placed[i].tight || !(x->placed[i].bound < close))
-                continue;
-            for (int k = 0; k < 2; k++)
-                if (pick[k] < 0 || x->placed[i].bound < x->placed[pick[k]].bound) {
-                    if (k == 0)
-                        pick[1] = pick[0];
-                    pick[k] = i;
-                    break;
-                }
-        }
-        if (pick[0] < 0 || search_least_bound (x) < x->placed[pick[0]].bound ||
-            (x->placed[pick[0]].bound < close * (1.0 - LOOSE) &&
-             x->pool.n_gpus > SMALL_GPUS) ||
-            deadline_passed (&x->deadline))
-            return;
-        lowest = x->placed[pick[0]].bound;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(x->threads)
-        for (int k = 0; k < 2; k++)
-            if (pick[k] >= 0) {
-                const struct workload_config *c = &x->config[x->placed[pick[k]].index];
-
-                x->placed[pick[k]].bound =
-                    fmax (x->placed[pick[k]].bound, search_bound (x, c, BOUND_RUNS));
-                x->placed[pick[k]].tight = true;
-            }
-        if (x->placed[pick[0]].bound < lowest * (1.0 + CLOSE_ENOUGH))
-            return; /* no other one raises the space's */
-    }
-}
 
 /* Those of the best few that more effort may help: nothing is left to find where all
  * placements were tried, where the bound is near, or above the best plan, and where the plan
@@ -188,7 +143,7 @@ static enum status place_best_again (struct search *x, struct error *err)
 
 enum status search_polish (struct search *x, struct error *err)
 {
-    tighten_placed (x);
+    search_closer_placed (x, search_lowest_left (x));
     TRY (place_best_again (x, err));
     return x->annealed ? ST_OK : search_refine (x, err);
 }

@@ -19,9 +19,6 @@
  * after. */
 #define CELLS_SOON 100000000L
 #define CELLS_WHOLE 1000000000L
-#define CELLS_AFTER 150000000L
-#define CELLS_SMALL 3 /* times those in small pools */
-#define SMALL_GPUS 64
 #define JOINT_GPUS \
     256 /* of a pool whose layers and places are moved together, odd or not */
 #define CHUNK_CELLS 3   /* times the cells: what chunks cost more */
@@ -123,21 +120,14 @@ static bool should_stop (struct search *x)
     return late;
 }
 
-/* Bounds below this may matter: to be better than the best, or as good and simpler. */
-static double reach (const struct search *x)
-{
-    return search_cut (x) * (1.0 + x->s->tie);
-}
-
 /* Is something left that may matter?  It is on top of the heap then. */
 static bool is_left (struct search *x)
 {
-    search_fill (x, reach (x), 0);
-    return x->heap_n > 0 && x->heap[0].bound_s < reach (x);
+    search_fill (x, search_reach (x), 0);
+    return x->heap_n > 0 && x->heap[0].bound_s < search_reach (x);
 }
 
-/* Its bound is also that of the plan that it may have already. */
-static void note_bound (struct search *x, const struct entry *e)
+void search_note_bound (struct search *x, const struct entry *e)
 {
     long at = x->placed_at[e->index] - 1;
 
@@ -156,7 +146,7 @@ static bool next_entry (struct search *x, struct entry *e)
             config_simpler (&x->config[e->index],
                             &x->config[x->placed[search_simplest (x)].index]))
             return true;
-        note_bound (x, e);
+        search_note_bound (x, e);
     }
     return false;
 }
@@ -174,7 +164,7 @@ static bool settle (struct search *x, const struct entry *e)
     if (x->placed_at[e->index] == 0 || !search_is_bounded (x, e) ||
         place_tries_all (&x->pool))
         return false;
-    note_bound (x, e);
+    search_note_bound (x, e);
     return true;
 }
 
@@ -348,7 +338,7 @@ static void fill_rest (struct search *x)
 
     if (x->best >= 0)
         x->deadline = deadline_part (&all, FILL_PART);
-    search_fill (x, reach (x), SEARCH_FILL_ALL);
+    search_fill (x, search_reach (x), SEARCH_FILL_ALL);
     x->deadline = all;
 }
 
@@ -361,8 +351,6 @@ static enum status search_heap (struct search *x, struct error *err)
     bool odd = nodes_differ (&x->pool, true), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
     bool joint = odd || (!whole && x->pool.n_gpus <= JOINT_GPUS);
-    long cells =
-        CELLS_AFTER * x->s->effort * (x->pool.n_gpus <= SMALL_GPUS ? CELLS_SMALL : 1);
 
     x->odd = odd;
     /* Where all is alike, layouts of whole nodes tell more than a sketch that is not moved on. */
@@ -391,8 +379,7 @@ static enum status search_heap (struct search *x, struct error *err)
         return ST_OK;
     if (whole || x->best < 0)
         return run (x, all, err);
-    TRY (run (x, (struct limit){x->n_placed, 0, 1, cells}, err));
-    search_closest (x);
+    search_closer (x);
     return ST_OK;
 }
 
@@ -434,7 +421,7 @@ static enum status search_pool (struct search *x, struct mapper_result *r,
             x->n_waiting > 0 && x->needed == 0 ? x->pool.island_gpus[0] : 0;
         info->proven = !info->stopped && !isfinite (x->unplaced_bound) && !open;
         for (long i = 0; i < x->heap_n; i++) /* bounds of those that were placed */
-            note_bound (x, &x->heap[i]);
+            search_note_bound (x, &x->heap[i]);
         if (!info->stopped && x->part == 0) /* who stops it wants to go on */
             TRY (search_polish (x, err));
         return search_finish (x, r, err);
@@ -476,7 +463,7 @@ static enum status gpus_worth (struct search x, int *least, struct error *err)
     st = search_list (&x, err);
     THEN (st, sketch_first (&x, FEW, err));
     if (st == ST_OK && x.best >= 0)
-        *least = (int) (bound_gpu_seconds (&x.pool) / reach (&x));
+        *least = (int) (bound_gpu_seconds (&x.pool) / search_reach (&x));
     release (&x);
     mapper_info_release (&info);
     return st == ST_NOMEM ? st : ST_OK; /* there may be none of so many */

@@ -28,9 +28,9 @@ struct looks;
 /* A configuration that was placed. */
 struct kept {
     struct placed plan;
-    long index;   /* of the configuration */
-    double bound; /* of the objective, as unplaced_bound */
-    bool tight;   /* bounded as closely as can be */
+    long index;             /* of the configuration */
+    double bound;           /* of the objective, as unplaced_bound */
+    enum bound_level level; /* of its bound */
 };
 
 struct search {
@@ -147,14 +147,17 @@ const struct groups *search_groups (const struct search *x, int tp);
 enum status search_batch (struct search *x, struct entry *batch, int n, bool waiting,
                           struct error *err);
 
-/** As close bounds as there are, in larger pools as those that are placed have, for those of the
- *  heap that hold the whole space's down, the lowest first, as far as the effort goes. */
-void search_closest (struct search *x);
+/** The level after this one. */
+enum bound_level search_next_level (const struct search *x, enum bound_level level);
 
 /** What no placement of the configuration beats, in the objective's measure and under the
- *  cost model asked for. */
+ *  cost model asked for.
+ *  @param[in] enough  any from here on may stand for a higher one */
 double search_bound (const struct search *x, const struct workload_config *c,
-                     enum bound_level level);
+                     enum bound_level level, double enough);
+
+/** The entry's bound is also that of the plan that it may have already. */
+void search_note_bound (struct search *x, const struct entry *e);
 
 /** Search among the nodes that the best plan needs, and keep what is found.
  *  @return ST_OK, also where nothing is; ST_NOMEM */
@@ -177,6 +180,12 @@ bool search_show_progress (const struct search *x);
 /** The value that a bound must be below to matter.  While the best plan uses more links that
  *  nobody measured than must be, every configuration might avoid them. */
 double search_cut (const struct search *x);
+
+/** The same: to be better than the best, or as good and simpler. */
+static inline double search_reach (const struct search *x)
+{
+    return search_cut (x) * (1.0 + x->s->tie);
+}
 
 /* ---- sketches.c ---- */
 
@@ -202,6 +211,17 @@ enum status search_sketch_some (struct search *x, long most, struct error *err);
  *                    otherwise they say what is worth to be placed
  *  @return ST_OK or ST_NOMEM */
 enum status search_sketches (struct search *x, bool joint, struct error *err);
+
+/* ---- closer.c ---- */
+
+/** Raise the bounds of placed configurations that keep the whole space's down, as far as the effort
+ *  goes.
+ *  @param[in] enough  as high as others let the whole space's be
+ *  @return the least of theirs and that */
+double search_closer_placed (struct search *x, double enough);
+
+/** The same, and then with those of the heap. */
+void search_closer (struct search *x);
 
 /* ---- polish.c ---- */
 

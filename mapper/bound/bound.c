@@ -100,15 +100,20 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
     return least;
 }
 
-/* The lowest of the three cases. */
+/* The lowest of the three cases; `known` may stand for any that is lower. */
 static double any_way (const struct least_terms *x, const struct config_times *times,
-                       int slow, const int *cap, enum bound_level level)
+                       int slow, const int *cap, double known, enum bound_level level)
 {
     double (*bound) (const struct bound_case *) = level == BOUND_FRACTIONS
                                                       ? bound_fractions
                                                   : level == BOUND_RUNS ? bound_runs
                                                                         : bound_splits;
-    struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
+    struct bound_case one = {.times = times,
+                             .span = SPAN_NONE,
+                             .cap = cap,
+                             .slow = slow,
+                             .known_s = known,
+                             .enough_s = x->most_s};
     int tp = x->b.c->deg.tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
     bool inside = tp * first_takes (x) <= x->b.pool->max_node_gpus;
@@ -149,8 +154,9 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
 
     if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
         bound = bound_any_schedule (x, times, slots, slow, cap, level);
-    if (!times->total_only && !known)
-        bound = fmax (bound, any_way (x, times, slow, cap, level));
+    if (!times->total_only && !known && bound < x->most_s)
+        bound =
+            fmax (bound, any_way (x, times, slow, cap, fmax (bound, x->known_s), level));
     return bound;
 }
 
@@ -312,24 +318,28 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
 }
 
 /* The highest of all ways to divide slots into fast and slow ones. */
-static double highest_divided (const struct least_terms *x, const int *caps, int *cap,
+static double highest_divided (const struct least_terms *any, const int *caps, int *cap,
                                enum bound_level level)
 {
-    const struct pool *pool = x->b.pool;
-    const struct workload_config *c = x->b.c;
+    const struct pool *pool = any->b.pool;
+    const struct workload_config *c = any->b.c;
+    struct least_terms x = *any;
     double most = 0.0;
 
-    for (int from = 1; from <= pool->n_classes; from++) {
-        most = fmax (most, divided_bound (x, from, false, caps, cap, level));
+    for (int from = 1; from <= pool->n_classes && most < x.most_s; from++) {
+        most = fmax (most, divided_bound (&x, from, false, caps, cap, level));
+        x.known_s = fmax (x.known_s, most);
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
-        if (x->tp.across > x->tp.inside && c->deg.tp <= pool->max_node_gpus &&
+        if (most < x.most_s && x.tp.across > x.tp.inside &&
+            c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (x, from, true, caps, cap, level));
+            most = fmax (most, divided_bound (&x, from, true, caps, cap, level));
+        x.known_s = fmax (x.known_s, most);
     }
     if (most <= 0.0) {
         if (caps)
             bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        most = higher_bound (x, &x->times, NULL, 0, caps ? cap : NULL, level);
+        most = higher_bound (&x, &x.times, NULL, 0, caps ? cap : NULL, level);
     }
     return most;
 }
@@ -499,10 +509,10 @@ static double sharing_bounds (const struct least_terms *any, const int *caps, in
     return known;
 }
 
-/* @param[in] most  a bound beyond that is of no use */
+/* @param[in] known, most  a bound below that or beyond that is of no use */
 static double bound_with_twins (const struct pool *pool, const struct workload_config *c,
-                                enum twins twins, const int *caps, int *cap, double most,
-                                enum bound_level level)
+                                enum twins twins, const int *caps, int *cap, double known,
+                                double most, enum bound_level level)
 {
     bool last = level >= (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
     long work = CLOSE_WORK;
@@ -510,6 +520,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     double bound;
 
     least_terms_init (pool, c, twins, &x);
+    x.known_s = known;
     x.most_s = most;
     x.closer = level > BOUND_KINDS;
     x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
@@ -517,7 +528,7 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
         return most;
     if (level == BOUND_KINDS)
         level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
-    bound = highest_divided (&x, caps, cap, level);
+    bound = fmax (known, highest_divided (&x, caps, cap, level));
     if (!caps || bound >= most)
         return bound;
     bound = needed_bound (&x, caps, cap, bound, level);
@@ -532,21 +543,22 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
 
 /* Ranks with the same embedding are all together or some are apart. */
 static double bound_with (const struct pool *pool, const struct workload_config *c,
-                          const int *caps, int *cap, double most, enum bound_level level)
+                          const int *caps, int *cap, double known, double most,
+                          enum bound_level level)
 {
     struct bounded b = bounded_of (pool, c);
     double apart;
 
     if (!caps || !(b.volume.tied_bytes > 0))
-        return bound_with_twins (pool, c, TWINS_ANY, caps, cap, most, level);
-    apart = bound_with_twins (pool, c, TWINS_APART, caps, cap, most, level);
-    return fmin (apart, bound_with_twins (pool, c, TWINS_TOGETHER, caps, cap,
+        return bound_with_twins (pool, c, TWINS_ANY, caps, cap, known, most, level);
+    apart = bound_with_twins (pool, c, TWINS_APART, caps, cap, known, most, level);
+    return fmin (apart, bound_with_twins (pool, c, TWINS_TOGETHER, caps, cap, known,
                                           fmin (apart, most), level));
 }
 
 /* The bound with classes in the pool's order. */
 static double bound_in (const struct pool *pool, const struct workload_config *c,
-                        enum bound_level level, double most)
+                        enum bound_level level, double known, double most)
 {
     size_t pp = (size_t) c->deg.pp;
     int *caps = NULL;
@@ -560,28 +572,28 @@ static double bound_in (const struct pool *pool, const struct workload_config *c
         return INFINITY;
     }
     bound = bound_with (pool, c, caps, caps ? caps + (size_t) pool->n_classes * pp : NULL,
-                        most, caps ? level : BOUND_FRACTIONS);
+                        known, most, caps ? level : BOUND_FRACTIONS);
     free (caps);
     return bound;
 }
 
 double bound_up_to (const struct pool *pool, const struct workload_config *c,
-                    enum bound_level level, double most)
+                    enum bound_level level, double known, double most)
 {
     double bound;
 
     if (level == BOUND_WORK)
         return bound_work (NULL, pool, c);
-    bound = bound_in (pool, c, level, most);
+    bound = bound_in (pool, c, level, known, most);
     return bound < most && bound_links_order (pool, c)
-               ? fmax (bound, bound_in (pool->by_links, c, level, most))
+               ? fmax (bound, bound_in (pool->by_links, c, level, known, most))
                : bound;
 }
 
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_level level)
 {
-    return bound_up_to (pool, c, level, INFINITY);
+    return bound_up_to (pool, c, level, 0.0, INFINITY);
 }
 
 /* No stage has more layers than in the split, so that it is the only one. */
@@ -596,7 +608,7 @@ double bound_of_split (const struct pool *pool, const struct workload_config *c,
         return 0.0;
     for (int i = 0; i < n; i++)
         most[i] = caps[i] < layers[i % pp] ? caps[i] : layers[i % pp];
-    bound = bound_with (pool, c, most, most + n, INFINITY, BOUND_PLAYED);
+    bound = bound_with (pool, c, most, most + n, 0.0, INFINITY, BOUND_PLAYED);
     free (most);
     return bound;
 }

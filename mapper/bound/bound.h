@@ -20,10 +20,11 @@ enum bound_level {
 double bound_of (const struct pool *pool, const struct workload_config *c,
                  enum bound_level level);
 
-/** A bound in less time, where one beyond `most` is of no use: it may then be as low as that.
- *  Else it is bound_of's, or another a little beside it, since bisection begins elsewhere. */
+/** A bound in less time, where one beyond `most` is of no use: it may then be as low as that.  Nor
+ *  is one below `known`, which may stand for it: that is a bound, or says nothing.  Else it is
+ *  bound_of's, or another a little beside it, since bisection begins elsewhere. */
 double bound_up_to (const struct pool *pool, const struct workload_config *c,
-                    enum bound_level level, double most);
+                    enum bound_level level, double known, double most);
 
 /** bound_of at BOUND_WORK; what compute takes is kept from one configuration to the next.
  *  @param[in,out] w  of one thread and one pool; NULL: nothing is kept */

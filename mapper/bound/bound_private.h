@@ -73,6 +73,8 @@ struct bound_case {
     int slow;          /* at least so many stages of this replica are on slow slots */
     const int *cap;    /* [2 * p] most layers in memory, on any slot and on a slow one; or
                        NULL */
+    double known_s;    /* it may stand for any bound that is lower; or 0 */
+    double enough_s;   /* any from here on may stand for a higher one; or 0 */
 };
 
 /* ---- bound.c ---- */
@@ -195,6 +197,7 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
+    double known_s;               /* nor is one below that, and it may stand for that */
     double most_s;                /* a bound beyond that is of no use */
     long *work;                   /* as in struct bound_pipeline */
     bool closer;                  /* is more work in place for a closer bound? */

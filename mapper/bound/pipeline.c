@@ -209,6 +209,7 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         put_tails (x, &x->few->times, 1, &s.few_slot);
         s.known_s = x->few->known_s;
     }
+    s.known_s = fmax (s.known_s, x->known_s);
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
         s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);
         /* More of both take longer, for the same bounds mostly. */

@@ -367,6 +367,12 @@ struct interval {
     double least, most, step_s;
 };
 
+/* Need no more be known than that the bound is as high? */
+static bool is_enough (const struct bound_case *x, double step)
+{
+    return x->enough_s > 0.0 && step >= x->enough_s;
+}
+
 /* Halve the interval with the lowest bound until it is narrow. */
 static struct interval narrow (struct recursion *r, double least, double most)
 {
@@ -383,7 +389,8 @@ static struct interval narrow (struct recursion *r, double least, double most)
             if (list[i].step_s < list[at].step_s)
                 at = i;
         low = &list[at];
-        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s))
+        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s) ||
+            is_enough (r->x, low->step_s))
             return *low;
         middle = 0.5 * (low->least + low->most);
         upper = (struct interval){middle, low->most,
@@ -432,12 +439,18 @@ static bool best_interval (struct recursion *r, struct interval *out)
 
     if (!isfinite (step))
         return false;
+    out->step_s = step;
+    if (is_enough (r->x, step))
+        return true;
     /* Up to where some split is possible, and as far as a larger P could pay. */
     for (double width = 0.01 * most + 1e-9 * step;
          !isfinite (step = step_of (r, most, most)); width *= 2) {
         least = most;
         most += width;
     }
+    out->step_s = step;
+    if (step <= r->x->known_s)
+        return true;
     *out = narrow (r, least, larger (most, step - sum));
     return true;
 }
@@ -448,7 +461,9 @@ static double splits_with (const struct bound_case *x, int keep, int runs)
     struct recursion r = {0};
     struct interval at = {.step_s = INFINITY};
 
-    if (isfinite (loose)) {
+    if (is_enough (x, loose)) {
+        at.step_s = loose;
+    } else if (isfinite (loose)) {
         if (!recursion_init (&r, x, keep, runs))
             at.step_s = loose;
         else if (best_interval (&r, &at))

@@ -59,14 +59,14 @@ struct entry heap_pop (struct entry *heap, long *n)
 /* ---- bounds and plans ---- */
 
 double search_bound (const struct search *x, const struct workload_config *c,
-                     enum bound_level level, double enough)
+                     enum bound_level level, double known, double enough)
 {
     double weight = mapper_weight (x->p, c);
     /* Rounded, what is of no use must not come out below that. */
     double most = enough / weight * (1 + 2 * DBL_EPSILON);
 
     return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
-                         ? bound_up_to (&x->pool, c, level, most)
+                         ? bound_up_to (&x->pool, c, level, known / weight, most)
                          : bound_published (&x->pool, c));
 }
 
@@ -183,6 +183,14 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
     return ST_OK;
 }
 
+void search_note_bound (struct search *x, const struct entry *e)
+{
+    long at = x->placed_at[e->index] - 1;
+
+    if (at >= 0)
+        x->placed[at].bound = fmax (x->placed[at].bound, e->bound_s);
+}
+
 /* A configuration was not placed.  Unless it is known that it cannot be, its bound stays
  * part of the whole space's. */
 static void put_aside (struct search *x, const struct entry *e, enum refusal refusal,
@@ -271,7 +279,7 @@ enum status search_batch (struct search *x, struct entry *batch, int n, bool wai
             if (!deadline_passed (&x->deadline))
                 batch[i].bound_s =
                     fmax (batch[i].bound_s,
-                          search_bound (x, c, batch[i].level, search_reach (x)));
+                          search_bound (x, c, batch[i].level, 0, search_reach (x)));
         } else {
             struct rng mix = {x->s->seed * 1000003u + (unsigned long) batch[i].index};
 

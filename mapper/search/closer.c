@@ -1,5 +1,5 @@
-/* How far the best plan may be from the best of all: the bounds that keep the whole space's down are
- * raised, those of placed configurations and of the heap's.
+/* How far may the best plan be from the best of all?  The bounds that keep the whole space's down
+ * are raised, those of placed configurations and of the heap's.
  *
  * The whole space's bound is the lowest of them.  Once one is as close as it gets, it is no higher
  * than that, and of the others need only be known that they are: that is told far sooner than how
@@ -13,24 +13,38 @@
 #define SMALL_GPUS 64 /* ... in a pool of more, nor are others bounded closest there */
 #define LOWER 40      /* times that the lowest of all may turn out lower yet */
 
+#define BELOW 0.999999 /* what is enough, or hardly less */
+
 #define PAIR 2 /* one for each of two threads, whichever there are */
 
-/* As close as its bound gets, or as high as is enough.  In a large pool a bound that is far off is
- * so for other reasons, and the closest level takes seconds on a hundred nodes. */
+static void raise_to (const struct search *x, struct entry *e, enum bound_level level,
+                      double known, double enough)
+{
+    double bound = search_bound (x, &x->config[e->index], level, known, enough);
+
+    e->level = level;
+    if (bound > known) /* which is none */
+        e->bound_s = fmax (e->bound_s, bound);
+}
+
+/* As close as its bound gets, or as high as is enough.  Before the last level need only be known
+ * whether it is.  In a large pool a bound that is far off is so for other reasons, and the closest
+ * level takes seconds on a hundred nodes. */
 static void raise_bound (const struct search *x, struct entry *e, double enough)
 {
-    bool small = x->pool.n_gpus <= SMALL_GPUS, placed = x->placed_at[e->index] > 0;
+    bool placed = x->placed_at[e->index] > 0, small = x->pool.n_gpus <= SMALL_GPUS;
     double far = search_value (x, x->best).step_s * (1.0 - LOOSE);
 
-    while (e->bound_s < enough && e->level < BOUND_RUNS) {
-        bool bounded = search_is_bounded (x, e);
+    while (e->bound_s < enough && !search_is_bounded (x, e)) {
+        enum bound_level level = search_next_level (x, e->level);
+        struct entry then = {.index = e->index, .level = level};
+        bool last = !small && search_is_bounded (x, &then);
 
-        if (bounded && !small && (!placed || e->bound_s < far))
-            return;
-        e->level = bounded ? BOUND_RUNS : search_next_level (x, e->level);
-        e->bound_s =
-            fmax (e->bound_s, search_bound (x, &x->config[e->index], e->level, enough));
+        raise_to (x, e, level, last ? 0.0 : enough * BELOW, enough);
     }
+    if (e->bound_s < enough && e->level < BOUND_RUNS &&
+        (small || (placed && e->bound_s >= far)))
+        raise_to (x, e, BOUND_RUNS, 0.0, enough);
 }
 
 /* Raise two or one.  @return what is enough for others */
@@ -108,11 +122,11 @@ static int pop_left (struct search *x, double enough, struct entry pair[PAIR])
     return n;
 }
 
-void search_closer (struct search *x)
+/* Raise those of the heap until the lowest turned out lower so often. */
+static void raise_left (struct search *x, double enough, int most)
 {
-    int most = LOWER * x->s->effort, lower = 0, n;
-    double enough = search_closer_placed (x, INFINITY);
     struct entry pair[PAIR];
+    int lower = 0, n;
 
     while (lower < most && !deadline_passed (&x->deadline) &&
            (n = pop_left (x, enough, pair)) > 0) {
@@ -123,4 +137,11 @@ void search_closer (struct search *x)
             else
                 x->info->refused_memory++;
     }
+}
+
+void search_closer (struct search *x)
+{
+    raise_left (x, search_closer_placed (x, INFINITY), LOWER * x->s->effort);
+    raise_left (x, search_cut (x),
+                1); /* is none that was not placed below the best plan? */
 }

@@ -116,8 +116,9 @@ static void bound_batch (struct search *x, struct entry *batch, int n)
         fits[i] =
             pool_states_fit (&x->pool, c, &all) && pool_memory_fits (&x->pool, c, NULL);
         if (fits[i])
-            batch[i].bound_s = fmax (
-                batch[i].bound_s, search_bound (x, c, BOUND_FRACTIONS, search_reach (x)));
+            batch[i].bound_s =
+                fmax (batch[i].bound_s,
+                      search_bound (x, c, BOUND_FRACTIONS, 0, search_reach (x)));
         batch[i].level = BOUND_FRACTIONS;
     }
     for (int i = 0; i < n; i++) {

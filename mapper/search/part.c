@@ -74,7 +74,7 @@ static double bound_so_far (const struct search *x, long index)
     for (long i = 0; i < x->heap_n; i++)
         if (x->heap[i].index == index)
             return x->heap[i].bound_s;
-    return search_bound (x, &x->config[index], BOUND_FRACTIONS, search_reach (x));
+    return search_bound (x, &x->config[index], BOUND_FRACTIONS, 0, search_reach (x));
 }
 
 /* Keep the part's plan among the whole's; takes its places and layers over. */

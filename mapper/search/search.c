@@ -127,14 +127,6 @@ static bool is_left (struct search *x)
     return x->heap_n > 0 && x->heap[0].bound_s < search_reach (x);
 }
 
-void search_note_bound (struct search *x, const struct entry *e)
-{
-    long at = x->placed_at[e->index] - 1;
-
-    if (at >= 0)
-        x->placed[at].bound = fmax (x->placed[at].bound, e->bound_s);
-}
-
 /* Take the next entry that may be better than the best, or as good and simpler.  Others
  * are dropped: their bounds are above the best, so the whole space's is not theirs.
  * @return false when there is none */

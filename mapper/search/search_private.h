@@ -152,9 +152,9 @@ enum bound_level search_next_level (const struct search *x, enum bound_level lev
 
 /** What no placement of the configuration beats, in the objective's measure and under the
  *  cost model asked for.
- *  @param[in] enough  any from here on may stand for a higher one */
+ *  @param[in] known, enough  as bound_up_to takes them */
 double search_bound (const struct search *x, const struct workload_config *c,
-                     enum bound_level level, double enough);
+                     enum bound_level level, double known, double enough);
 
 /** The entry's bound is also that of the plan that it may have already. */
 void search_note_bound (struct search *x, const struct entry *e);

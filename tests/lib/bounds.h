@@ -201,10 +201,10 @@ static inline void bounds_in (const struct mapper_problem *p,
     /* What classes hold by then may come and go with whole layers, so that bisection from elsewhere
      * ends at another edge, and more splits are played out up to a plan: each is a bound, and the
      * search keeps the highest that it was told. */
-    assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, least) >= .95 * least);
+    assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, 0, least) >= .95 * least);
     for (int far = 0; hurried && far < 2; far++) {
         double most =
-            bound_up_to (&pool, c, BOUND_RUNS, (far ? 1.3 : 1.01) * bound[BOUND_RUNS]);
+            bound_up_to (&pool, c, BOUND_RUNS, 0, (far ? 1.3 : 1.01) * bound[BOUND_RUNS]);
 
         assert_false (most < .95 * bound[BOUND_PLAYED]);
         if (most > bound[BOUND_RUNS])

@@ -176,7 +176,7 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
         at = x->n_placed++;
         x->placed_at[e->index] = x->n_placed;
         x->placed[at] =
-            (struct kept){*placed, e->index, bound_placed (x, placed, e), e->level};
+            (struct kept){*placed, e->index, bound_placed (x, placed, e), BOUND_FRACTIONS};
     }
     if (x->best < 0 || search_better (x, at, x->best))
         x->best = at;

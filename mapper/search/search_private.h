@@ -14,7 +14,7 @@
 struct entry {
     double bound_s;         /* times mapper_weight: of the objective */
     long index;             /* in the list: ties go to the earlier */
-    enum bound_level level; /* of its bound */
+    enum bound_level level; /* that its bound is of at least */
 };
 
 /** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */

@@ -209,6 +209,15 @@ static inline void bounds_in (const struct mapper_problem *p,
         assert_false (most < .95 * bound[BOUND_PLAYED]);
         if (most > bound[BOUND_RUNS])
             bound[BOUND_RUNS] = most;
+        /* A lower one that is known beside it. */
+        for (int how = BOUND_FRACTIONS; how <= BOUND_RUNS; how++) {
+            double known = .95 * bound[how];
+
+            most = bound_up_to (&pool, c, (enum bound_level) how, known, 1.3 * known);
+            assert_true (most >= known * (1 - 1e-9));
+            if (most > bound[how])
+                bound[how] = most;
+        }
     }
     pool_release (&pool);
     /* Bisection ends within a ten-millionth. */

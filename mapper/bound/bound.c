@@ -318,28 +318,24 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
 }
 
 /* The highest of all ways to divide slots into fast and slow ones. */
-static double highest_divided (const struct least_terms *any, const int *caps, int *cap,
+static double highest_divided (const struct least_terms *x, const int *caps, int *cap,
                                enum bound_level level)
 {
-    const struct pool *pool = any->b.pool;
-    const struct workload_config *c = any->b.c;
-    struct least_terms x = *any;
+    const struct pool *pool = x->b.pool;
+    const struct workload_config *c = x->b.c;
     double most = 0.0;
 
-    for (int from = 1; from <= pool->n_classes && most < x.most_s; from++) {
-        most = fmax (most, divided_bound (&x, from, false, caps, cap, level));
-        x.known_s = fmax (x.known_s, most);
+    for (int from = 1; from <= pool->n_classes && most < x->most_s; from++) {
+        most = fmax (most, divided_bound (x, from, false, caps, cap, level));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
-        if (most < x.most_s && x.tp.across > x.tp.inside &&
-            c->deg.tp <= pool->max_node_gpus &&
+        if (x->tp.across > x->tp.inside && c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (&x, from, true, caps, cap, level));
-        x.known_s = fmax (x.known_s, most);
+            most = fmax (most, divided_bound (x, from, true, caps, cap, level));
     }
     if (most <= 0.0) {
         if (caps)
             bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        most = higher_bound (&x, &x.times, NULL, 0, caps ? cap : NULL, level);
+        most = higher_bound (x, &x->times, NULL, 0, caps ? cap : NULL, level);
     }
     return most;
 }

@@ -61,13 +61,15 @@ struct entry heap_pop (struct entry *heap, long *n)
 double search_bound (const struct search *x, const struct workload_config *c,
                      enum bound_level level, double known, double enough)
 {
-    double weight = mapper_weight (x->p, c);
-    /* Rounded, what is of no use must not come out below that. */
+    double weight = mapper_weight (x->p, c), least = known / weight, bound;
+    /* Rounded, what is of no use must not come out below that, nor what is not told above
+     * `known`. */
     double most = enough / weight * (1 + 2 * DBL_EPSILON);
 
-    return weight * (x->p->cost_model == COSTMODEL_CRITICAL_PATH
-                         ? bound_up_to (&x->pool, c, level, known / weight, most)
-                         : bound_published (&x->pool, c));
+    if (x->p->cost_model != COSTMODEL_CRITICAL_PATH)
+        return weight * bound_published (&x->pool, c);
+    bound = bound_up_to (&x->pool, c, level, least, most);
+    return bound > least ? weight * bound : known;
 }
 
 bool search_show_progress (const struct search *x)
@@ -175,8 +177,8 @@ enum status search_keep (struct search *x, struct placed *placed, const struct e
         }
         at = x->n_placed++;
         x->placed_at[e->index] = x->n_placed;
-        x->placed[at] =
-            (struct kept){*placed, e->index, bound_placed (x, placed, e), BOUND_FRACTIONS};
+        x->placed[at] = (struct kept){*placed, e->index, bound_placed (x, placed, e),
+                                      BOUND_FRACTIONS};
     }
     if (x->best < 0 || search_better (x, at, x->best))
         x->best = at;

@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-#define CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
 #define LOOSE 0.03    /* of the step: closer bounds of single plans do not close it ... */
 #define SMALL_GPUS 64 /* ... in a pool of more, nor are others bounded closest there */
 #define LOWER 40      /* times that the lowest of all may turn out lower yet */
@@ -22,9 +21,10 @@ static void raise_to (const struct search *x, struct entry *e, enum bound_level 
 {
     double bound = search_bound (x, &x->config[e->index], level, known, enough);
 
-    e->level = level;
-    if (bound > known) /* which is none */
+    if (bound > known) /* that was no bound */
         e->bound_s = fmax (e->bound_s, bound);
+    if (bound < enough) /* else the level may tell more yet */
+        e->level = level;
 }
 
 /* As close as its bound gets, or as high as is enough.  Before the last level need only be known
@@ -87,15 +87,17 @@ static int pick_placed (const struct search *x, double enough, struct entry pair
 
 double search_closer_placed (struct search *x, double enough)
 {
+    double step_s = search_value (x, x->best).step_s, low;
     int most = LOWER * x->s->effort, lower = 0, n;
     struct entry pair[PAIR];
 
-    enough = fmin (enough, search_value (x, x->best).step_s * (1.0 - CLOSE_ENOUGH));
-    enough = fmin (
-        enough, fmin (x->unplaced_bound, fmin (x->waiting_bound_s, x->unlisted_bound_s)));
-    while (lower < most && (n = pick_placed (x, enough, pair)) > 0 &&
+    enough = fmin (fmin (enough, step_s), fmin (x->unplaced_bound, x->waiting_bound_s));
+    enough = fmin (enough, x->unlisted_bound_s);
+    low = fmin (enough, step_s * (1.0 - SEARCH_CLOSE_ENOUGH));
+    while (lower < most && (n = pick_placed (x, low, pair)) > 0 &&
            !deadline_passed (&x->deadline)) {
         enough = raise_pair (x, pair, n, enough, &lower);
+        low = fmin (low, enough);
         for (int k = 0; k < n; k++) {
             struct kept *p = &x->placed[x->placed_at[pair[k].index] - 1];
 
@@ -103,6 +105,8 @@ double search_closer_placed (struct search *x, double enough)
             p->level = pair[k].level;
         }
     }
+    for (long i = 0; i < x->n_placed; i++)
+        enough = fmin (enough, x->placed[i].bound);
     return enough;
 }
 
@@ -139,9 +143,9 @@ static void raise_left (struct search *x, double enough, int most)
     }
 }
 
+/* The second time for the proof alone, which the first one that stays below the best plan ends. */
 void search_closer (struct search *x)
 {
     raise_left (x, search_closer_placed (x, INFINITY), LOWER * x->s->effort);
-    raise_left (x, search_cut (x),
-                1); /* is none that was not placed below the best plan? */
+    raise_left (x, search_cut (x), 1);
 }

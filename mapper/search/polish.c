@@ -6,7 +6,6 @@
 
 #include "base/rng.h"
 
-#define CLOSE_ENOUGH 2e-4       /* of the step: a bound that needs no more work */
 #define POLISHED 4              /* of the best, placed again with more effort */
 #define POLISH_SEEDS 2          /* and so many random numbers */
 #define POLISH_GROWTH 4         /* times the moves of the round before */
@@ -46,7 +45,7 @@ static int pick_best (const struct search *x, long *pick)
         double bound_s = x->placed[pick[i]].bound;
 
         if (!small && bound_s < best_s &&
-            search_value (x, pick[i]).step_s > bound_s * (1 + CLOSE_ENOUGH) &&
+            search_value (x, pick[i]).step_s > bound_s * (1 + SEARCH_CLOSE_ENOUGH) &&
             search_value (x, pick[i]).step_s < best_s * (1 + reach))
             pick[left++] = pick[i];
     }

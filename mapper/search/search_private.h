@@ -12,9 +12,10 @@
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s;         /* times mapper_weight: of the objective */
-    long index;             /* in the list: ties go to the earlier */
-    enum bound_level level; /* that its bound is of at least */
+    double bound_s; /* times mapper_weight: of the objective */
+    long index;     /* in the list: ties go to the earlier */
+    enum bound_level
+        level; /* to which closer.c has raised it: before, FRACTIONS at least */
 };
 
 /** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */
@@ -181,7 +182,7 @@ bool search_show_progress (const struct search *x);
  *  nobody measured than must be, every configuration might avoid them. */
 double search_cut (const struct search *x);
 
-/** The same: to be better than the best, or as good and simpler. */
+/** The value that a bound must be below for a plan that is as good as the best, and simpler. */
 static inline double search_reach (const struct search *x)
 {
     return search_cut (x) * (1.0 + x->s->tie);
@@ -214,13 +215,16 @@ enum status search_sketches (struct search *x, bool joint, struct error *err);
 
 /* ---- closer.c ---- */
 
+#define SEARCH_CLOSE_ENOUGH 2e-4 /* of the step: a bound that needs no more work */
+
 /** Raise the bounds of placed configurations that keep the whole space's down, as far as the effort
  *  goes.
  *  @param[in] enough  as high as others let the whole space's be
  *  @return the least of theirs and that */
 double search_closer_placed (struct search *x, double enough);
 
-/** The same, and then with those of the heap. */
+/** The same, and then with those of the heap; and these once more, up to the best plan: where none
+ *  stays below it, it is proven. */
 void search_closer (struct search *x);
 
 /* ---- polish.c ---- */

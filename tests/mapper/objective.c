@@ -39,6 +39,34 @@ static struct setting a_job (struct topology_cluster *c)
     return small_job (c, 6, 1024, 24);
 }
 
+/* Bounds of so many GPUs' hours and of the step are one but for the weight: what only says that a
+ * bound is not high enough is none, however it is rounded. */
+TEST (weight_alone)
+{
+    struct rng rng = seeded (11);
+    int rounds = getenv ("LINKWISE_LONG") ? 300 : 6;
+
+    for (int round = 0; round < rounds; round++) {
+        struct setting s = a_job (random_cluster (&rng, 4, 3, 8, 0, true, true));
+        double bound[2];
+
+        s.config = config_of (1, round % 2 ? 11 : 9, 1, 1);
+        s.model.layers = 12 + rng_below (&rng, 20);
+        s.job.global_batch = 8 + rng_below (&rng, 64);
+        for (int hours = 0; hours < 2; hours++) {
+            struct mapper_problem p = search_config (&s);
+            struct found o;
+
+            p.objective = hours ? MAPPER_GPU_HOURS : MAPPER_STEP;
+            assert_true (finds (&p, 0, &o));
+            bound[hours] = o.r.lower_bound_s;
+            found_release (&o);
+        }
+        CLOSE (bound[1], bound[0], 1e-9);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Every tp, pp and dp by itself: none is below the bound, and the least is what was found. */
 TEST (least_of_all)
 {

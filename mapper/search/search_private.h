@@ -12,10 +12,9 @@
 
 /* A configuration on its way. */
 struct entry {
-    double bound_s; /* times mapper_weight: of the objective */
-    long index;     /* in the list: ties go to the earlier */
-    enum bound_level
-        level; /* to which closer.c has raised it: before, FRACTIONS at least */
+    double bound_s;         /* times mapper_weight: of the objective */
+    long index;             /* in the list: ties go to the earlier */
+    enum bound_level level; /* of its bound */
 };
 
 /** mapper_search, also of a part of what is searched.  @param[in] part  as in struct search */
@@ -31,7 +30,7 @@ struct kept {
     struct placed plan;
     long index;             /* of the configuration */
     double bound;           /* of the objective, as unplaced_bound */
-    enum bound_level level; /* of its bound */
+    enum bound_level level; /* to which closer.c raised it; FRACTIONS before, at least */
 };
 
 struct search {

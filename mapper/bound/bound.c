@@ -100,20 +100,15 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
     return least;
 }
 
-/* The lowest of the three cases; `known` may stand for any that is lower. */
+/* The lowest of the three cases. */
 static double any_way (const struct least_terms *x, const struct config_times *times,
-                       int slow, const int *cap, double known, enum bound_level level)
+                       int slow, const int *cap, enum bound_level level)
 {
     double (*bound) (const struct bound_case *) = level == BOUND_FRACTIONS
                                                       ? bound_fractions
                                                   : level == BOUND_RUNS ? bound_runs
                                                                         : bound_splits;
-    struct bound_case one = {.times = times,
-                             .span = SPAN_NONE,
-                             .cap = cap,
-                             .slow = slow,
-                             .known_s = known,
-                             .enough_s = x->most_s};
+    struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
     int tp = x->b.c->deg.tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
     bool inside = tp * first_takes (x) <= x->b.pool->max_node_gpus;
@@ -155,8 +150,7 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
     if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
         bound = bound_any_schedule (x, times, slots, slow, cap, level);
     if (!times->total_only && !known && bound < x->most_s)
-        bound =
-            fmax (bound, any_way (x, times, slow, cap, fmax (bound, x->known_s), level));
+        bound = fmax (bound, any_way (x, times, slow, cap, level));
     return bound;
 }
 

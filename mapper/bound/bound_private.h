@@ -73,8 +73,6 @@ struct bound_case {
     int slow;          /* at least so many stages of this replica are on slow slots */
     const int *cap;    /* [2 * p] most layers in memory, on any slot and on a slow one; or
                        NULL */
-    double known_s;    /* it may stand for any bound that is lower; or 0 */
-    double enough_s;   /* any from here on may stand for a higher one; or 0 */
 };
 
 /* ---- bound.c ---- */

@@ -77,53 +77,60 @@ static int state_of (const struct recursion *r, int layers, int slow, int kind)
     return (layers * r->width + slow) * 2 + kind;
 }
 
+/* How often a run of so many stages goes round, and what is left for the stage alone. */
+struct turns {
+    double rounds, rest;
+};
+
 /* What stage k's rows count. */
 struct counts {
-    double wf, wb;          /* forwards and backwards of row (1) */
-    int left, rounds, rest; /* of row (2), of its run */
+    double wf, wb;              /* forwards and backwards of row (1) */
+    int run, left;              /* stages from it on; rounds of row (2) */
+    struct turns all, of[RUNS]; /* of all stages from it on, of the first i + 1 of them */
 };
+
+static struct turns turns_of (int left, int run)
+{
+    return (struct turns){(left - 1) / run, (left - 1) % run + 1};
+}
 
 static struct counts counts_of (const struct config_times *times, int k)
 {
-    int run = times->p - k;
-    struct counts n = {.left = bound_rounds_left (times, k)};
+    struct counts n = {.run = times->p - k, .left = bound_rounds_left (times, k)};
 
     bound_row_weights (times, k, &n.wf, &n.wb);
-    n.rounds = (n.left - 1) / run;
-    n.rest = n.left - 1 - n.rounds * run;
+    n.all = turns_of (n.left, n.run);
+    for (int i = 0; i < RUNS; i++)
+        n.of[i] = turns_of (n.left, i + 1);
     return n;
 }
 
-/* Rows (1) and (2) with (3) of a stage, of `run` that are left, that takes fwd and back before
- * stages and sends that sum up to `after`. */
-static double rows (const struct counts *n, int run, double fwd, double back,
-                    double after)
+/* Rows (1) and (2) with (3) of a stage that takes fwd and back before stages and sends that
+ * sum up to `after`. */
+static double rows (const struct counts *n, double fwd, double back, double after)
 {
     double most = n->wb * back + n->wf * fwd;
 
     if (n->left > 0) {
-        double both = fwd + back, round_s = larger (both * run, both + after);
+        double both = fwd + back, round_s = larger (both * n->run, both + after);
 
         /* The run's pace or the stage's own. */
-        most = larger (most, n->rounds * round_s + (n->rest + 1) * both + after);
+        most = larger (most, n->all.rounds * round_s + n->all.rest * both + after);
     }
     return most;
 }
 
-/* Row (2) with (3) of the runs that are kept. */
-static double run_rows (const struct recursion *r, int k, double after,
+/* Row (2) with (3) of the runs that are kept, of which `runs` have a sum. */
+static double run_rows (const struct counts *n, int runs, double after,
                         const struct figures *f)
 {
-    int left = bound_rounds_left (r->x->times, k), n = r->x->times->p - k;
-    double both = f->run[0], most = 0.0;
+    double most = 0.0;
 
-    if (n > r->runs)
-        n = r->runs;
-    for (int length = 2; length <= n && left > 0; length++) {
-        int rounds = (left - 1) / length, rest = left - 1 - rounds * length;
-
-        most = larger (most, rounds * f->run[length - 1] + (rest + 1) * both + after);
-    }
+    if (n->left <= 0)
+        return most;
+    for (int i = 1; i < runs && i < n->run; i++)
+        most = larger (most,
+                       n->of[i].rounds * f->run[i] + n->of[i].rest * f->run[0] + after);
     return most;
 }
 
@@ -154,16 +161,17 @@ static void take_least (const struct recursion *r, struct figures *a,
 }
 
 /* How much is lost when two are taken as one; 0 where one is nowhere above the other. */
-static double blur (const struct recursion *r, const struct figures *a,
-                    const struct figures *b)
+static double blur (const struct figures *a, const struct figures *b)
 {
-    double up = larger (0.0, b->sum - a->sum), down = larger (0.0, a->sum - b->sum);
+    double up = larger (0.0, b->sum - a->sum), all = b->sum - a->sum;
 
-    for (int i = 0; i < r->runs; i++) {
-        up += larger (0.0, b->run[i] - a->run[i]);
-        down += larger (0.0, a->run[i] - b->run[i]);
+    for (int i = 0; i < RUNS; i++) {
+        double d = b->run[i] - a->run[i];
+
+        up += larger (0.0, d);
+        all += d;
     }
-    return smaller (up, down);
+    return smaller (up, up - all);
 }
 
 /* Add figures to a state; where it is full, those that are most alike become one.
@@ -175,7 +183,7 @@ static bool add_figures (struct recursion *r, int state, const struct figures *f
     double least = INFINITY, loss = INFINITY;
 
     for (int i = 0; i < n; i++) {
-        double d = r->keep > 1 ? blur (r, &list[i], f) : 0.0;
+        double d = r->keep > 1 ? blur (&list[i], f) : 0.0;
 
         least = smaller (least, list[i].sum);
         if (d < loss) {
@@ -217,13 +225,13 @@ static bool add_here (struct recursion *r, const struct adding *a, int here, int
         double after = larger (f->sum + send, f->bare + a->base);
         struct figures now = {.sum = f->sum + send + both, .bare = f->bare + both};
 
-        if (rows (&a->counts, times->p - a->k, fwd, back, after) > a->most)
+        if (rows (&a->counts, fwd, back, after) > a->most)
             continue;
         if (r->runs > 0) {
             now.run[0] = both;
             for (int n = 1; n < r->runs; n++)
                 now.run[n] = f->run[n - 1] + send + both;
-            if (run_rows (r, a->k, after, &now) > a->most)
+            if (run_rows (&a->counts, r->runs, after, &now) > a->most)
                 continue;
         }
         can = true;
@@ -293,14 +301,14 @@ static double first_step (const struct recursion *r, int kind, int from, double 
         const struct figures *f = &r->now[(size_t) from * (size_t) r->keep + (size_t) i];
         double after =
             larger (f->sum + send, f->bare + bound_run_sends_s (times, times->p));
-        double own = rows (&counts, times->p, fwd, back, after), end;
+        double own = rows (&counts, fwd, back, after), end;
         struct figures now;
 
         now.run[0] = both;
         for (int n = 1; n < r->runs; n++)
             now.run[n] = f->run[n - 1] + send + both;
         if (r->runs > 0)
-            own = larger (own, run_rows (r, 0, after, &now));
+            own = larger (own, run_rows (&counts, r->runs, after, &now));
         if (own > most)
             continue;
         end = larger (least, own) + (times->dearer_s + both + after);
@@ -367,12 +375,6 @@ struct interval {
     double least, most, step_s;
 };
 
-/* Need no more be known than that the bound is as high? */
-static bool is_enough (const struct bound_case *x, double step)
-{
-    return x->enough_s > 0.0 && step >= x->enough_s;
-}
-
 /* Halve the interval with the lowest bound until it is narrow. */
 static struct interval narrow (struct recursion *r, double least, double most)
 {
@@ -389,8 +391,7 @@ static struct interval narrow (struct recursion *r, double least, double most)
             if (list[i].step_s < list[at].step_s)
                 at = i;
         low = &list[at];
-        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s) ||
-            is_enough (r->x, low->step_s))
+        if (n == INTERVALS || !(low->most - low->least > NARROW * low->step_s))
             return *low;
         middle = 0.5 * (low->least + low->most);
         upper = (struct interval){middle, low->most,
@@ -439,18 +440,12 @@ static bool best_interval (struct recursion *r, struct interval *out)
 
     if (!isfinite (step))
         return false;
-    out->step_s = step;
-    if (is_enough (r->x, step))
-        return true;
     /* Up to where some split is possible, and as far as a larger P could pay. */
     for (double width = 0.01 * most + 1e-9 * step;
          !isfinite (step = step_of (r, most, most)); width *= 2) {
         least = most;
         most += width;
     }
-    out->step_s = step;
-    if (step <= r->x->known_s)
-        return true;
     *out = narrow (r, least, larger (most, step - sum));
     return true;
 }
@@ -461,9 +456,7 @@ static double splits_with (const struct bound_case *x, int keep, int runs)
     struct recursion r = {0};
     struct interval at = {.step_s = INFINITY};
 
-    if (is_enough (x, loose)) {
-        at.step_s = loose;
-    } else if (isfinite (loose)) {
+    if (isfinite (loose)) {
         if (!recursion_init (&r, x, keep, runs))
             at.step_s = loose;
         else if (best_interval (&r, &at))

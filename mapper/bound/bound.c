@@ -143,8 +143,7 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
                             enum bound_level level)
 {
     bool known = x->on || x->few || (slots && slots->known_s > 0.0);
-    /* Which tells experts' ways of TP groups that span nodes apart, too. */
-    bool experts = x->b.c->deg.tp > 1 && experts_told_apart (x, level > BOUND_FRACTIONS);
+    bool experts = experts_told_apart (x, level > BOUND_FRACTIONS);
     double bound = 0.0;
 
     if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
@@ -499,12 +498,18 @@ static double sharing_bounds (const struct least_terms *any, const int *caps, in
     return known;
 }
 
+bool bound_plays (const struct workload_config *c)
+{
+    return c->deg.vpp > 1 ||
+           (c->deg.ep > 1 && !workload_schedule_splits_backward (c->schedule));
+}
+
 /* @param[in] known, most  a bound below that or beyond that is of no use */
 static double bound_with_twins (const struct pool *pool, const struct workload_config *c,
                                 enum twins twins, const int *caps, int *cap, double known,
                                 double most, enum bound_level level)
 {
-    bool last = level >= (c->deg.vpp > 1 ? BOUND_PLAYED : BOUND_SPLITS);
+    bool last = level >= (bound_plays (c) ? BOUND_PLAYED : BOUND_SPLITS);
     long work = CLOSE_WORK;
     struct least_terms x;
     double bound;

@@ -11,9 +11,13 @@ enum bound_level {
     BOUND_FRACTIONS, /* layers in fractions, memory left aside */
     BOUND_KINDS,     /* within memory, the GPUs of all classes counted at once */
     BOUND_SPLITS,    /* whole layers within memory */
-    BOUND_PLAYED,    /* interleaved: splits played out where they are few */
+    BOUND_PLAYED,    /* bound_plays: splits played out where they are few */
     BOUND_RUNS /* the sends inside runs of stages; in small pools all splits played out */
 };
+
+/** Does BOUND_PLAYED tell more?  Of chunks it does, and of experts, where every stage exchanges in
+ *  some way that all others wait for. */
+bool bound_plays (const struct workload_config *c);
 
 /** Lower bound of one configuration over every placement and split of layers.
  *  See bound.c. */

@@ -297,7 +297,8 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    if (level < BOUND_PLAYED || x->v == 1 || (rows_s <= x->known_s && !x->work))
+    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[0] == 0) ||
+        (rows_s <= x->known_s && !x->work))
         return rows_s;
     /* At the closest level what is known was played out itself, and says more than rows. */
     known_s = x->work ? larger (rows_s, x->known_s) : rows_s;

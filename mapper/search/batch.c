@@ -244,9 +244,9 @@ bool search_is_tried (const struct search *x)
 
 bool search_is_bounded (const struct search *x, const struct entry *e)
 {
-    return e->level >= (x->by_kinds                       ? BOUND_KINDS
-                        : x->config[e->index].deg.vpp > 1 ? BOUND_PLAYED
-                                                          : BOUND_SPLITS);
+    return e->level >= (x->by_kinds                          ? BOUND_KINDS
+                        : bound_plays (&x->config[e->index]) ? BOUND_PLAYED
+                                                             : BOUND_SPLITS);
 }
 
 /* Two classes are told apart by splits just as well. */

@@ -2,9 +2,9 @@
  *
  * The grid (grid.c) knows of rings from each node to the next one, and of the sends of a replica.
  * Expert groups that several nodes share exchange between all pairs of these, and what the grid
- * does not know is left to chance: among so many links some are bad.  So is a stage's that shares
- * its groups two by two (slow_stage.c), whose rings go to the next node but one.  A local search
- * over all links that such a stage has in use is enough, since few of a cluster's are bad. */
+ * does not know is left to chance: among so many links some are bad.  So is a stage's whose nodes
+ * share groups (shared.c), whose rings go to the next nodes that do.  A local search over all links
+ * that such a stage has in use is enough, since few of a cluster's are bad. */
 #include "mapper/place/place_private.h"
 
 #include <math.h>
@@ -20,8 +20,9 @@ struct row {
     int *node; /* [n] */
     const int *beside[2];
     int n, n_beside;
-    int group;          /* nodes that exchange, one after the other */
-    bool shared;        /* groups of one node, by two: n is even */
+    int group;  /* nodes that exchange, one after the other */
+    int next;   /* to which node a ring goes: the next one, or that of the next group */
+    bool apart; /* do those beside have a node's ranks on all of its group? */
     double bytes_per_s; /* that a link in use should have */
 };
 
@@ -43,15 +44,16 @@ static double both_ways (const struct row *s, int a, int b)
 /* The links that the node at place i has in use. */
 static double in_use (const struct row *s, int i)
 {
-    int at = s->node[i], next = s->shared ? 2 : 1, first = i - i % s->group;
-    double sum = badness (s, at, s->node[(i + next) % s->n]) +
-                 badness (s, s->node[(i + s->n - next) % s->n], at);
+    int at = s->node[i], first = i - i % s->group;
+    double sum = badness (s, at, s->node[(i + s->next) % s->n]) +
+                 badness (s, s->node[(i + s->n - s->next) % s->n], at);
 
     for (int k = first; k < first + s->group; k++)
         sum += k != i ? both_ways (s, at, s->node[k]) : 0.0;
     for (int k = 0; k < s->n_beside; k++) {
         sum += both_ways (s, at, s->beside[k][i]);
-        sum += s->shared ? both_ways (s, at, s->beside[k][i ^ 1]) : 0.0;
+        for (int j = first; j < first + s->group && s->apart; j++)
+            sum += j != i ? both_ways (s, at, s->beside[k][j]) : 0.0;
     }
     return sum;
 }
@@ -90,20 +92,6 @@ static void mend (struct placer *x, struct row *s)
     }
 }
 
-int expert_group (const struct placer *x)
-{
-    struct workload_group ep = workload_group_of (&x->c->deg, GROUP_EP);
-
-    return ep.size > 1 ? ep.size * ep.stride : 1;
-}
-
-int shared_half (const struct placer *x)
-{
-    int group = expert_group (x), size = x->pool->max_node_gpus;
-
-    return (group < size ? group : size) / 2;
-}
-
 void mend_layout (struct placer *x)
 {
     int size = x->pool->max_node_gpus, n = x->per_stage / size, pp = x->c->deg.pp;
@@ -117,13 +105,15 @@ void mend_layout (struct placer *x)
                         .node = seq + i * n,
                         .n = n,
                         .group = group > 1 ? group : 1,
-                        .shared = x->layout.shares && x->layout.shared_stage == i,
+                        .next = 1,
                         .bytes_per_s = INFINITY};
 
-        if (group < 2 && !s.shared)
+        if (is_shared (x, i)) {
+            s.group = s.next = shared_nodes (x);
+            s.apart = x->layout.shared_stage == i;
+        }
+        if (s.group == 1)
             continue;
-        if (s.shared && group < 2)
-            s.group = 2;
         if (pp > 1 && (i > 0 || round))
             s.beside[s.n_beside++] = seq + (i + pp - 1) % pp * n;
         if (pp > 2 && (i + 1 < pp || round))

@@ -172,12 +172,6 @@ static double latest_end_s (const struct on_grid *o)
     return latest;
 }
 
-/* Do its rings of experts have two lanes for one? */
-static bool is_shared (const struct on_grid *o, int stage)
-{
-    return o->x->layout.shares && o->x->layout.shared_stage == stage;
-}
-
 /* Every row's rings: those of its stage that has most, and what hides them. */
 static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
 {
@@ -198,7 +192,8 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
         struct workload_stage_params params = workload_stage_params (p->model, c, &held);
         double dense = each.bytes * params.dense,
                experts = each_expert.bytes * params.expert,
-               lanes = each_expert.lanes * (is_shared (o, i) ? 2.0 : 1.0),
+               lanes =
+                   each_expert.lanes * (is_shared (o->x, i) ? o->x->layout.sharers : 1),
                by_lanes = dense / each.lanes + (experts > 0 ? experts / lanes : 0.0);
         double ahead, hidden, fixed = starts;
         int row = i / depth;

@@ -81,6 +81,11 @@ static enum status improve (struct placer *x, enum mapper_granularity granularit
     if (is_hopeless (e, by_node, any, HOPELESS_GRID))
         return ST_OK;
     grid = on_grid (x, e->grid, by_node);
+    if (grid && granularity != MAPPER_NODE) {
+        try_shared (x, by_node, any);
+        if (any->layout.sharers > 1)
+            on_grid (x, e->grid, any);
+    }
     if (grid)
         TRY (improve_slow_stage (x, granularity == MAPPER_NODE, e->rival_s,
                                  grid_moves (x), by_node, any, err));

@@ -65,10 +65,10 @@ struct layout {
     int depth;     /* consecutive stages that share a node */
     bool by_class; /* stages whose layers are for slower classes come first */
     int upto;      /* groups of slower classes are used last */
-    /* Do nodes share the expert groups of a stage two by two (slow_stage.c)?  Of depth 1. */
-    bool shares;
-    int shared_stage;
-    int *seq;      /* [n_nodes] nodes in the order in which they are filled */
+    /* How many nodes share an expert group that one could hold (shared.c)?  Below 2: none do.  Of
+     * depth 1, of one stage or of all (below 0). */
+    int sharers, shared_stage;
+    int *seq; /* [n_nodes] nodes in the order in which they are filled */
 };
 
 static inline void layout_copy (struct layout *to, const struct layout *from, int n_nodes)
@@ -181,13 +181,33 @@ int slots_per_node (const struct placer *x);
  *  @return was it one? */
 bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
 
-/* ---- mend.c ---- */
+/* ---- shared.c ---- */
 
 /** The ranks that exchange experts, in a row. */
 int expert_group (const struct placer *x);
 
-/** Half the ranks of an expert group on a node: those that the next node gets where they share. */
-int shared_half (const struct placer *x);
+/** Can so many nodes share expert groups?  Each stage then has whole blocks of nodes. */
+bool can_share (const struct placer *x, int sharers);
+
+/** Are the expert groups of a stage shared in the layout in hand? */
+static inline bool is_shared (const struct placer *x, int stage)
+{
+    return x->layout.sharers > 1 &&
+           (x->layout.shared_stage < 0 || x->layout.shared_stage == stage);
+}
+
+/** The nodes that share the same groups in the layout in hand, one after the other. */
+int shared_nodes (const struct placer *x);
+
+/** The rank of a stage on the r-th GPU of its nodes, where they share groups. */
+int shared_rank (const struct placer *x, int r);
+
+/** Let nodes share the expert groups of all stages in the candidate's sequence: `any` receives what
+ *  is better. */
+void try_shared (struct placer *x, const struct candidate *by_node,
+                 struct candidate *any);
+
+/* ---- mend.c ---- */
 
 /** Let nodes change places in the sequence in hand, within stages whose experts exchange across
  *  nodes, so that no bad link is in use.  Of depth 1, one stage after the other. */

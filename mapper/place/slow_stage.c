@@ -8,7 +8,7 @@
  * - Expert groups on two nodes each.  Where a whole group is on a node, each of its ranks
  *   synchronises in one lane.  Where nodes share their groups two by two, half as many rings leave
  *   each, in two lanes: half as much leaves a node, and the experts' exchanges cross nodes in turn,
- *   for which a stage with few layers has the time (struct layout).
+ *   for which a stage with few layers has the time (shared.c).
  *
  *     node 0  a0 a1 a2 a3 a4 a5 a6 a7        a0 a1 a2 a3 b0 b1 b2 b3
  *     node 1  b0 b1 b2 b3 b4 b5 b6 b7        a4 a5 a6 a7 b4 b5 b6 b7      a, b: groups
@@ -107,7 +107,7 @@ static void put_variant (const struct trial *t, struct variant v, struct candida
         move_stage (seq, n, v, v.stage, v.place);
     if (v.gathered)
         gather_slow (t, seq, v.place * n, n);
-    k->layout.shares = v.shared;
+    k->layout.sharers = v.shared ? 2 : 1;
     k->layout.shared_stage = v.place;
 }
 
@@ -378,17 +378,6 @@ static enum status try_variants (struct trial *t, long moves, struct candidate *
     return place_trial (t, moves, by_node, any, err);
 }
 
-/* Can halves of expert groups go to the next node, so that rings have more lanes? */
-static bool can_share (const struct placer *x)
-{
-    const struct workload_config *c = x->c;
-    int size = x->pool->max_node_gpus, half = shared_half (x), n = x->per_stage / size;
-
-    return n > 2 && n % 2 == 0 && half > 0 && size % (2 * half) == 0 &&
-           expert_group (x) % (2 * half) == 0 && half % (c->deg.tp * c->deg.cp) == 0 &&
-           workload_expert_shards (c) > 1;
-}
-
 /* The candidate with whole nodes of one size, stage by stage? */
 static bool is_by_stage (const struct placer *x, const struct candidate *k)
 {
@@ -410,7 +399,7 @@ enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, lo
                       .k = &k,
                       .step_s = INFINITY,
                       .rival_s = rival_s,
-                      .can_share = !whole && can_share (x),
+                      .can_share = !whole && can_share (x, 2),
                       .left = LAYER_PRICES / x->pool->n_nodes};
     double *some;
     enum status st;

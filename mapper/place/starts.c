@@ -120,18 +120,6 @@ static void order_stages (struct placer *x)
                 x->stage_at[at++] = i;
 }
 
-/* The position in its stage of the r-th GPU in the order of nodes where each pair of these shares
- * its expert groups: a node has the same half of a group of either. */
-static int shared_position (const struct placer *x, int r)
-{
-    int size = x->pool->max_node_gpus, half = shared_half (x);
-    int second = r / size % 2, own = (r % (2 * half) >= half) == second;
-
-    if (own)
-        return r;
-    return second ? r - size + half : r + size - half;
-}
-
 /* Positions in the order in which a sequence of nodes fills them: stages in blocks of
  * `depth`, replicas in blocks of what then fits a node. */
 static void make_layout (struct placer *x, int depth)
@@ -150,11 +138,9 @@ static void make_layout (struct placer *x, int depth)
                         x->position[at++] = (x->stage_at[i] * d->dp + k) * slot + r;
     for (; at < x->n; at++)
         x->position[at] = at;
-    if (!x->layout.shares)
-        return;
-    at = x->layout.shared_stage * x->per_stage;
-    for (int r = 0; r < x->per_stage; r++)
-        x->position[at + r] = at + shared_position (x, r);
+    for (int i = 0; i < d->pp; i++)
+        for (int r = 0; r < x->per_stage && is_shared (x, i); r++)
+            x->position[i * x->per_stage + r] = i * x->per_stage + shared_rank (x, r);
 }
 
 /* GPUs that are placed together. */
@@ -581,6 +567,8 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
     if (st == ST_OK && free_layouts)
         st = try_layouts (x, ranked, &s, err);
     THEN (st, try_default (x, &s, err));
+    if (st == ST_OK && free_layouts)
+        try_shared (x, by_node, any);
     free (ranked);
     return st;
 }

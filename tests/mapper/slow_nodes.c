@@ -1,5 +1,6 @@
 /* Nodes with slow links among alike ones: their stage comes to the place that serves best, and
- * shares its expert groups two by two; nodes of groups over several nodes avoid bad links. */
+ * shares its expert groups two by two; nodes of groups over several nodes avoid bad links.  With few
+ * micro-batches nodes share the groups of all stages. */
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 
@@ -132,4 +133,29 @@ TEST (groups_avoid_bad_links)
     found_release (&f);
     topology_cluster_destroy (s.cluster);
     free (rate);
+}
+
+/* One stage and one micro-batch, all nodes alike: a plan of whole nodes synchronises for as long as
+ * it computes, the best one exchanges across nodes instead, and is known to be the best. */
+TEST (all_groups_shared)
+{
+    struct setting s = setting_slow (0);
+    struct mapper_problem p;
+    struct found f;
+    int nodes;
+
+    s.config.deg.pp = s.config.deg.vpp = 1;
+    s.config.deg.dp = s.job.global_batch = 8 * NODES;
+    s.config.schedule = SCHEDULE_1F1B;
+    s.config.zero = 2;
+    p = search_config (&s);
+    f = search (&p, NULL);
+    assert_true (f.r.estimate.step_s < 1.0001 * f.r.lower_bound_s);
+    assert_true (f.r.estimate.step_s < .75 * step_at (&p, MAPPER_NODE));
+    nodes = nodes_of_group (s.cluster, f.r.gpu);
+    assert_true (nodes > 1);
+    for (int r = 8; r < 8 * NODES; r += 8)
+        assert_int_equal (nodes_of_group (s.cluster, f.r.gpu + r), nodes);
+    found_release (&f);
+    topology_cluster_destroy (s.cluster);
 }

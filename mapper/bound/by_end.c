@@ -128,6 +128,21 @@ static int least_first (const struct bound_pipeline *x)
     return x->p == 1 ? x->model->layers : x->least;
 }
 
+/* What they take more in stage 0's way, for a micro-batch.  On a slow slot some of that may count
+ * as the slot's. */
+static double least_first_more_s (const struct pipeline_case *pc)
+{
+    int layers = least_first (pc->x);
+    struct both_ways more = rows_layer_more (pc, 0, ANY_SLOT, layers, pc->first), slow;
+
+    if (pc->x->slow > 0) {
+        slow = rows_layer_more (pc, 0, SLOW_SLOT, layers, pc->first);
+        more.fwd_s = fmin (more.fwd_s, slow.fwd_s);
+        more.back_s = fmin (more.back_s, slow.back_s);
+    }
+    return layers * (more.fwd_s + more.back_s);
+}
+
 /* The least of (1) over fractions of layers.  With all stages ending at T, the layers up to
  * stage k, Y, follow Y' = Y + (T - fixed_k - carry Y) / pace: linear in T.  A stage on a
  * slow slot adds less to Y, and what it adds less shrinks by 1 - carry / pace with every
@@ -143,10 +158,7 @@ static double fractional_end (const struct pipeline_case *pc)
         double fixed = rows_fixed_s (pc, k);
 
         if (k == 0 && pc->first.experts) {
-            int layers = least_first (x);
-            struct both_ways more = rows_layer_more (pc, 0, ANY_SLOT, layers, pc->first);
-
-            fixed += x->m * layers * (more.fwd_s + more.back_s);
+            fixed += x->m * least_first_more_s (pc);
         }
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;

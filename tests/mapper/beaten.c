@@ -69,3 +69,24 @@ TEST (hides_behind_slow_gpus)
     in_file_order (gpu, 24);
     check_even (&s, gpu);
 }
+
+/* All TP groups of the only stage span nodes, as some must: what a micro-batch takes longer for that
+ * counts once. */
+TEST (one_stage_spans)
+{
+    static const int gpu[] = {3, 7, 1, 6, 0, 10, 5, 11, 2, 9, 4, 8};
+    struct setting s = {
+        .cluster = cluster_of ("4x3 h100-sxm5-80g intra:200 inter:10 inter-us:10"),
+        .model = small_model (5),
+        .job = {.seq = 1024, .global_batch = 18},
+        .profile = profile_of ("megatron-core-composed"),
+        .config = config_of (2, 1, 6, 1)};
+
+    s.model.hidden = 1024;
+    s.model.ffn = 4096;
+    s.model.experts = 4;
+    s.model.top_k = 1;
+    s.config.deg.ep = s.config.deg.etp = 2;
+    s.config.zero = 0;
+    check_even (&s, gpu);
+}

@@ -161,12 +161,12 @@ static double starts_s (const struct on_grid *o, const struct costmodel_volume *
                                : 0.0;
 }
 
-static double latest_end_s (const struct on_grid *o)
+double latest_end_s (const struct placer *x)
 {
     double latest = 0.0, end_s, hides_s;
 
-    for (int i = 0; i < o->x->c->deg.pp; i++) {
-        costmodel_state_stage_end (o->x->state, i, &end_s, &hides_s);
+    for (int i = 0; i < x->c->deg.pp; i++) {
+        costmodel_state_stage_end (x->state, i, &end_s, &hides_s);
         latest = fmax (latest, end_s);
     }
     return latest;
@@ -178,7 +178,7 @@ static void find_rings (struct on_grid *o, const struct costmodel_volume *v)
     const struct mapper_problem *p = o->x->pool->problem;
     const struct workload_config *c = o->x->c;
     int depth = o->x->layout.depth;
-    double latest = latest_end_s (o), most = 0.0;
+    double latest = latest_end_s (o->x), most = 0.0;
     double starts = starts_s (o, v, workload_dense_shards (c));
     struct grid_ring *ring = &o->p.ring, *expert = &o->p.expert;
     const struct grid_ring each = *ring, each_expert = *expert;

@@ -181,6 +181,9 @@ int slots_per_node (const struct placer *x);
  *  @return was it one? */
 bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k);
 
+/** The step of what was priced last, if stages synchronised in no time. */
+double latest_end_s (const struct placer *x);
+
 /* ---- shared.c ---- */
 
 /** The ranks that exchange experts, in a row. */

@@ -12,11 +12,21 @@
 
 #include <math.h>
 
+#define EXPOSED 0.12 /* of the step */
+
 int expert_group (const struct placer *x)
 {
     struct workload_group ep = workload_group_of (&x->c->deg, GROUP_EP);
 
     return ep.size > 1 ? ep.size * ep.stride : 1;
+}
+
+/* Does synchronisation take enough of the candidate's step for more lanes to be worth exchanges
+ * between nodes? */
+static bool is_worth_it (struct placer *x, const struct candidate *k)
+{
+    price_order (x, k->gpu, NO_PRICE);
+    return latest_end_s (x) < k->price.step_s * (1.0 - EXPOSED);
 }
 
 /* The ranks of a group that a node holds where it need not share. */
@@ -52,26 +62,30 @@ int shared_rank (const struct placer *x, int r)
            at % ranks;
 }
 
+/* As long as more sharers are better: exchanges grow with them as synchronisation falls. */
 void try_shared (struct placer *x, const struct candidate *by_node, struct candidate *any)
 {
     const struct layout *l = &by_node->layout;
+    struct costmodel_price best = by_node->price;
 
-    if (!isfinite (by_node->price.step_s) || l->depth != 1 || l->by_class)
+    if (!isfinite (best.step_s) || l->depth != 1 || l->by_class || !can_share (x, 2) ||
+        !is_worth_it (x, by_node))
         return;
-    for (int sharers = 2; sharers <= most_ranks (x); sharers *= 2) {
+    for (int sharers = 2; can_share (x, sharers); sharers *= 2) {
         struct costmodel_price price;
         bool straight;
 
-        if (!can_share (x, sharers))
-            continue;
         layout_copy (&x->layout, l, x->pool->n_nodes);
         x->layout.sharers = sharers;
         x->layout.shared_stage = -1;
         mend_layout (x);
         layout_fill (x, &straight);
         if (!straight)
-            continue;
-        price = price_order (x, x->order, any->price);
+            break;
+        price = price_order (x, x->order, best);
+        if (!mapper_price_less (&price, &best))
+            break;
+        best = price;
         if (!mapper_price_less (&price, &any->price))
             continue;
         any->price = price;

@@ -25,7 +25,7 @@
 
 #define SLOW 0.9    /* of the usual rate: a node whose links are slow */
 #define WORTH 0.002 /* of the step: what another place or way must gain */
-#define LOST 0.12   /* over the rival: no other place or way makes up for so much */
+#define LOST 0.25   /* over the rival: no other place or way makes up for so much */
 #define PLACED 0.04 /* over it where links are usual: nor do nodes' places for that */
 #define LAYER_PRICES 6000 /* by nodes: prices that layers are moved by */
 

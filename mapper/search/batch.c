@@ -11,7 +11,7 @@
 #include "base/threads.h"
 
 #define COMMON_GPUS 1024  /* of a pool that is not large */
-#define PLACED_LEAST 8    /* however large */
+#define PLACED_LEAST 6    /* however large */
 #define TRIED_MAX 1500000 /* placements of one configuration in a small pool */
 #define TRIED_ALL 8000000 /* of all together, after which the search ends */
 #define TRIED_AFTER 2     /* so many times fewer where annealed sketches gave the plan */

@@ -12,7 +12,8 @@
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 #define PLACED_ODD 4           /* of these, placed in the other way too */
 #define PLACED_MOST 64         /* of another pool's */
-#define PLACED_IDLE 32         /* of these in a row without a gain */
+#define PLACED_IDLE 64         /* of these in a row without a gain */
+#define SIBLINGS 2 /* placed of the best plan, and of the best of other degrees */
 
 bool looks_apply (const struct search *x)
 {
@@ -108,6 +109,59 @@ static enum status place_looks (struct search *x, const struct looks *l, bool jo
     return ST_OK;
 }
 
+/* The best plan, or the best of other degrees than that one's; -1: none. */
+static long best_of (const struct search *x, bool other)
+{
+    long best = -1;
+
+    for (long i = 0; i < x->n_placed; i++)
+        if (look_same_degrees (&x->config[x->placed[i].index],
+                               &x->config[x->placed[x->best].index]) != other &&
+            (best < 0 || search_better (x, i, best)))
+            best = i;
+    return best;
+}
+
+/* Does it differ by its chunks alone? */
+static bool is_sibling (const struct workload_config *a, const struct workload_config *b)
+{
+    return look_same_degrees (a, b) && a->deg.vpp != b->deg.vpp && b->deg.vpp > 1 &&
+           a->micro_batch == b->micro_batch && a->zero == b->zero &&
+           a->recompute == b->recompute && a->sequence_parallel == b->sequence_parallel;
+}
+
+/* Sketches hardly tell which chunks serve slow nodes: the best plans' siblings are placed too, those
+ * with the lowest bounds. */
+static enum status place_siblings (struct search *x, struct error *err)
+{
+    struct entry batch[2 * SIBLINGS];
+    int n = 0;
+
+    for (int other = 0; other < 2; other++) {
+        long plan = best_of (x, other);
+
+        for (int k = 0; k < SIBLINGS && plan >= 0; k++) {
+            long low = -1;
+
+            for (long i = 0; i < x->heap_n; i++) {
+                const struct entry *e = &x->heap[i];
+                bool had = x->placed_at[e->index] > 0 || e->bound_s >= search_cut (x) ||
+                           (low >= 0 && e->bound_s >= x->heap[low].bound_s);
+
+                for (int q = 0; q < n && !had; q++)
+                    had = batch[q].index == e->index;
+                if (!had &&
+                    is_sibling (&x->config[x->placed[plan].index], &x->config[e->index]))
+                    low = i;
+            }
+            if (low >= 0)
+                batch[n++] =
+                    (struct entry){x->heap[low].bound_s, x->heap[low].index, BOUND_RUNS};
+        }
+    }
+    return search_batch (x, batch, n, true, err);
+}
+
 /* Is the best known so near the bound that annealing has little to gain? */
 static bool is_near (const struct search *x, const struct looks *l)
 {
@@ -148,6 +202,8 @@ enum status search_sketches (struct search *x, bool joint, struct error *err)
         st = look_keep (x, &l.look[i], err);
     THEN (st, place_looks (x, &l, joint,
                            search_fewer (x, joint ? PLACED_ODD : PLACED_MOST), err));
+    if (st == ST_OK && !joint && x->best >= 0)
+        st = place_siblings (x, err);
     x->sketched += l.n;
     looks_release (&l);
     return st;

@@ -12,7 +12,6 @@
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 #define PLACED_ODD 4           /* of these, placed in the other way too */
 #define PLACED_MOST 64         /* of another pool's */
-#define PLACED_IDLE 64         /* of these in a row without a gain */
 #define SIBLINGS 2 /* placed of the best plan, and of the best of other degrees */
 
 bool looks_apply (const struct search *x)
@@ -80,8 +79,7 @@ enum status look_keep (struct search *x, const struct look *l, struct error *err
     return search_keep (x, &p, &(struct entry){l->bound, l->index, BOUND_FRACTIONS}, err);
 }
 
-/* Place the best in the other way, which knows grids of whole nodes, until many in a row do not
- * help. */
+/* Place the best in the other way, which knows grids of whole nodes. */
 static enum status place_looks (struct search *x, const struct looks *l, bool joint,
                                 int most, struct error *err)
 {
@@ -90,8 +88,7 @@ static enum status place_looks (struct search *x, const struct looks *l, bool jo
     int n = looks_pick (x, l, start, OF_DEGREES_PLACED,
                         most < LOOKS_PICKED_MOST ? most : LOOKS_PICKED_MOST, pick);
 
-    for (int i = 0, idle = 0;
-         i < n && idle < PLACED_IDLE && !deadline_passed (&x->deadline);) {
+    for (int i = 0; i < n && !deadline_passed (&x->deadline);) {
         struct entry batch[SEARCH_BATCH];
         double before = search_cut (x);
         int some = 0;
@@ -104,7 +101,6 @@ static enum status place_looks (struct search *x, const struct looks *l, bool jo
                 batch[some++] = (struct entry){k->bound, k->index, BOUND_RUNS};
         }
         TRY (search_batch (x, batch, some, true, err));
-        idle = search_cut (x) < before * (1 - LOOK_WORTH) ? 0 : idle + some;
     }
     return ST_OK;
 }

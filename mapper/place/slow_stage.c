@@ -5,13 +5,8 @@
  *
  * - Another place of that stage in the pipeline.  The first stage ends last, the last one has the
  *   most time to hide synchronisation in.
- * - Expert groups on two nodes each.  Where a whole group is on a node, each of its ranks
- *   synchronises in one lane.  Where nodes share their groups two by two, half as many rings leave
- *   each, in two lanes: half as much leaves a node, and the experts' exchanges cross nodes in turn,
- *   for which a stage with few layers has the time (shared.c).
- *
- *     node 0  a0 a1 a2 a3 a4 a5 a6 a7        a0 a1 a2 a3 b0 b1 b2 b3
- *     node 1  b0 b1 b2 b3 b4 b5 b6 b7        a4 a5 a6 a7 b4 b5 b6 b7      a, b: groups
+ * - Expert groups on two nodes each (shared.c): rings have two lanes, and exchanges cross nodes, for
+ *   which a stage with few layers has the time.
  *
  * Where no link in use is bad tells which of these is best; nodes are then placed for it. */
 #include "mapper/place/place_private.h"

@@ -126,8 +126,30 @@ static bool is_sibling (const struct workload_config *a, const struct workload_c
            a->recompute == b->recompute && a->sequence_parallel == b->sequence_parallel;
 }
 
-/* Sketches hardly tell which chunks serve slow nodes: the best plans' siblings are placed too, those
- * with the lowest bounds. */
+/* The sibling with the lowest bound that is neither placed nor among n of them, in the heap; -1: none
+ * is below the best plan. */
+static long lowest_sibling (const struct search *x, long plan, const struct entry *had,
+                            int n)
+{
+    double below = search_cut (x);
+    long low = -1;
+
+    for (long i = 0; i < x->heap_n; i++) {
+        const struct entry *e = &x->heap[i];
+        bool may = e->bound_s < below && x->placed_at[e->index] == 0 &&
+                   is_sibling (&x->config[x->placed[plan].index], &x->config[e->index]);
+
+        for (int k = 0; k < n && may; k++)
+            may = had[k].index != e->index;
+        if (may) {
+            below = e->bound_s;
+            low = i;
+        }
+    }
+    return low;
+}
+
+/* Sketches hardly tell which chunks serve slow nodes: the best plans' siblings are placed too. */
 static enum status place_siblings (struct search *x, struct error *err)
 {
     struct entry batch[2 * SIBLINGS];
@@ -137,19 +159,8 @@ static enum status place_siblings (struct search *x, struct error *err)
         long plan = best_of (x, other);
 
         for (int k = 0; k < SIBLINGS && plan >= 0; k++) {
-            long low = -1;
+            long low = lowest_sibling (x, plan, batch, n);
 
-            for (long i = 0; i < x->heap_n; i++) {
-                const struct entry *e = &x->heap[i];
-                bool had = x->placed_at[e->index] > 0 || e->bound_s >= search_cut (x) ||
-                           (low >= 0 && e->bound_s >= x->heap[low].bound_s);
-
-                for (int q = 0; q < n && !had; q++)
-                    had = batch[q].index == e->index;
-                if (!had &&
-                    is_sibling (&x->config[x->placed[plan].index], &x->config[e->index]))
-                    low = i;
-            }
             if (low >= 0)
                 batch[n++] =
                     (struct entry){x->heap[low].bound_s, x->heap[low].index, BOUND_RUNS};

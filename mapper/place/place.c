@@ -202,6 +202,8 @@ static enum status begin (struct placer *x, enum mapper_granularity granularity,
         return ST_OK;
     }
     TRY (try_starts (x, granularity != MAPPER_NODE, by_node, any, err));
+    if (x->pool->all_alike && granularity != MAPPER_NODE) /* others: on the grid */
+        try_shared (x, by_node, any);
     return known ? keep_begun (x, by_node, any, known, err) : ST_OK;
 }
 

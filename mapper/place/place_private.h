@@ -184,7 +184,7 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 /** The step of what was priced last, if stages synchronised in no time. */
 double latest_end_s (const struct placer *x);
 
-/* ---- shared.c ---- */
+/* ---- expert_groups.c ---- */
 
 /** The ranks that exchange experts, in a row. */
 int expert_group (const struct placer *x);
@@ -204,6 +204,8 @@ int shared_nodes (const struct placer *x);
 
 /** The rank of a stage on the r-th GPU of its nodes, where they share groups. */
 int shared_rank (const struct placer *x, int r);
+
+/* ---- shared.c ---- */
 
 /** Let nodes share the expert groups of all stages in the candidate's sequence: `any` receives what
  *  is better. */

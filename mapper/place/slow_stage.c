@@ -5,8 +5,8 @@
  *
  * - Another place of that stage in the pipeline.  The first stage ends last, the last one has the
  *   most time to hide synchronisation in.
- * - Expert groups on two nodes each (shared.c): rings have two lanes, and exchanges cross nodes, for
- *   which a stage with few layers has the time.
+ * - Expert groups on two nodes each (shared.c): rings have two lanes, and exchanges cross nodes,
+ *   for which a stage with few layers has the time.
  *
  * Where no link in use is bad tells which of these is best; nodes are then placed for it. */
 #include "mapper/place/place_private.h"

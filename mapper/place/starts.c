@@ -567,9 +567,6 @@ enum status try_starts (struct placer *x, bool free_layouts, struct candidate *b
     if (st == ST_OK && free_layouts)
         st = try_layouts (x, ranked, &s, err);
     THEN (st, try_default (x, &s, err));
-    if (st == ST_OK && free_layouts &&
-        x->pool->all_alike) /* others: when they are on a grid */
-        try_shared (x, by_node, any);
     free (ranked);
     return st;
 }

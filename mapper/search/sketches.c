@@ -126,8 +126,8 @@ static bool is_sibling (const struct workload_config *a, const struct workload_c
            a->recompute == b->recompute && a->sequence_parallel == b->sequence_parallel;
 }
 
-/* The sibling with the lowest bound that is neither placed nor among n of them, in the heap; -1: none
- * is below the best plan. */
+/* The sibling with the lowest bound that is neither placed nor among n of them, in the heap; -1:
+ * none is below the best plan. */
 static long lowest_sibling (const struct search *x, long plan, const struct entry *had,
                             int n)
 {

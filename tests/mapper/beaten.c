@@ -70,8 +70,8 @@ TEST (hides_behind_slow_gpus)
     check_even (&s, gpu);
 }
 
-/* All TP groups of the only stage span nodes, as some must: what a micro-batch takes longer for that
- * counts once. */
+/* All TP groups of the only stage span nodes, as some must: what a micro-batch takes longer for
+ * that counts once. */
 TEST (one_stage_spans)
 {
     static const int gpu[] = {3, 7, 1, 6, 0, 10, 5, 11, 2, 9, 4, 8};

@@ -1,6 +1,6 @@
 /* Nodes with slow links among alike ones: their stage comes to the place that serves best, and
- * shares its expert groups two by two; nodes of groups over several nodes avoid bad links.  With few
- * micro-batches nodes share the groups of all stages. */
+ * shares its expert groups two by two; nodes of groups over several nodes avoid bad links.  With
+ * few micro-batches nodes share the groups of all stages. */
 #include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 

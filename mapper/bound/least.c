@@ -316,9 +316,11 @@ struct both_ways least_exchanges_more (const struct least_terms *x, double share
 bool experts_told_apart (const struct least_terms *x, bool tight)
 {
     /* A TP group inside a node may hold whole groups of experts, so that there is one way alone,
-     * and one that spans nodes may not. */
-    return x->told_share > 0.0 && (x->whole.n > 1 || x->span.n > 1) &&
-           (tight || x->b.c->deg.pp == 1);
+     * and one that spans nodes may not; or it may fill the node, so that others are elsewhere. */
+    bool differ =
+        x->whole.n > 1 || x->span.n > 1 || x->whole.way[0].exchange_s > x->exchange_s;
+
+    return x->told_share > 0.0 && differ && (tight || x->b.c->deg.pp == 1);
 }
 
 void config_times_put_sync (const struct least_terms *x, struct line sync,

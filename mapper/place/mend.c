@@ -45,9 +45,11 @@ static double both_ways (const struct row *s, int a, int b)
 static double in_use (const struct row *s, int i)
 {
     int at = s->node[i], first = i - i % s->group;
-    double sum = badness (s, at, s->node[(i + s->next) % s->n]) +
-                 badness (s, s->node[(i + s->n - s->next) % s->n], at);
+    double sum = 0.0;
 
+    if (s->next < s->n) /* else rings stay in nodes */
+        sum = badness (s, at, s->node[(i + s->next) % s->n]) +
+              badness (s, s->node[(i + s->n - s->next) % s->n], at);
     for (int k = first; k < first + s->group; k++)
         sum += k != i ? both_ways (s, at, s->node[k]) : 0.0;
     for (int k = 0; k < s->n_beside; k++) {

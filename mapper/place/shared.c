@@ -18,31 +18,31 @@ static bool is_worth_it (struct placer *x, const struct candidate *k)
     return latest_end_s (x) < k->price.step_s * (1.0 - EXPOSED);
 }
 
-/* As long as more sharers are better: exchanges grow with them as synchronisation falls. */
+/* Few of a cluster's links are bad, but rings of two sharers may have one where four have none. */
 void try_shared (struct placer *x, const struct candidate *by_node, struct candidate *any)
 {
     const struct layout *l = &by_node->layout;
-    struct costmodel_price best = by_node->price;
+    int most = expert_group (x);
 
-    if (!isfinite (best.step_s) || l->depth != 1 || l->by_class || !can_share (x, 2) ||
+    if (most == 1 || !isfinite (by_node->price.step_s) || l->depth != 1 || l->by_class ||
         !is_worth_it (x, by_node))
         return;
-    for (int sharers = 2; can_share (x, sharers); sharers *= 2) {
+    for (int sharers = 2; sharers <= most; sharers++) {
         struct costmodel_price price;
         bool straight;
 
+        if (!can_share (x, sharers))
+            continue;
         layout_copy (&x->layout, l, x->pool->n_nodes);
         x->layout.sharers = sharers;
         x->layout.shared_stage = -1;
         mend_layout (x);
         layout_fill (x, &straight);
         if (!straight)
-            break;
-        price = price_order (x, x->order, best);
-        if (!mapper_price_less (&price, &best))
-            break;
-        best = price;
-        if (!mapper_price_less (&price, &any->price))
+            continue;
+        price = price_order (x, x->order, any->price);
+        if (!mapper_price_less (&price, &any->price) ||
+            !mapper_price_less (&price, &by_node->price))
             continue;
         any->price = price;
         layout_copy (&any->layout, &x->layout, x->pool->n_nodes);

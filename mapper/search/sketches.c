@@ -123,7 +123,9 @@ static bool is_sibling (const struct workload_config *a, const struct workload_c
 {
     return look_same_degrees (a, b) && a->deg.vpp != b->deg.vpp && b->deg.vpp > 1 &&
            a->micro_batch == b->micro_batch && a->zero == b->zero &&
-           a->recompute == b->recompute && a->sequence_parallel == b->sequence_parallel;
+           a->recompute == b->recompute && a->recompute_modules == b->recompute_modules &&
+           a->sequence_parallel == b->sequence_parallel && a->shard == b->shard &&
+           a->offload == b->offload;
 }
 
 /* The sibling with the lowest bound that is neither placed nor among n of them, in the heap; -1:

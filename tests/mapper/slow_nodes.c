@@ -159,3 +159,25 @@ TEST (all_groups_shared)
     found_release (&f);
     topology_cluster_destroy (s.cluster);
 }
+
+/* Nodes of three GPUs and groups of four share by threes. */
+TEST (shared_by_threes)
+{
+    struct setting s = {.model = model_of ("gpt-oss-20b"),
+                        .job = {.seq = 1024, .global_batch = 24},
+                        .profile = profile_of ("megatron-core-composed"),
+                        .cluster = cluster_of ("8x3 h200-sxm-141g intra:370 inter:4"),
+                        .config = config_of (1, 1, 24, 1)};
+    struct mapper_problem p;
+    struct found f;
+
+    s.config.deg.ep = 4;
+    s.config.zero = 1;
+    s.config.recompute = RECOMPUTE_FULL;
+    p = search_config (&s);
+    f = search (&p, NULL);
+    assert_true (f.r.estimate.step_s < 1.0001 * f.r.lower_bound_s);
+    assert_true (f.r.estimate.step_s < .6 * step_at (&p, MAPPER_NODE));
+    found_release (&f);
+    topology_cluster_destroy (s.cluster);
+}

@@ -157,9 +157,8 @@ static double fractional_end (const struct pipeline_case *pc)
     for (int k = 0; k < x->p; k++) {
         double fixed = rows_fixed_s (pc, k);
 
-        if (k == 0 && pc->first.experts) {
+        if (k == 0 && pc->first.experts)
             fixed += x->m * least_first_more_s (pc);
-        }
         held = held * (1.0 - carry / pace) - fixed / pace;
         times = times * (1.0 - carry / pace) + 1.0 / pace;
         least = fmax (least, fixed);

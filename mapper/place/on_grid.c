@@ -370,9 +370,7 @@ static void keep (struct on_grid *o, struct candidate *k)
     price = price_order (x, x->order, k->price);
     if (!mapper_price_less (&price, &k->price))
         return;
-    k->price = price;
-    memcpy (k->layout.seq, x->layout.seq, (size_t) x->pool->n_nodes * sizeof (int));
-    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+    candidate_take (x, price, k);
 }
 
 bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *k)

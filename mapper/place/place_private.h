@@ -135,6 +135,10 @@ enum status candidate_init (const struct placer *x, struct candidate *k,
                             struct error *err);
 void candidate_release (struct candidate *k);
 
+/** The order and the layout in hand, at that price. */
+void candidate_take (const struct placer *x, struct costmodel_price price,
+                     struct candidate *k);
+
 /** Its layers, placement and price. */
 void candidate_copy (const struct placer *x, const struct candidate *from,
                      struct candidate *to);

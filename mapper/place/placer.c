@@ -118,6 +118,14 @@ void candidate_release (struct candidate *k)
     FREE_ALL (k->gpu, k->layers, k->layout.seq);
 }
 
+void candidate_take (const struct placer *x, struct costmodel_price price,
+                     struct candidate *k)
+{
+    k->price = price;
+    layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
+    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
+}
+
 void candidate_copy (const struct placer *x, const struct candidate *from,
                      struct candidate *to)
 {

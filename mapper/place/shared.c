@@ -41,12 +41,9 @@ void try_shared (struct placer *x, const struct candidate *by_node, struct candi
         if (!straight)
             continue;
         price = price_order (x, x->order, any->price);
-        if (!mapper_price_less (&price, &any->price) ||
-            !mapper_price_less (&price, &by_node->price))
-            continue;
-        any->price = price;
-        layout_copy (&any->layout, &x->layout, x->pool->n_nodes);
-        memcpy (any->gpu, x->order, (size_t) x->n * sizeof (int));
+        if (mapper_price_less (&price, &any->price) &&
+            mapper_price_less (&price, &by_node->price))
+            candidate_take (x, price, any);
     }
     x->layout.sharers = 1;
 }

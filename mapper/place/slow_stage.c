@@ -328,9 +328,7 @@ static void price_mended (struct placer *x, struct candidate *k)
     layout_fill (x, &straight);
     if (!straight)
         return;
-    layout_copy (&k->layout, &x->layout, x->pool->n_nodes);
-    memcpy (k->gpu, x->order, (size_t) x->n * sizeof (int));
-    k->price = price_order (x, k->gpu, NO_PRICE);
+    candidate_take (x, price_order (x, x->order, NO_PRICE), k);
 }
 
 /* Place nodes for what is best.  The candidate that it serves receives it if it is better. */

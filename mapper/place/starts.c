@@ -232,11 +232,8 @@ static void try_order (struct placer *x, const struct starts *s)
         return;
     price = price_order (x, x->order, keep[n_keep - 1]->price);
     for (int i = 0; i < n_keep; i++)
-        if (mapper_price_less (&price, &keep[i]->price)) {
-            keep[i]->price = price;
-            layout_copy (&keep[i]->layout, &x->layout, x->pool->n_nodes);
-            memcpy (keep[i]->gpu, x->order, (size_t) x->n * sizeof (int));
-        }
+        if (mapper_price_less (&price, &keep[i]->price))
+            candidate_take (x, price, keep[i]);
 }
 
 /* The slowest class that the layers at a position were split for; idle GPUs may be of

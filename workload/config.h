@@ -331,6 +331,11 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
                                             const struct workload_config *c, int stage,
                                             int layers);
 
+/** The same from layer `first` on, its chunks one behind the other. */
+struct workload_stage workload_stage_from (const struct workload_model *m,
+                                           const struct workload_config *c, int stage,
+                                           int first, int layers);
+
 /** The fewest and the most layers with experts that a stage can have in each of its
  *  chunks, whatever the other stages hold (one layer or more a chunk; the last chunks may be
  *  empty where the model has fewer layers than there are chunks). */

@@ -304,12 +304,12 @@ struct workload_stage workload_stage_of_chunks (const struct workload_model *m,
     return stage_of (m, c, chunks, true, stage);
 }
 
-struct workload_stage workload_stage_guess (const struct workload_model *m,
-                                            const struct workload_config *c, int stage,
-                                            int layers)
+struct workload_stage workload_stage_from (const struct workload_model *m,
+                                           const struct workload_config *c, int stage,
+                                           int first, int layers)
 {
     struct workload_stage s = ends_of (c, stage);
-    int first = stage, v = c->deg.vpp;
+    int v = c->deg.vpp;
 
     for (int chunk = 0; chunk < v; chunk++) {
         int n = workload_chunk_layers (layers, v, chunk);
@@ -318,6 +318,13 @@ struct workload_stage workload_stage_guess (const struct workload_model *m,
         first += n;
     }
     return s;
+}
+
+struct workload_stage workload_stage_guess (const struct workload_model *m,
+                                            const struct workload_config *c, int stage,
+                                            int layers)
+{
+    return workload_stage_from (m, c, stage, stage, layers);
 }
 
 static double layers_params (const struct workload_model *m,

@@ -126,6 +126,12 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention);
 struct line bound_sync (const struct bounded *b, const struct link_rates *r, int n,
                         int each, int per_node, int lanes, double share);
 
+/** The same under hybrid sharding: of a group's n ranks, which shard, and of those that hold the
+ *  same, which reduce gradients with each other.  Groups are on one node each, whose ranks leave it
+ *  together to reduce with others, or some group is on several. */
+struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,
+                               int each, int per_node, int lanes);
+
 /** The same when its ring must leave a node with so much for it. */
 struct line bound_sync_through (const struct bounded *b, const struct link_rates *r,
                                 int n, int per_node, double bytes_per_s);

@@ -136,6 +136,8 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
     int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
     int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
     int h = gpus / unit < d->ep ? gpus / unit : d->ep, top = h;
+    bool copies =
+        d->ep == 1 && workload_shard_copies (b->c) > 1 && b->volume.copy_phases > 0;
     struct expert_ways out = {0};
 
     while (h >= least) {
@@ -150,8 +152,9 @@ struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
         w.low = low;
         w.high = top;
         w.unit = unit;
-        w.sync = bound_sync (b, &rates, n, 1, per_node, per_node,
-                             n > per_node ? low * unit : unit);
+        w.sync = copies ? bound_hybrid_sync (b, &rates, n, 1, per_node, per_node)
+                        : bound_sync (b, &rates, n, 1, per_node, per_node,
+                                      n > per_node ? low * unit : unit);
         if (isfinite (w.exchange_s) && isfinite (w.sync.fixed)) {
             add_way (&out, &w);
             top = low - 1;

@@ -241,48 +241,6 @@ static void experts_terms (struct least_terms *x)
     x->span_helps = bound_ways_differ (&x->span, &x->whole);
 }
 
-static struct line add_lines (struct line a, struct line b)
-{
-    return (struct line){a.each + b.each, a.fixed + b.fixed};
-}
-
-/* All-reduces between groups of `shards` ranks, `each` beside each other, of which a node holds so
- * many, for each parameter before it is sharded. */
-static struct line between_copies (const struct bounded *b, const struct link_rates *r,
-                                   int each, int per_node)
-{
-    struct bounded between = *b;
-    struct line sync;
-
-    between.volume = costmodel_copy_volume (&b->volume);
-    sync = bound_sync (&between, r, workload_shard_copies (b->c), each, per_node,
-                       per_node, workload_shard_copies (b->c) > per_node ? each : 1);
-    sync.each /= workload_dense_shards (b->c);
-    return sync;
-}
-
-/* Hybrid sharding: every group that shards is on one node, which its ranks leave together to reduce
- * with other groups; or some group is on several.
- * @param each, per_node, lanes  as bound_sync has them */
-static struct line hybrid_terms (const struct bounded *b, const struct link_rates *r,
-                                 int each, int per_node, int lanes)
-{
-    int n = workload_dense_shards (b->c), most = per_node < n ? per_node : n - 1;
-    struct line any = between_copies (b, r, 1, b->pool->max_node_gpus);
-    struct line inside, across = {0.0, INFINITY};
-
-    if (n > 1)
-        across = add_lines (bound_sync (b, r, n, each, most, lanes, each), any);
-    if (n > per_node || n > lanes)
-        return across;
-    inside = add_lines (bound_sync (b, r, n, each, per_node, lanes, each),
-                        between_copies (b, r, each * n, per_node / n));
-    if (!isfinite (inside.fixed) || !isfinite (across.fixed))
-        return isfinite (inside.fixed) ? inside : across;
-    return (struct line){fmin (inside.each, across.each),
-                         fmin (inside.fixed, across.fixed)};
-}
-
 struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
                               enum tp_span span, int taken)
 {
@@ -292,7 +250,8 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
     int per_node = whole ? groups : gpus, lanes = span == SPAN_ALL ? gpus : groups;
 
     if (workload_shard_copies (b->c) > 1 && b->volume.copy_phases > 0)
-        return hybrid_terms (b, r, each, per_node, lanes);
+        return bound_hybrid_sync (b, r, workload_dense_shards (b->c), each, per_node,
+                                  lanes);
     return bound_sync (b, r, workload_dense_shards (b->c), each, per_node, lanes, each);
 }
 

@@ -325,6 +325,62 @@ struct line bound_sync (const struct bounded *b, const struct link_rates *x, int
     return sync;
 }
 
+static struct line add_lines (struct line a, struct line b)
+{
+    return (struct line){a.each + b.each, a.fixed + b.fixed};
+}
+
+static struct line less_line (struct line a, struct line b)
+{
+    if (!isfinite (a.fixed) || !isfinite (b.fixed))
+        return isfinite (a.fixed) ? a : b;
+    return (struct line){fmin (a.each, b.each), fmin (a.fixed, b.fixed)};
+}
+
+/* All-reduces between groups of n ranks, `each` beside each other, of which a node holds so many,
+ * for each parameter before it is sharded. */
+static struct line between_copies (const struct bounded *b, const struct link_rates *r,
+                                   int n, int each, int per_node)
+{
+    struct bounded between = *b;
+    struct line sync;
+
+    between.volume = costmodel_copy_volume (&b->volume);
+    sync = bound_sync (&between, r, workload_shard_copies (b->c), each, per_node,
+                       per_node, workload_shard_copies (b->c) > per_node ? each : 1);
+    sync.each /= n;
+    return sync;
+}
+
+/* Let some group be on several nodes, where one has `few` to `many` of its members on a node, the
+ * fewest that any group has: its ring has no more lanes, and a node has members of no more groups
+ * than it holds so many of. */
+static struct line groups_across (const struct bounded *b, const struct link_rates *r,
+                                  int n, int each, int per_node, int few, int many)
+{
+    int most = per_node < n ? per_node : n - 1;
+
+    return add_lines (bound_sync (b, r, n, each, most, many, each),
+                      between_copies (b, r, n, 1, per_node / few));
+}
+
+struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,
+                               int each, int per_node, int lanes)
+{
+    struct line least = {0.0, INFINITY};
+
+    for (int few = 1; few <= n / 2 && few <= per_node; few *= 2) {
+        int many = 2 * few - 1 < lanes ? 2 * few - 1 : lanes;
+
+        least = less_line (least, groups_across (b, r, n, each, per_node, few, many));
+    }
+    if (n > per_node || n > lanes)
+        return least;
+    return less_line (least,
+                      add_lines (bound_sync (b, r, n, each, per_node, lanes, each),
+                                 between_copies (b, r, n, each * n, per_node / n)));
+}
+
 struct line bound_sync_through (const struct bounded *b, const struct link_rates *x,
                                 int n, int per_node, double bytes_per_s)
 {

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DENSE_MOST 8 /* first layers without experts whose stages are told apart */
+
 bool pool_layers_alike (const struct pool *pool)
 {
     const struct workload_model *m = pool->problem->model;
@@ -36,6 +38,18 @@ static double limit_of (const struct pool *pool, bool smallest)
     return limit;
 }
 
+/* Where an even split's stage begins, as far as layers without experts tell: the first ones of the
+ * model have none. */
+static int first_of (const struct workload_model *m, const struct workload_config *c,
+                     int stage, int even)
+{
+    int first = stage * workload_chunk_layers (even, c->deg.vpp, 0);
+
+    return stage == 0 || m->pattern[0] || m->expert_every > 1 || first < m->dense_layers
+               ? stage
+               : m->dense_layers;
+}
+
 /* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
  * of one kind, a stage needs no more than one before it but for embedding and head.
  * @return 1, 0, or -1 when that does not tell */
@@ -57,7 +71,8 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
             return 0;
     }
     for (int i = 0; i < pp; i++) {
-        struct workload_stage held = workload_stage_guess (memory->model, c, i, even);
+        struct workload_stage held = workload_stage_from (
+            memory->model, c, i, first_of (memory->model, c, i, even), even);
 
         if (alike && i > 0 && !held.head)
             continue;
@@ -68,11 +83,68 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
     return 1;
 }
 
+/* The most layers up to `cap` of a stage that begins with so many of the model's layers without
+ * experts. */
+static int cap_behind (const struct memest_problem *memory, int stage, int dense, int cap,
+                       double limit)
+{
+    const struct workload_model *m = memory->model;
+    struct memest_stage s;
+
+    for (; cap > 0; cap -= workload_layers_unit (memory->config, memory->profile)) {
+        struct workload_stage held =
+            workload_stage_from (m, memory->config, stage, m->dense_layers - dense, cap);
+
+        memest_stage (memory, stage, &held, &s);
+        if (memest_fits (memory, &s, limit))
+            break;
+    }
+    return cap > 0 ? cap : 0;
+}
+
+/* Layers that the first stages hold together at most, of which each had room for cap[i] when it
+ * had as many as it can of the model's first layers, without experts: these are so few, and a stage
+ * that leaves some to the next has no others in its first chunk. */
+static int first_room (const struct memest_problem *memory, int stages, const int *cap,
+                       double limit)
+{
+    int dense = memory->model->dense_layers, room[DENSE_MOST + 1] = {0};
+
+    for (int i = 0; i < stages; i++)
+        for (int all = dense; all >= 0; all--) {
+            int most = 0;
+
+            for (int own = i == 0 ? all : 0; own <= all; own++) {
+                int alone = all < dense ? own * memory->config->deg.vpp : cap[i];
+                int held =
+                    cap_behind (memory, i, own, alone < cap[i] ? alone : cap[i], limit);
+
+                held += room[all - own];
+                most = held > most ? held : most;
+            }
+            room[all] = most;
+        }
+    return room[dense];
+}
+
+/* Stages that may have some of the model's first layers, without experts, where those before them
+ * can have these too; 0: that is only the first. */
+static int dense_stages (const struct workload_model *m, int pp)
+{
+    int dense = m->pattern[0] || m->expert_every > 1 ? 0 : m->dense_layers;
+
+    return dense < 2 || dense > DENSE_MOST || pp == 1 || m->experts == 0 ? 0
+           : dense < pp                                                  ? dense
+                                                                         : pp;
+}
+
 bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
                        int *caps)
 {
     const struct mapper_problem *p = pool->problem;
     int pp = c->deg.pp, room = 0, layers = p->model->layers;
+    int shared = p->memory_model == MEMEST_LINKWISE ? dense_stages (p->model, pp) : 0,
+        cap_of[DENSE_MOST];
     double largest = limit_of (pool, false);
     struct memest_problem memory = mapper_memory_problem (p, c);
 
@@ -96,8 +168,14 @@ bool pool_memory_fits (const struct pool *pool, const struct workload_config *c,
         if (most < workload_layers_least (p->model, c))
             return false;
         room += most;
+        if (i < shared)
+            cap_of[i] = most;
     }
-    return room >= layers;
+    if (room < layers || shared == 0)
+        return room >= layers;
+    for (int i = 0; i < shared; i++)
+        room -= cap_of[i];
+    return room + first_room (&memory, shared, cap_of, largest) >= layers;
 }
 
 /* Layers that all stages hold together at most, when a stage of n layers needs all its GPUs of

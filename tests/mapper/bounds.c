@@ -451,6 +451,36 @@ TEST (knows_where_twins_can_be)
         config_of (1, 2, 1, 1), (const int[]){2, 3, 0, 1});
 }
 
+/* Groups that shard are on one node each, or on several: then their rings have few lanes, or many
+ * groups are on each node, whose copies few can be on it too.  Experts reduce between copies as
+ * well. */
+TEST (knows_what_copies_share)
+{
+    int gpu[64];
+
+    for (int i = 0; i < 64; i++)
+        gpu[i] = i;
+    for (int experts = 0; experts < 2; experts++) {
+        struct setting s = {.cluster =
+                                cluster_of ("8x8 h100-sxm5-80g intra:450 inter:48"),
+                            .model = model_of (experts ? "gpt-oss-20b" : "llama-3-8b"),
+                            .job = {.seq = 4096, .global_batch = 64},
+                            .profile = profile_of ("fsdp"),
+                            .config = config_of (1, 1, 64, 1)};
+        struct mapper_problem p = unlimited (&s);
+        struct error err = {""};
+        double bound = 0.0, step;
+
+        s.config.zero = 3;
+        s.config.shard = 8;
+        s.layers[0] = s.model.layers;
+        ok (bound_of_problem (&p, &s.config, true, &bound, &err), &err);
+        step = step_of (&s, gpu, NULL);
+        assert_true (bound <= step * (1 + 1e-9) && bound > .98 * step);
+        topology_cluster_destroy (s.cluster);
+    }
+}
+
 /* Gathers after the step are bare, what groups with the same shards reduce is not: of both together
  * no more is bare than of either. */
 TEST (knows_what_copies_hide)

@@ -76,14 +76,14 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
 {
     const struct config_times *any = one.times;
     struct config_times times = *any;
-    struct line all = least_experts_sync (x, x->expert_share, &x->whole.least);
+    struct line all = least_experts_sync (x, x->expert_share, &x->ways[SPAN_NONE].least);
     double least = INFINITY;
 
     if (!(x->expert_share > 0.0) || !experts_told_apart (x, level > BOUND_FRACTIONS))
         return bound (&one);
     one.times = &times;
-    for (int i = 0; i < x->whole.n; i++) {
-        const struct expert_way *w = &x->whole.way[i];
+    for (int i = 0; i < x->ways[SPAN_NONE].n; i++) {
+        const struct expert_way *w = &x->ways[SPAN_NONE].way[i];
         struct line sync = least_experts_sync (x, x->expert_share, w);
         struct both_ways more = least_exchanges_more (x, x->expert_share, w);
 
@@ -344,7 +344,7 @@ static double beside_needed (const struct least_terms *any, const int *caps, int
     struct on_needed on = {.known_s = known, .times = any->times};
     double least = INFINITY;
 
-    if (any->whole.n == 0 || any->b.pool->n_classes < 2 || any->times.p == 1 ||
+    if (any->ways[SPAN_NONE].n == 0 || any->b.pool->n_classes < 2 || any->times.p == 1 ||
         any->times.p > MOST_TOLD || !(known > 0.0) || !isfinite (known) ||
         !bound_needed_node (any, 1, &on.node))
         return known;
@@ -438,7 +438,8 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
 {
     double bound = fmax (known, highest_divided (x, caps, cap, level));
 
-    if (x->whole.n > 0) { /* elsewhere another replica may have such sends (leaving) */
+    if (x->ways[SPAN_NONE].n >
+        0) { /* elsewhere another replica may have such sends (leaving) */
         bound = needed_bound (x, caps, cap, bound, level);
         bound = beside_needed (x, caps, cap, bound, level);
     }

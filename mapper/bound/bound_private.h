@@ -5,6 +5,7 @@
 #ifndef MAPPER_BOUND_BOUND_PRIVATE_H
 #define MAPPER_BOUND_BOUND_PRIVATE_H
 
+#include "base/extremes.h"
 #include "mapper/bound/bound.h"
 #include "mapper/bound/by_end.h"
 
@@ -16,10 +17,26 @@ struct bounded {
 };
 struct bounded bounded_of (const struct pool *pool, const struct workload_config *c);
 
+/** Groups of ranks that reduce gradients between each other under hybrid sharding; 1: none do. */
+static inline int bound_copies (const struct bounded *b)
+{
+    return b->volume.copy_phases > 0 ? workload_shard_copies (b->c) : 1;
+}
+
 /** So much for each of several, and once. */
 struct line {
     double each, fixed;
 };
+
+static inline struct line add_lines (struct line a, struct line b)
+{
+    return (struct line){a.each + b.each, a.fixed + b.fixed};
+}
+
+static inline struct line larger_line (struct line a, struct line b)
+{
+    return (struct line){larger (a.each, b.each), larger (a.fixed, b.fixed)};
+}
 
 /** Least seconds of one micro-batch on a slot. */
 struct slot_times {
@@ -126,11 +143,21 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention);
 struct line bound_sync (const struct bounded *b, const struct link_rates *r, int n,
                         int each, int per_node, int lanes, double share);
 
-/** The same under hybrid sharding: of a group's n ranks, which shard, and of those that hold the
+/** The all-reduces between groups of n ranks that hold the same shards, for each parameter before
+ *  it is sharded.  @param[in] per_node  of such ranks a node holds so many */
+struct line bound_copies_sync (const struct bounded *b, const struct link_rates *r, int n,
+                               int each, int per_node, int share);
+
+/** The same as bound_sync under hybrid sharding: of a group's n ranks, which shard, and of those that hold the
  *  same, which reduce gradients with each other.  Groups are on one node each, whose ranks leave it
  *  together to reduce with others, or some group is on several. */
 struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,
-                               int each, int per_node, int lanes);
+                               int each, int per_node, int lanes, int share);
+
+/** Of the rings of n members through a TP group that is on one node, on which there are so many
+ *  GPUs, those that leave it and share what it reaches, at least; 1: no more are certain.
+ *  @param[in] rings  that different ranks of the group are in */
+int bound_rings_through (int gpus, int tp, int rings, int n);
 
 /** The same when its ring must leave a node with so much for it. */
 struct line bound_sync_through (const struct bounded *b, const struct link_rates *r,
@@ -168,7 +195,7 @@ struct expert_ways {
 };
 
 /** @param[in] whole  all TP groups of the stage lie inside nodes */
-struct expert_ways bound_expert_ways (const struct bounded *b, bool whole);
+struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span);
 
 /** One all-to-all in such a way of a rank with no better a link to other nodes. */
 double bound_exchange_through_s (const struct bounded *b, const struct expert_way *w,
@@ -220,8 +247,8 @@ struct least_terms {
      * them: the same part, or all. */
     double told_share;
     int dense_first;
-    struct expert_ways whole, span; /* stage 0's TP groups inside nodes; any */
-    bool span_helps;                /* has the second what the first has not? */
+    struct expert_ways ways[SPANS]; /* by where stage 0's TP groups are */
+    bool span_helps;                /* has the second of these what the first has not? */
 };
 void least_terms_init (const struct pool *pool, const struct workload_config *c,
                        enum twins twins, struct least_terms *x);
@@ -361,12 +388,12 @@ struct needed_node {
     /* payload of one synchronisation ring through it, by its stage's TP groups; INFINITY: none
      * needs to pass */
     double ring_bytes_per_s[SPANS];
-    /* The same of experts, by their way on it, of x->whole and x->span */
-    double experts_bytes_per_s[2][EXPERT_WAYS];
+    /* The same of experts, by their way on it, of x->ways */
+    double experts_bytes_per_s[SPANS][EXPERT_WAYS];
     double one_way_bytes_per_s; /* a link out of it or into it */
     double send_s;              /* a boundary between it and another, there and back */
     /* Out of needed_node_put: those of a rank on it, where they are known */
-    struct expert_ways experts[2];
+    struct expert_ways experts[SPANS];
     bool tells_experts;
 };
 

@@ -298,7 +298,7 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
         return loose_bound (&pc);
     /* The same replica without slow slots, of which a TP group spans nodes.  Without experts it
      * gains next to nothing. */
-    if (x->slow > 0 && x->n_experts[0] > 0 &&
+    if (x->slow > 0 && x->n_experts[SPAN_NONE] > 0 &&
         (x->span[SPAN_ONE] || x->first_span[SPAN_ONE])) {
         without = *x;
         without.slow = without.run = 0;
@@ -308,7 +308,7 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[0] == 0) ||
+    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0) ||
         (rows_s <= x->known_s && !x->work))
         return rows_s;
     /* At the closest level what is known was played out itself, and says more than rows. */

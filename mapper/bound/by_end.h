@@ -97,8 +97,8 @@ struct bound_pipeline {
     int per_node;
     /* Ways to place a stage's experts where its TP groups lie inside nodes, and where some span
      * them: beside each other, not beside what is above.  0: nothing is added. */
-    struct bound_experts experts[2][EXPERT_WAYS];
-    int n_experts[2];
+    struct bound_experts experts[SPANS][EXPERT_WAYS];
+    int n_experts[SPANS];
     int dense_first; /* layers of the model, which have none: of others alone they are told */
     double pair_s[2][2]; /* one in one direction by the kinds of its slots, where those of
                             the first kind are not slow */

@@ -122,39 +122,68 @@ static void add_way (struct expert_ways *out, const struct expert_way *w)
     take_least (&out->least, w);
 }
 
+/* Rings of n members through a node on which a whole TP group is. */
+static struct line through_group (const struct bounded *b, const struct link_rates *r,
+                                  int n)
+{
+    const struct workload_degrees *d = &b->c->deg;
+    int gpus = b->pool->max_node_gpus,
+        rings = d->tp < d->etp * d->ep ? d->tp : d->etp * d->ep;
+    int share = bound_rings_through (gpus, d->tp, rings, n);
+
+    return share > 1
+               ? bound_sync (b, r, n, 1, gpus < n ? gpus : n - 1, gpus / rings, share)
+               : (struct line){0.0, 0.0};
+}
+
+/* Synchronisation by rings of n members, so many of them on a node, which `share` leave together.
+ * Without an exchange nothing keeps a ring's members apart from the ranks that hold the same. */
+static struct line rings_sync (const struct bounded *b, const struct link_rates *r, int n,
+                               int per_node, int share, int unit)
+{
+    struct line sync;
+
+    if (bound_copies (b) > 1 && b->c->deg.ep == 1)
+        return bound_hybrid_sync (b, r, n, 1, per_node, per_node, 1);
+    sync = bound_sync (b, r, n, 1, per_node, per_node, n > per_node ? share : unit);
+    return bound_copies (b) > 1
+               ? add_lines (sync, bound_copies_sync (b, r, n, 1, per_node, share))
+               : sync;
+}
+
 /* Of all ranks of a stage let one have the fewest of its group on its node, h with itself:
  * it exchanges no faster than with h.  All others have h or more, so that the ranks on a
  * node are of at most gpus / h groups, and a ring of synchronisation has one rank of each.
  * Where TP groups lie inside nodes, the expert TP groups within them do, so that each of
  * the h stands for one of those, and a whole TP group may have several of the h. */
-struct expert_ways bound_expert_ways (const struct bounded *b, bool whole)
+struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span)
 {
     struct link_rates rates = link_rates_of (b->pool, 0);
+    bool whole = span == SPAN_NONE;
     const struct workload_degrees *d = &b->c->deg;
     int n = workload_expert_shards (b->c), gpus = b->pool->max_node_gpus;
     bool within = whole && d->tp % d->etp == 0;
     int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
     int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
     int h = gpus / unit < d->ep ? gpus / unit : d->ep, top = h;
-    bool copies =
-        d->ep == 1 && workload_shard_copies (b->c) > 1 && b->volume.copy_phases > 0;
+    int ring = n > bound_copies (b) ? n : bound_copies (b);
     struct expert_ways out = {0};
 
     while (h >= least) {
         int per_node = gpus / (h * unit), low = gpus / (unit * (per_node + 1)) + 1;
         struct expert_way w;
 
-        /* A group is no larger than n: then it fits with fewer of each, too. */
-        if (per_node >= n || low < least)
+        /* A ring is no larger: then it fits with fewer of each, too. */
+        if (per_node >= ring || low < least)
             low = least;
         /* A rank may have an h that not all can have. */
         w.exchange_s = quickest_s (b, low, top, INFINITY);
         w.low = low;
         w.high = top;
         w.unit = unit;
-        w.sync = copies ? bound_hybrid_sync (b, &rates, n, 1, per_node, per_node)
-                        : bound_sync (b, &rates, n, 1, per_node, per_node,
-                                      n > per_node ? low * unit : unit);
+        w.sync = rings_sync (b, &rates, n, per_node, low * unit, unit);
+        if (span == SPAN_ONE)
+            w.sync = larger_line (w.sync, through_group (b, &rates, n));
         if (isfinite (w.exchange_s) && isfinite (w.sync.fixed)) {
             add_way (&out, &w);
             top = low - 1;

@@ -38,8 +38,9 @@ static int ways_of (const struct least_terms *x, int groups)
 {
     int i = 0;
 
-    while (i < x->whole.n - 1 &&
-           x->whole.way[i].low * x->whole.way[i].unit > groups * x->b.c->deg.tp)
+    while (i < x->ways[SPAN_NONE].n - 1 &&
+           x->ways[SPAN_NONE].way[i].low * x->ways[SPAN_NONE].way[i].unit >
+               groups * x->b.c->deg.tp)
         i++;
     return i;
 }

@@ -236,9 +236,11 @@ static void experts_terms (struct least_terms *x)
         x->told_share = 1.0;
         x->dense_first = m->dense_layers;
     }
-    x->whole = bound_expert_ways (&x->b, true);
-    x->span = c->deg.tp > 1 ? bound_expert_ways (&x->b, false) : x->whole;
-    x->span_helps = bound_ways_differ (&x->span, &x->whole);
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        x->ways[span] = span == SPAN_NONE || c->deg.tp > 1
+                            ? bound_expert_ways (&x->b, span)
+                            : x->ways[SPAN_NONE];
+    x->span_helps = bound_ways_differ (&x->ways[SPAN_ONE], &x->ways[SPAN_NONE]);
 }
 
 struct line least_sync_terms (const struct bounded *b, const struct link_rates *r,
@@ -246,13 +248,16 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
 {
     int gpus = b->pool->max_node_gpus / taken, groups = gpus / b->c->deg.tp;
     bool whole = span == SPAN_NONE;
-    int each = whole ? b->c->deg.tp : 1; /* GPUs of a node, and rings that leave it */
+    int n = workload_dense_shards (b->c), tp = b->c->deg.tp;
+    int each = whole ? tp : 1; /* GPUs of a node */
     int per_node = whole ? groups : gpus, lanes = span == SPAN_ALL ? gpus : groups;
+    int share = whole              ? tp
+                : span == SPAN_ONE ? bound_rings_through (gpus, tp, tp, n)
+                                   : 1; /* rings that leave it together */
 
-    if (workload_shard_copies (b->c) > 1 && b->volume.copy_phases > 0)
-        return bound_hybrid_sync (b, r, workload_dense_shards (b->c), each, per_node,
-                                  lanes);
-    return bound_sync (b, r, workload_dense_shards (b->c), each, per_node, lanes, each);
+    if (bound_copies (b) > 1)
+        return bound_hybrid_sync (b, r, n, each, per_node, lanes, share);
+    return bound_sync (b, r, n, each, per_node, lanes, share);
 }
 
 struct line least_experts_sync (const struct least_terms *x, double share,
@@ -276,8 +281,8 @@ bool experts_told_apart (const struct least_terms *x, bool tight)
 {
     /* A TP group inside a node may hold whole groups of experts, so that there is one way alone,
      * and one that spans nodes may not; or it may fill the node, so that others are elsewhere. */
-    bool differ =
-        x->whole.n > 1 || x->span.n > 1 || x->whole.way[0].exchange_s > x->exchange_s;
+    bool differ = x->ways[SPAN_NONE].n > 1 || x->ways[SPAN_ALL].n > 1 ||
+                  x->ways[SPAN_NONE].way[0].exchange_s > x->exchange_s;
 
     return x->told_share > 0.0 && differ && (tight || x->b.c->deg.pp == 1);
 }
@@ -287,7 +292,7 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
                             struct config_times *times)
 {
     struct line params = least_first_params (&x->b);
-    const struct expert_way *way = span == SPAN_NONE ? &x->whole.least : &x->span.least;
+    const struct expert_way *way = &x->ways[span].least;
     struct line experts = least_experts_sync (x, x->expert_share, way);
     struct line told = least_experts_sync (x, x->told_share, way);
 

@@ -325,11 +325,6 @@ struct line bound_sync (const struct bounded *b, const struct link_rates *x, int
     return sync;
 }
 
-static struct line add_lines (struct line a, struct line b)
-{
-    return (struct line){a.each + b.each, a.fixed + b.fixed};
-}
-
 static struct line less_line (struct line a, struct line b)
 {
     if (!isfinite (a.fixed) || !isfinite (b.fixed))
@@ -337,17 +332,16 @@ static struct line less_line (struct line a, struct line b)
     return (struct line){fmin (a.each, b.each), fmin (a.fixed, b.fixed)};
 }
 
-/* All-reduces between groups of n ranks, `each` beside each other, of which a node holds so many,
- * for each parameter before it is sharded. */
-static struct line between_copies (const struct bounded *b, const struct link_rates *r,
-                                   int n, int each, int per_node)
+struct line bound_copies_sync (const struct bounded *b, const struct link_rates *r, int n,
+                               int each, int per_node, int share)
 {
     struct bounded between = *b;
+    int copies = workload_shard_copies (b->c);
     struct line sync;
 
     between.volume = costmodel_copy_volume (&b->volume);
-    sync = bound_sync (&between, r, workload_shard_copies (b->c), each, per_node,
-                       per_node, workload_shard_copies (b->c) > per_node ? each : 1);
+    sync = bound_sync (&between, r, copies, each, per_node, per_node,
+                       copies > per_node ? share : 1);
     sync.each /= n;
     return sync;
 }
@@ -356,29 +350,39 @@ static struct line between_copies (const struct bounded *b, const struct link_ra
  * fewest that any group has: its ring has no more lanes, and a node has members of no more groups
  * than it holds so many of. */
 static struct line groups_across (const struct bounded *b, const struct link_rates *r,
-                                  int n, int each, int per_node, int few, int many)
+                                  int n, int each, int per_node, int few, int many,
+                                  int share)
 {
     int most = per_node < n ? per_node : n - 1;
 
-    return add_lines (bound_sync (b, r, n, each, most, many, each),
-                      between_copies (b, r, n, 1, per_node / few));
+    return add_lines (bound_sync (b, r, n, each, most, many, share),
+                      bound_copies_sync (b, r, n, 1, per_node / few, 1));
 }
 
 struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,
-                               int each, int per_node, int lanes)
+                               int each, int per_node, int lanes, int share)
 {
     struct line least = {0.0, INFINITY};
 
     for (int few = 1; few <= n / 2 && few <= per_node; few *= 2) {
         int many = 2 * few - 1 < lanes ? 2 * few - 1 : lanes;
 
-        least = less_line (least, groups_across (b, r, n, each, per_node, few, many));
+        least =
+            less_line (least, groups_across (b, r, n, each, per_node, few, many, share));
     }
     if (n > per_node || n > lanes)
         return least;
-    return less_line (least,
-                      add_lines (bound_sync (b, r, n, each, per_node, lanes, each),
-                                 between_copies (b, r, n, each * n, per_node / n)));
+    return less_line (
+        least, add_lines (bound_sync (b, r, n, each, per_node, lanes, share),
+                          bound_copies_sync (b, r, n, each * n, per_node / n, each * n)));
+}
+
+int bound_rings_through (int gpus, int tp, int rings, int n)
+{
+    int members = tp / rings;
+    int inside = n > members ? (gpus - tp) / (n - members) : rings;
+
+    return rings > inside ? rings - inside : 1;
 }
 
 struct line bound_sync_through (const struct bounded *b, const struct link_rates *x,

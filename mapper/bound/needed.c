@@ -35,7 +35,7 @@
 /* What links a node at best; as an array, all of the same. */
 struct node_links {
     double ring_bytes_per_s[SPANS], send_bytes_per_s;
-    double experts_bytes_per_s[2][EXPERT_WAYS], one_way_bytes_per_s;
+    double experts_bytes_per_s[SPANS][EXPERT_WAYS], one_way_bytes_per_s;
 };
 
 struct one_node {
@@ -79,10 +79,10 @@ static struct one_node node_of (const struct least_terms *x, int i, int stages)
     l.ring_bytes_per_s[SPAN_NONE] = fmin (groups * reach, total / d->tp);
     l.ring_bytes_per_s[SPAN_ONE] = fmin (groups * reach, total);
     l.ring_bytes_per_s[SPAN_ALL] = l.ring_bytes_per_s[SPAN_ONE];
-    put_experts_rates (&x->whole, n->gpus - (stages - 1) * d->tp, shards,
-                       shards > n->gpus, reach, total, l.experts_bytes_per_s[0]);
-    put_experts_rates (&x->span, n->gpus, shards, shards > n->gpus, reach, total,
-                       l.experts_bytes_per_s[1]);
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        put_experts_rates (
+            &x->ways[span], n->gpus - (span == SPAN_NONE ? (stages - 1) * d->tp : 0),
+            shards, shards > n->gpus, reach, total, l.experts_bytes_per_s[span]);
     return (struct one_node){fmin (room * reach, total / d->tp), n->gpus, l};
 }
 
@@ -145,11 +145,6 @@ bool bound_needed_node (const struct least_terms *x, int stages, struct needed_n
     return best.send_bytes_per_s < TELLS * pool->inter_bytes_per_s;
 }
 
-static struct line larger_line (struct line a, struct line b)
-{
-    return (struct line){fmax (a.each, b.each), fmax (a.fixed, b.fixed)};
-}
-
 /* The ways of a rank's experts on it. */
 static struct expert_ways ways_on (const struct least_terms *x,
                                    const struct expert_ways *any,
@@ -183,13 +178,12 @@ static void put_experts (const struct least_terms *x, struct needed_node *node,
                          struct config_times *times)
 {
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
-        bool spans = span != SPAN_NONE;
-        const struct expert_ways *ways = spans ? &x->span : &x->whole;
-        struct expert_ways *here = &node->experts[spans];
+        const struct expert_ways *ways = &x->ways[span];
+        struct expert_ways *here = &node->experts[span];
         const double share[] = {x->expert_share, x->told_share};
         struct line more[2];
 
-        *here = ways_on (x, ways, node, node->experts_bytes_per_s[spans]);
+        *here = ways_on (x, ways, node, node->experts_bytes_per_s[span]);
         for (int i = 0; i < 2; i++) {
             struct line any = least_experts_sync (x, share[i], &ways->least);
             struct line on = least_experts_sync (x, share[i], &here->least);
@@ -225,7 +219,7 @@ void needed_node_put (const struct least_terms *x, struct needed_node *node,
         config_times_put_sync (x, larger_line (any, slow), larger_line (first, slow), 1,
                                span, times);
     }
-    if (x->whole.n > 0 && workload_shard_copies (b->c) == 1)
+    if (x->ways[SPAN_NONE].n > 0 && workload_shard_copies (b->c) == 1)
         put_experts (x, node, times);
     if (b->c->deg.pp > 1)
         times->pair_s[0][1] = times->pair_s[1][0] =

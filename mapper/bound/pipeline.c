@@ -46,15 +46,15 @@ static struct stage_tail with_head (struct stage_tail t, const struct config_tim
 /* The ways to place a stage's experts as by_end.c takes them, where TP groups lie inside nodes or
  * span them.  @return how many */
 static int scheduled_experts (const struct least_terms *x, const struct slow_slots *slots,
-                              bool spans, struct bound_experts *out)
+                              enum tp_span span, struct bound_experts *out)
 {
-    const struct expert_ways *any = spans ? &x->span : &x->whole;
+    const struct expert_ways *any = &x->ways[span];
     const struct expert_ways *ways[SLOT_KINDS] = {any, any, any};
 
     if (slots && slots->on && slots->on->tells_experts)
-        ways[SLOW_SLOT] = &slots->on->experts[spans];
+        ways[SLOW_SLOT] = &slots->on->experts[span];
     if (x->on && x->on->node.tells_experts)
-        ways[ON_NEEDED] = &x->on->node.experts[spans];
+        ways[ON_NEEDED] = &x->on->node.experts[span];
     for (int i = 0; i < any->n; i++)
         for (enum slot_kind kind = ANY_SLOT; kind < SLOT_KINDS; kind++) {
             struct line all = least_experts_sync (x, x->told_share, &ways[kind]->least);
@@ -64,7 +64,7 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
                 least_exchanges_more (x, x->told_share, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
-            out[i].many = x->few && !spans && i < x->few->ways_from;
+            out[i].many = x->few && span == SPAN_NONE && i < x->few->ways_from;
         }
     return any->n;
 }
@@ -211,11 +211,15 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     }
     s.known_s = fmax (s.known_s, x->known_s);
     if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
-        s.n_experts[0] = scheduled_experts (x, slots, false, s.experts[0]);
+        s.n_experts[SPAN_NONE] =
+            scheduled_experts (x, slots, SPAN_NONE, s.experts[SPAN_NONE]);
         /* More of both take longer, for the same bounds mostly. */
-        if (level >= (s.v > 1 ? BOUND_PLAYED : BOUND_SPLITS) && x->b.c->deg.tp > 1)
-            s.n_experts[1] = first_and_rest (
-                s.experts[1], scheduled_experts (x, slots, true, s.experts[1]));
+        for (enum tp_span span = SPAN_ONE;
+             span < SPANS && level >= (s.v > 1 ? BOUND_PLAYED : BOUND_SPLITS) &&
+             x->b.c->deg.tp > 1;
+             span++)
+            s.n_experts[span] = first_and_rest (
+                s.experts[span], scheduled_experts (x, slots, span, s.experts[span]));
     }
     return bound_by_end (&s, level);
 }

@@ -68,8 +68,8 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
 
     for (int k = 1; k <= SPANS; k++) {
         int i = k % SPANS; /* SPAN_NONE last */
-        const struct bound_experts *ways = x->experts[i != SPAN_NONE];
-        int n_ways = x->n_experts[i != SPAN_NONE];
+        const struct bound_experts *ways = x->experts[i];
+        int n_ways = x->n_experts[i];
 
         for (int w = 0; span[i] && w < n_ways; w++)
             out[n++] = (struct stage_placing){(enum tp_span) i, &ways[w]};

@@ -194,6 +194,9 @@ void clear_shares (struct scratch *s);
 int bucket (const struct terms *t, const struct members *m);
 void bucketed (const struct terms *t, int nodes);
 
+/** Between the two: all members, node by node, into s->member. */
+void list_members (const struct terms *t, const struct members *m, int nodes);
+
 /** Unmeasured links that were used, for the plan's list; and all, where it matters which of
  *  them are estimates. */
 struct use_log {

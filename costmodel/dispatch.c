@@ -65,18 +65,6 @@ static double far_parcel (const struct terms *t, struct parcels *p, int members)
     return p->far_last;
 }
 
-/* Count the ranks on each one's node into s->member.  @return nodes */
-static int count_members (const struct terms *t, const struct members *ep)
-{
-    struct scratch *s = t->scratch;
-    int nodes = bucket (t, ep);
-
-    for (int i = 0; i < ep->n; i++)
-        s->member[i] = s->count[s->first[member_node (t, ep, i)]];
-    bucketed (t, nodes);
-    return nodes;
-}
-
 /* Is the link from src the same to both of two GPUs of one node? */
 static bool same_way (const struct topology_cluster *c, int src, int one, int other)
 {
@@ -88,6 +76,43 @@ static bool same_way (const struct topology_cluster *c, int src, int one, int ot
             (intra->bytes_per_s.n == 0 && intra->latency_s.n == 0));
 }
 
+/* What one rank sends to all others. */
+struct sending {
+    double inside_s, outside_s, bytes; /* bytes to other nodes */
+    double paired_s;                   /* where pairs of nodes have totals, on those */
+    double latency_s;
+};
+
+/* Add what it sends to n ranks of one node, itself not counted: links that are alike and measured
+ * are looked up once.  @return false where one of them has no price */
+static bool send_to (const struct terms *t, int src, const int *dst, int n, double bytes,
+                     struct sending *sum, int *unmeasured)
+{
+    const struct topology_cluster *c = t->problem.cluster;
+    int a = t->node_of[src], b = t->node_of[dst[0]], left = n - (a == b);
+
+    for (int j = 0; j < n && left > 0; j++) {
+        struct topology_link l;
+        int alike;
+
+        if (dst[j] == src)
+            continue;
+        l = link_between (t, src, dst[j], "ep", unmeasured);
+        if (l.bytes_per_s <= 0.0)
+            return false;
+        alike = l.measured && same_way (c, src, dst[j], dst[j]) ? left : 1;
+        left -= alike;
+        *(a == b ? &sum->inside_s : &sum->outside_s) += alike * bytes / l.bytes_per_s;
+        sum->latency_s = fmax (sum->latency_s, l.latency_s);
+        if (a == b)
+            continue;
+        sum->bytes += alike * bytes;
+        if (t->limited && c->has_pair_totals)
+            sum->paired_s += alike * bytes / topology_pair_total (c, a, b);
+    }
+    return true;
+}
+
 double alltoall_of (const struct terms *t, const struct members *ep, int *unmeasured)
 {
     const struct scratch *s = t->scratch;
@@ -96,48 +121,38 @@ double alltoall_of (const struct terms *t, const struct members *ep, int *unmeas
     const struct workload_model *m = t->problem.model;
     double most_inside = 0.0, most_outside = 0.0, latency = 0.0,
            every = t->volume.ep_bytes * m->top_k / ep->n;
-    int nodes = count_members (t, ep), before = -1;
+    int nodes = bucket (t, ep);
     struct parcels parcel = {.near = every, .far_last = every};
 
+    list_members (t, ep, nodes);
+    bucketed (t, nodes);
     /* GPUs also hand on what came from their peers on other nodes. */
     if (p->time.deduplicated_dispatch)
         parcel.near = nodes * t->volume.ep_bytes *
                       costmodel_visit_chance (m, (double) m->experts / ep->n);
-    for (int i = 0; i < ep->n; i++) {
-        int src = *member_at (ep, i), a = t->node_of[src];
-        double inside = 0.0, outside = 0.0, sent = 0.0, paired = 0.0;
-        int missing = *unmeasured, last = -1;
-        struct topology_link l = {0};
+    for (int k = 0, at = 0; k < nodes; at += s->count[k++])
+        for (int i = 0; i < s->count[k]; i++) {
+            int src = s->member[at + i], a = t->node_of[src], missing = *unmeasured;
+            struct sending sum = {0};
 
-        /* As the one before, whose links were all measured. */
-        if (before >= 0 && same_way (c, src, src, before))
-            continue;
-        for (int j = 0; j < ep->n; j++) {
-            int dst = *member_at (ep, j);
-            bool near = t->node_of[dst] == a;
-            double bytes = near ? parcel.near : far_parcel (t, &parcel, s->member[j]);
-
-            if (j == i)
-                continue;
-            if (last < 0 || !l.measured || !same_way (c, src, last, dst))
-                l = link_between (t, src, dst, "ep", unmeasured);
-            last = dst;
-            if (l.bytes_per_s <= 0.0)
-                return INFINITY;
-            *(near ? &inside : &outside) += bytes / l.bytes_per_s;
-            sent += near ? 0.0 : bytes;
-            if (!near && t->limited && c->has_pair_totals)
-                paired += bytes / topology_pair_total (c, a, t->node_of[dst]);
-            latency = fmax (latency, l.latency_s);
+            for (int q = 0, to = 0; q < nodes; to += s->count[q++])
+                if (!send_to (t, src, s->member + to, s->count[q],
+                              q == k ? parcel.near : far_parcel (t, &parcel, s->count[q]),
+                              &sum, unmeasured))
+                    return INFINITY;
+            /* All groups that leave the node share its way out, and its ways to each other. */
+            if (sum.bytes > 0.0 && t->limited && c->node[a].node_bytes_per_s > 0)
+                sum.paired_s =
+                    fmax (sum.paired_s, sum.bytes / c->node[a].node_bytes_per_s);
+            sum.outside_s = fmax (sum.outside_s, s->count[k] * sum.paired_s *
+                                                     (s->share[a] > 1 ? s->share[a] : 1));
+            most_inside = fmax (most_inside, sum.inside_s);
+            most_outside = fmax (most_outside, sum.outside_s);
+            latency = fmax (latency, sum.latency_s);
+            /* The others of its node send the same. */
+            if (i + 1 < s->count[k] && *unmeasured == missing &&
+                same_way (c, src, src, src))
+                break;
         }
-        before = *unmeasured == missing ? src : -1;
-        /* All groups that leave the node share its way out, and its ways to each other. */
-        if (sent > 0.0 && t->limited && c->node[a].node_bytes_per_s > 0)
-            paired = fmax (paired, sent / c->node[a].node_bytes_per_s);
-        outside =
-            fmax (outside, s->member[i] * paired * (s->share[a] > 1 ? s->share[a] : 1));
-        most_inside = fmax (most_inside, inside);
-        most_outside = fmax (most_outside, outside);
-    }
     return costmodel_exchange_s (p, most_inside, most_outside, latency);
 }

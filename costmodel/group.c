@@ -295,8 +295,7 @@ void bucketed (const struct terms *t, int nodes)
         t->scratch->first[t->scratch->order[k]] = -1;
 }
 
-/* All members, node by node, into s->member. */
-static void list_members (const struct terms *t, const struct members *m, int nodes)
+void list_members (const struct terms *t, const struct members *m, int nodes)
 {
     struct scratch *s = t->scratch;
 

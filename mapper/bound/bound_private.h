@@ -143,12 +143,7 @@ struct both_ways bound_cp (const struct bounded *b, struct both_ways attention);
 struct line bound_sync (const struct bounded *b, const struct link_rates *r, int n,
                         int each, int per_node, int lanes, double share);
 
-/** The all-reduces between groups of n ranks that hold the same shards, for each parameter before
- *  it is sharded.  @param[in] per_node  of such ranks a node holds so many */
-struct line bound_copies_sync (const struct bounded *b, const struct link_rates *r, int n,
-                               int each, int per_node, int share);
-
-/** The same as bound_sync under hybrid sharding: of a group's n ranks, which shard, and of those that hold the
+/** The same under hybrid sharding: of a group's n ranks, which shard, and of those that hold the
  *  same, which reduce gradients with each other.  Groups are on one node each, whose ranks leave it
  *  together to reduce with others, or some group is on several. */
 struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,

@@ -136,21 +136,6 @@ static struct line through_group (const struct bounded *b, const struct link_rat
                : (struct line){0.0, 0.0};
 }
 
-/* Synchronisation by rings of n members, so many of them on a node, which `share` leave together.
- * Without an exchange nothing keeps a ring's members apart from the ranks that hold the same. */
-static struct line rings_sync (const struct bounded *b, const struct link_rates *r, int n,
-                               int per_node, int share, int unit)
-{
-    struct line sync;
-
-    if (bound_copies (b) > 1 && b->c->deg.ep == 1)
-        return bound_hybrid_sync (b, r, n, 1, per_node, per_node, 1);
-    sync = bound_sync (b, r, n, 1, per_node, per_node, n > per_node ? share : unit);
-    return bound_copies (b) > 1
-               ? add_lines (sync, bound_copies_sync (b, r, n, 1, per_node, share))
-               : sync;
-}
-
 /* Of all ranks of a stage let one have the fewest of its group on its node, h with itself:
  * it exchanges no faster than with h.  All others have h or more, so that the ranks on a
  * node are of at most gpus / h groups, and a ring of synchronisation has one rank of each.
@@ -166,22 +151,25 @@ struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span
     int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
     int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
     int h = gpus / unit < d->ep ? gpus / unit : d->ep, top = h;
-    int ring = n > bound_copies (b) ? n : bound_copies (b);
+    int same = n * bound_copies (b); /* ranks with the same experts */
     struct expert_ways out = {0};
 
     while (h >= least) {
         int per_node = gpus / (h * unit), low = gpus / (unit * (per_node + 1)) + 1;
         struct expert_way w;
 
-        /* A ring is no larger: then it fits with fewer of each, too. */
-        if (per_node >= ring || low < least)
+        /* These are no more: then they fit with fewer of each, too. */
+        if (per_node >= same || low < least)
             low = least;
         /* A rank may have an h that not all can have. */
         w.exchange_s = quickest_s (b, low, top, INFINITY);
         w.low = low;
         w.high = top;
         w.unit = unit;
-        w.sync = rings_sync (b, &rates, n, per_node, low * unit, unit);
+        w.sync = same > n
+                     ? bound_hybrid_sync (b, &rates, n, 1, per_node, per_node, low * unit)
+                     : bound_sync (b, &rates, n, 1, per_node, per_node,
+                                   n > per_node ? low * unit : unit);
         if (span == SPAN_ONE)
             w.sync = larger_line (w.sync, through_group (b, &rates, n));
         if (isfinite (w.exchange_s) && isfinite (w.sync.fixed)) {

@@ -256,7 +256,7 @@ struct line least_sync_terms (const struct bounded *b, const struct link_rates *
                                    : 1; /* rings that leave it together */
 
     if (bound_copies (b) > 1)
-        return bound_hybrid_sync (b, r, n, each, per_node, lanes, share);
+        return bound_hybrid_sync (b, r, n, each, per_node, lanes, each);
     return bound_sync (b, r, n, each, per_node, lanes, share);
 }
 

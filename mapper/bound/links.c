@@ -332,8 +332,10 @@ static struct line less_line (struct line a, struct line b)
     return (struct line){fmin (a.each, b.each), fmin (a.fixed, b.fixed)};
 }
 
-struct line bound_copies_sync (const struct bounded *b, const struct link_rates *r, int n,
-                               int each, int per_node, int share)
+/* All-reduces between groups of n ranks that hold the same shards, for each parameter before it is
+ * sharded; a node has so many of such ranks. */
+static struct line copies_sync (const struct bounded *b, const struct link_rates *r,
+                                int n, int each, int per_node, int share)
 {
     struct bounded between = *b;
     int copies = workload_shard_copies (b->c);
@@ -356,25 +358,26 @@ static struct line groups_across (const struct bounded *b, const struct link_rat
     int most = per_node < n ? per_node : n - 1;
 
     return add_lines (bound_sync (b, r, n, each, most, many, share),
-                      bound_copies_sync (b, r, n, 1, per_node / few, 1));
+                      copies_sync (b, r, n, 1, per_node / few, 1));
 }
 
 struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates *r, int n,
                                int each, int per_node, int lanes, int share)
 {
     struct line least = {0.0, INFINITY};
+    int across = n > per_node ? share : each; /* else one group alone may leave */
 
     for (int few = 1; few <= n / 2 && few <= per_node; few *= 2) {
         int many = 2 * few - 1 < lanes ? 2 * few - 1 : lanes;
 
         least =
-            less_line (least, groups_across (b, r, n, each, per_node, few, many, share));
+            less_line (least, groups_across (b, r, n, each, per_node, few, many, across));
     }
     if (n > per_node || n > lanes)
         return least;
     return less_line (
         least, add_lines (bound_sync (b, r, n, each, per_node, lanes, share),
-                          bound_copies_sync (b, r, n, each * n, per_node / n, each * n)));
+                          copies_sync (b, r, n, each * n, per_node / n, share * n)));
 }
 
 int bound_rings_through (int gpus, int tp, int rings, int n)

@@ -317,6 +317,11 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
                             struct line first, int kind, enum tp_span span,
                             struct config_times *times);
 
+/** What a stage's synchronisation takes more on the second kind of slot where experts are in this
+ *  way, beyond their least. */
+void config_times_put_experts (const struct least_terms *x, const struct expert_way *way,
+                               enum tp_span span, struct config_times *times);
+
 /** Seconds that experts add to a stage's synchronisation for each layer, of which such a share has
  *  them. */
 struct line least_experts_sync (const struct least_terms *x, double share,

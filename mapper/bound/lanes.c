@@ -97,6 +97,33 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
     return isfinite (sends->any_s) && sends->any_s > any.any_s;
 }
 
+/* What experts' rings take with no more lanes than so many TP groups on some node have, each way by
+ * as much more than the least of them as it takes elsewhere. */
+static void put_experts (const struct least_terms *x, const struct link_rates *rates,
+                         struct few_groups *few)
+{
+    const struct bounded *b = &x->b;
+    const struct expert_ways *ways = &x->ways[SPAN_NONE];
+    struct expert_way least = ways->least;
+    int n = workload_expert_shards (b->c), ranks = few->groups * b->c->deg.tp;
+    struct line sync = {INFINITY, INFINITY};
+
+    for (int i = few->ways_from; i < ways->n; i++) {
+        const struct expert_way *w = &ways->way[i];
+        int held = w->low * w->unit, lanes = ranks > held ? ranks / held : 1;
+        struct line here = larger_line (
+            w->sync, bound_sync (b, rates, n, 1, b->pool->max_node_gpus / held, lanes,
+                                 n > lanes ? held : 1));
+
+        sync.each = fmin (sync.each, here.each - w->sync.each);
+        sync.fixed = fmin (sync.fixed, here.fixed - w->sync.fixed);
+    }
+    if (!isfinite (sync.each) || !isfinite (sync.fixed))
+        return;
+    least.sync = add_lines (least.sync, sync);
+    config_times_put_experts (x, &least, SPAN_NONE, &few->times);
+}
+
 void few_groups_init (const struct least_terms *x, int groups, double known_s,
                       struct few_groups *few)
 {
@@ -115,4 +142,6 @@ void few_groups_init (const struct least_terms *x, int groups, double known_s,
                                (struct line){larger (first.each, sync.each),
                                              larger (first.fixed, sync.fixed)},
                                1, SPAN_NONE, &few->times);
+    if (bound_has_lanes (b) && x->told_share > 0.0)
+        put_experts (x, &rates, few);
 }

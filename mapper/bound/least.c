@@ -305,6 +305,24 @@ void config_times_put_sync (const struct least_terms *x, struct line sync,
     times->head_sync_s[kind][span] = first.each * least_head_params (&x->b);
 }
 
+void config_times_put_experts (const struct least_terms *x, const struct expert_way *way,
+                               enum tp_span span, struct config_times *times)
+{
+    const double share[] = {x->expert_share, x->told_share};
+    struct line more[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct line any = least_experts_sync (x, share[i], &x->ways[span].least);
+        struct line on = least_experts_sync (x, share[i], way);
+
+        more[i] = (struct line){on.each - any.each, on.fixed - any.fixed};
+    }
+    times->sync_layer_s[1][span] += more[0].each;
+    times->other_layer_s[1][span] += more[0].each;
+    times->sync_fixed_s[1][span] += more[0].fixed;
+    times->expert_sync_s[1][span] += more[1].each - more[0].each;
+}
+
 int first_takes (const struct least_terms *x)
 {
     return x->twins == TWINS_TOGETHER ? 2 : 1;

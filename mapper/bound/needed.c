@@ -178,22 +178,10 @@ static void put_experts (const struct least_terms *x, struct needed_node *node,
                          struct config_times *times)
 {
     for (enum tp_span span = SPAN_NONE; span < SPANS; span++) {
-        const struct expert_ways *ways = &x->ways[span];
         struct expert_ways *here = &node->experts[span];
-        const double share[] = {x->expert_share, x->told_share};
-        struct line more[2];
 
-        *here = ways_on (x, ways, node, node->experts_bytes_per_s[span]);
-        for (int i = 0; i < 2; i++) {
-            struct line any = least_experts_sync (x, share[i], &ways->least);
-            struct line on = least_experts_sync (x, share[i], &here->least);
-
-            more[i] = (struct line){on.each - any.each, on.fixed - any.fixed};
-        }
-        times->sync_layer_s[1][span] += more[0].each;
-        times->other_layer_s[1][span] += more[0].each;
-        times->sync_fixed_s[1][span] += more[0].fixed;
-        times->expert_sync_s[1][span] += more[1].each - more[0].each;
+        *here = ways_on (x, &x->ways[span], node, node->experts_bytes_per_s[span]);
+        config_times_put_experts (x, &here->least, span, times);
     }
     node->tells_experts = true;
 }

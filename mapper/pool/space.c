@@ -267,16 +267,27 @@ static int node_shard (const struct enumeration *e, struct workload_config c)
     return 0;
 }
 
+/* The highest ZeRO stage that is tried where it is free.  Beside a pipeline, frameworks that gather
+ * layer by layer under 2 too keep under 3 what they gathered as long (workload_reduces_once). */
+static int most_zero (const struct mapper_problem *p, const struct workload_config *c)
+{
+    const struct workload_profile *profile = p->profile;
+    bool same = profile->gathers_by_layer && (profile->zero_stages >> 2 & 1) &&
+                !profile->scanned_layers && c->offload == OFFLOAD_NONE;
+
+    return c->deg.pp == 1                            ? 3
+           : same && profile->zero_with_pipeline > 2 ? 2
+                                                     : profile->zero_with_pipeline;
+}
+
 /* The axes that change neither degrees nor batch. */
 static void vary_rest (struct enumeration *e, struct workload_config c)
 {
     const struct mapper_axes *a = &e->pool->problem->axes;
     int zero_lo = a->zero == MAPPER_FREE ? 0 : a->zero;
-    int zero_hi = a->zero != MAPPER_FREE ? a->zero
-                  : c.deg.pp > 1         ? e->pool->problem->profile->zero_with_pipeline
-                                         : 3; /* that is offered */
-    bool room[4][2];                  /* for the states */
-    int shard[4][2];                  /* over all ranks, or over those of nodes */
+    int zero_hi = a->zero != MAPPER_FREE ? a->zero : most_zero (e->pool->problem, &c);
+    bool room[4][2]; /* for the states */
+    int shard[4][2]; /* over all ranks, or over those of nodes */
 
     if (zero_lo < 0 || zero_hi > 3)
         return;

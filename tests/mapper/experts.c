@@ -217,8 +217,8 @@ TEST (ways_of_whole_groups)
         s.config.deg.etp = t[i].etp;
         s.config.deg.ep = t[i].ep;
         b = bounded_of (&pool, &s.config);
-        whole = bound_expert_ways (&b, true);
-        any = bound_expert_ways (&b, false);
+        whole = bound_expert_ways (&b, SPAN_NONE);
+        any = bound_expert_ways (&b, SPAN_ALL);
         if (whole.n != t[i].ways)
             fail_msg ("case %zu has %d ways, not %d", i, whole.n, t[i].ways);
         CLOSE (whole.least.exchange_s, bound_exchange_s (&b), 1e-12);

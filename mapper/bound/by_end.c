@@ -308,11 +308,10 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0) ||
-        (rows_s <= x->known_s && !x->work))
+    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0))
         return rows_s;
-    /* At the closest level what is known was played out itself, and says more than rows. */
-    known_s = x->work ? larger (rows_s, x->known_s) : rows_s;
+    /* What is known was played out itself, and says more than rows. */
+    known_s = larger (rows_s, x->known_s);
     return known_s < x->most_s ? bound_played_slow (&pc, known_s) : rows_s;
 }
 
@@ -329,7 +328,7 @@ static double least_bound (const struct bound_pipeline *any, enum bound_level le
     if (workload_schedule_splits_backward (x.schedule))
         return one_bound (&x, (struct stage_placing){SPAN_NONE, NULL}, level, work);
     n = rows_placings (&x, x.first_span, first);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n && least > x.known_s; i++) {
         least = fmin (least, one_bound (&x, first[i], level, work));
         x.most_s = fmin (x.most_s, least); /* no more than that counts of the others */
     }

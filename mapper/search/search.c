@@ -353,7 +353,7 @@ static enum status search_heap (struct search *x, struct error *err)
         TRY (run_first (
             x, joint,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
-                           joint || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
+                           odd || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
                            nodes_differ (&x->pool, false) ? CELLS_SOON * x->s->effort
                            : joint                        ? CELLS_WHOLE * x->s->effort
                                                           : LONG_MAX},

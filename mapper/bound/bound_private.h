@@ -189,12 +189,15 @@ struct expert_ways {
     struct expert_way least; /* every figure at its least over them */
 };
 
-/** @param[in] whole  all TP groups of the stage lie inside nodes */
+/** @param[in] span  where the stage's TP groups are */
 struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span);
 
 /** One all-to-all in such a way of a rank with no better a link to other nodes. */
 double bound_exchange_through_s (const struct bounded *b, const struct expert_way *w,
                                  double bytes_per_s);
+
+/** And of a rank whose node has so many TP groups of its stage. */
+double bound_exchange_few_s (const struct bounded *b, int groups);
 
 /** Is some way of a below all of b in something? */
 bool bound_ways_differ (const struct expert_ways *a, const struct expert_ways *b);
@@ -432,8 +435,9 @@ double bound_beside_few_s (const struct bounded *b);
 /** A stage with so few TP groups on some node. */
 struct few_groups {
     int stage, groups;
-    double known_s; /* as in struct slow_slots */
-    int ways_from;  /* its experts are in this way or a later one */
+    double known_s;    /* as in struct slow_slots */
+    int ways_from;     /* its experts are in this way or a later one */
+    double exchange_s; /* one all-to-all of theirs there, at least */
     double apart_s; /* what boundaries between other stages take one way at least; or 0 */
     struct config_times times; /* its synchronisation, as that of slow slots */
 };

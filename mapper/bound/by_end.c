@@ -308,7 +308,9 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     }
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
-    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0))
+    /* Of a needed node there are many cases, and in few of them it tells more. */
+    if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0) ||
+        ((x->has_on || x->run > 0) && rows_s <= x->known_s && !x->work))
         return rows_s;
     /* What is known was played out itself, and says more than rows. */
     known_s = larger (rows_s, x->known_s);

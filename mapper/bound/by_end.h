@@ -48,7 +48,8 @@ enum slot_kind { ANY_SLOT, SLOW_SLOT, ON_NEEDED, SLOT_KINDS };
 struct bound_experts {
     struct both_ways more[SLOT_KINDS];
     double sync_layer_s[SLOT_KINDS], sync_fixed_s[SLOT_KINDS];
-    bool many; /* not where the stage has few TP groups on some node */
+    bool many;            /* not where the stage has few TP groups on some node */
+    struct both_ways few; /* of a layer, there */
 };
 
 /** What of a micro-batch's work on a stage hides its synchronisation, where the slowest GPU of the

@@ -68,6 +68,27 @@ double bound_exchange_through_s (const struct bounded *b, const struct expert_wa
     return quickest_s (b, w->low, w->high, bytes_per_s);
 }
 
+/* Ranks of a group that are on one node or none, where TP groups lie inside nodes: expert TP groups
+ * of `unit` ranks, of which a TP group has `least` of one group of experts. */
+static void whole_units (const struct workload_degrees *d, int *unit, int *least)
+{
+    bool within = d->tp % d->etp == 0;
+    int held = within ? d->tp / d->etp : 1;
+
+    *unit = within ? d->etp : 1;
+    *least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
+}
+
+double bound_exchange_few_s (const struct bounded *b, int groups)
+{
+    const struct workload_degrees *d = &b->c->deg;
+    int unit, least, most;
+
+    whole_units (d, &unit, &least);
+    most = groups * d->tp / unit;
+    return quickest_s (b, least, most < d->ep ? most : d->ep, INFINITY);
+}
+
 /* ---- exchanges against synchronisation ---- */
 
 static void take_range (struct expert_way *a, const struct expert_way *b)
@@ -144,16 +165,15 @@ static struct line through_group (const struct bounded *b, const struct link_rat
 struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span)
 {
     struct link_rates rates = link_rates_of (b->pool, 0);
-    bool whole = span == SPAN_NONE;
     const struct workload_degrees *d = &b->c->deg;
     int n = workload_expert_shards (b->c), gpus = b->pool->max_node_gpus;
-    bool within = whole && d->tp % d->etp == 0;
-    int unit = within ? d->etp : 1, held = within ? d->tp / d->etp : 1;
-    int least = d->ep % held == 0 ? held : held % d->ep == 0 ? d->ep : 1;
-    int h = gpus / unit < d->ep ? gpus / unit : d->ep, top = h;
+    int unit = 1, least = 1, h, top;
     int same = n * bound_copies (b); /* ranks with the same experts */
     struct expert_ways out = {0};
 
+    if (span == SPAN_NONE)
+        whole_units (d, &unit, &least);
+    h = top = gpus / unit < d->ep ? gpus / unit : d->ep;
     while (h >= least) {
         int per_node = gpus / (h * unit), low = gpus / (unit * (per_node + 1)) + 1;
         struct expert_way w;

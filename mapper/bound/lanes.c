@@ -136,6 +136,7 @@ void few_groups_init (const struct least_terms *x, int groups, double known_s,
     *few = (struct few_groups){.groups = groups,
                                .known_s = known_s,
                                .ways_from = ways_of (x, groups),
+                               .exchange_s = bound_exchange_few_s (b, groups),
                                .times = x->times};
     if (bound_has_lanes (b) && isfinite (sync.fixed))
         config_times_put_sync (x, sync,

@@ -284,6 +284,8 @@ bool experts_told_apart (const struct least_terms *x, bool tight)
     bool differ = x->ways[SPAN_NONE].n > 1 || x->ways[SPAN_ALL].n > 1 ||
                   x->ways[SPAN_NONE].way[0].exchange_s > x->exchange_s;
 
+    if (x->few && x->few->exchange_s > x->exchange_s)
+        differ = true;
     return x->told_share > 0.0 && differ && (tight || x->b.c->deg.pp == 1);
 }
 

@@ -64,8 +64,14 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
                 least_exchanges_more (x, x->told_share, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
-            out[i].many = x->few && span == SPAN_NONE && i < x->few->ways_from;
         }
+    for (int i = 0; i < any->n && x->few && span == SPAN_NONE; i++) {
+        struct expert_way way = any->way[i];
+
+        way.exchange_s = fmax (way.exchange_s, x->few->exchange_s);
+        out[i].many = i < x->few->ways_from;
+        out[i].few = least_exchanges_more (x, x->told_share, &way);
+    }
     return any->n;
 }
 

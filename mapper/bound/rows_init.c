@@ -238,8 +238,11 @@ struct both_ways rows_layer_more (const struct pipeline_case *pc, int k, int kin
         double part = with_experts (x, k, layers) / layers;
 
         more = placing.experts->more[is_on (x, k) ? ON_NEEDED : kind];
-        if (placing.experts->many && has_few (x, k))
+        if (has_few (x, k) && placing.experts->many)
             more = (struct both_ways){NEVER_S, NEVER_S};
+        else if (has_few (x, k))
+            more = (struct both_ways){larger (more.fwd_s, placing.experts->few.fwd_s),
+                                      larger (more.back_s, placing.experts->few.back_s)};
         more.fwd_s *= part;
         more.back_s *= part;
     }

@@ -97,7 +97,7 @@ static void mend (struct placer *x, struct row *s)
 void mend_layout (struct placer *x)
 {
     int size = x->pool->max_node_gpus, n = x->per_stage / size, pp = x->c->deg.pp;
-    int group = expert_group (x) / size, *seq = x->layout.seq;
+    int group = close_group (x) / size, *seq = x->layout.seq;
     bool round = x->c->deg.vpp > 1; /* from the last stage to the first */
 
     if (x->layout.depth > 1 || x->per_stage % size != 0 || (group > 1 && n % group != 0))

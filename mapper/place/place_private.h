@@ -188,12 +188,13 @@ bool improve_on_grid (struct placer *x, int runs, long moves, struct candidate *
 /** The step of what was priced last, if stages synchronised in no time. */
 double latest_end_s (const struct placer *x);
 
-/* ---- expert_groups.c ---- */
+/* ---- close_group.c ---- */
 
-/** The ranks that exchange experts, in a row. */
-int expert_group (const struct placer *x);
+/** The ranks in a row that talk in every layer: TP and CP groups and those that exchange experts; 1:
+ *  none do, or these groups do not divide each other. */
+int close_group (const struct placer *x);
 
-/** Can so many nodes share expert groups?  Each stage then has whole blocks of nodes. */
+/** Can so many nodes share such groups?  Each stage then has whole blocks of nodes. */
 bool can_share (const struct placer *x, int sharers);
 
 /** Are the expert groups of a stage shared in the layout in hand? */

@@ -1,9 +1,10 @@
-/* Expert groups that nodes share, though one could hold them.
+/* Expert groups and TP groups that nodes share, though one could hold them.
  *
  * Where a whole group is on a node, its exchanges stay there, but each of its ranks synchronises
- * with those of the same experts on other nodes, in one lane: all of the node's rings leave it.
- * Where s nodes share their groups, an s-th of the rings leaves each, in s lanes each, and
- * exchanges cross nodes in turn.  With few micro-batches a step that is less. */
+ * with its like on other nodes, in one lane: all of the node's rings leave it.  Where s nodes share
+ * their groups, an s-th of the rings leaves each, in s lanes each, and exchanges cross nodes in
+ * turn; so do all-reduces where that parts TP groups.  With few micro-batches, or where weights are
+ * gathered for each, a step that is less. */
 #include "mapper/place/place_private.h"
 
 #include <math.h>
@@ -22,7 +23,7 @@ static bool is_worth_it (struct placer *x, const struct candidate *k)
 void try_shared (struct placer *x, const struct candidate *by_node, struct candidate *any)
 {
     const struct layout *l = &by_node->layout;
-    int most = expert_group (x);
+    int most = close_group (x);
 
     if (most == 1 || !isfinite (by_node->price.step_s) || l->depth != 1 || l->by_class ||
         !is_worth_it (x, by_node))

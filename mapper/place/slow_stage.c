@@ -392,7 +392,7 @@ enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, lo
                       .k = &k,
                       .step_s = INFINITY,
                       .rival_s = rival_s,
-                      .can_share = !whole && can_share (x, 2),
+                      .can_share = !whole && x->c->deg.ep > 1 && can_share (x, 2),
                       .left = LAYER_PRICES / x->pool->n_nodes};
     double *some;
     enum status st;

@@ -160,6 +160,31 @@ TEST (all_groups_shared)
     topology_cluster_destroy (s.cluster);
 }
 
+/* Weights that are gathered for every micro-batch: a TP group on as many nodes as it has ranks sends
+ * less than rings that leave every node from each of its GPUs. */
+TEST (tp_groups_shared)
+{
+    struct setting s = {.model = model_of ("qwen3-30b-a3b"),
+                        .job = {.seq = 4096, .global_batch = 64},
+                        .profile = profile_of ("torchtitan"),
+                        .cluster = cluster_of ("8x8 b200-192g intra:900 inter:48"),
+                        .config = config_of (8, 1, 8, 1)};
+    struct mapper_problem p;
+    struct found f;
+
+    s.config.deg.ep = 8;
+    s.config.deg.etp = 1;
+    s.config.zero = 3;
+    s.config.recompute = RECOMPUTE_FULL;
+    p = search_config (&s);
+    f = search (&p, NULL);
+    assert_true (f.r.estimate.step_s < .5 * step_at (&p, MAPPER_NODE));
+    for (int r = 0; r < 64; r += 8)
+        assert_int_equal (nodes_of_group (s.cluster, f.r.gpu + r), 8);
+    found_release (&f);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* Nodes of three GPUs and groups of four share by threes. */
 TEST (shared_by_threes)
 {

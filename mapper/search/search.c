@@ -166,6 +166,8 @@ struct limit {
     /* A plan that sketches choose is placed after so many batches where bounds brought none, and
      * when it is late; 0: never.  It stays in the heap. */
     int probed;
+    bool
+        tells; /* does that plan tell whether bounds are lost, or only what is of no use? */
     /* share of the step by which the best plan is above the lowest bound; 1: any */
     double lost;
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
@@ -221,6 +223,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
     enum status st = ST_OK;
     bool full = false, probed = most.probed == 0 || x->sketches_next;
     int batches = 0;
+    long none = 0; /* placed that tell nothing */
 
     while (st == ST_OK && !full && most.cells > 0 && is_left (x)) {
         struct entry batch[SEARCH_BATCH];
@@ -230,8 +233,10 @@ static enum status run (struct search *x, struct limit most, struct error *err)
             (batches++ == most.probed || deadline_passed (&x->deadline))) {
             probed = true;
             TRY (probe (x, err));
+            none = most.tells ? 0 : x->n_placed;
         }
-        if (should_stop (x) || search_is_tried (x) || is_lost (x, &most))
+        if (should_stop (x) || search_is_tried (x) ||
+            (x->n_placed > none && is_lost (x, &most)))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {
             if (settle (x, &batch[n]))
@@ -338,7 +343,7 @@ static void fill_rest (struct search *x)
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
 {
-    const struct limit all = {PLACED_MAX, 0, 1, LONG_MAX};
+    const struct limit all = {PLACED_MAX, 0, false, 1, LONG_MAX};
     /* Layers follow places where nodes differ. */
     bool odd = nodes_differ (&x->pool, true), whole = place_tries_all (&x->pool);
     bool by_kinds = odd && x->pool.n_classes > SEARCH_FEW_CLASSES;
@@ -353,7 +358,7 @@ static enum status search_heap (struct search *x, struct error *err)
         TRY (run_first (
             x, joint,
             (struct limit){search_fewer (x, odd ? PLACED_ODD_SOON : PLACED_SOON),
-                           odd || whole ? PROBED_LATE : PROBED, odd ? 1 : LOST,
+                           odd || whole ? PROBED_LATE : PROBED, !joint, odd ? 1 : LOST,
                            nodes_differ (&x->pool, false) ? CELLS_SOON * x->s->effort
                            : joint                        ? CELLS_WHOLE * x->s->effort
                                                           : LONG_MAX},

@@ -109,7 +109,7 @@ struct bound_pipeline {
     double hides; /* times of one micro-batch that can hide synchronisation */
     double bare;  /* the part of it that nothing hides */
     struct bound_hiding hiding[HIDING_CLASSES]; /* by class */
-    int n_hiding;                               /* classes; 0: it is not told */
+    int n_hiding[SPANS];                        /* classes; 0: it is not told */
     bool hides_more; /* may a layer hide more than it takes, so that fewer end later? */
     const int *cap;  /* [2 * p] most layers in memory, on any slot and on a slow one;
                             or NULL */

@@ -139,13 +139,16 @@ static double least_layer_s (const struct pool *pool, const struct work *w)
     return least;
 }
 
-/* Do rings of synchronisation leave their nodes wherever TP groups do? */
-static bool rings_leave (const struct bounded *b)
+/* Do rings of synchronisation leave their nodes wherever TP groups do?  Through a node with a whole
+ * TP group go rings of all its ranks, which have not all room there. */
+static bool rings_leave (const struct bounded *b, enum tp_span span)
 {
-    return b->c->deg.tp == 1 || b->c->deg.dp > b->pool->max_node_gpus;
+    const struct workload_degrees *d = &b->c->deg;
+
+    return d->tp == 1 || d->dp * (span == SPAN_ALL ? 1 : d->tp) > b->pool->max_node_gpus;
 }
 
-int bound_hiding (const struct bounded *b, struct bound_hiding *out)
+void bound_hiding (const struct bounded *b, struct bound_hiding *out, int n[SPANS])
 {
     const struct pool *pool = b->pool;
     const struct workload_model *m = pool->problem->model;
@@ -154,9 +157,12 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
     bool some = b->c->recompute != RECOMPUTE_NONE;
     struct work most = {0};
 
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        n[span] = 0;
     if (m->mtp_layers > 0 || b->c->deg.cp > 1 || pool->n_classes > HIDING_CLASSES ||
-        !rings_leave (b) || (b->c->deg.tp * b->c->deg.ep > 1 && !alike_inside (pool)))
-        return 0;
+        !rings_leave (b, SPAN_NONE) ||
+        (b->c->deg.tp * b->c->deg.ep > 1 && !alike_inside (pool)))
+        return;
     for (int q = 0; q < pool->n_classes; q++) {
         struct work own = {0};
         struct costmodel_compute k;
@@ -174,5 +180,6 @@ int bound_hiding (const struct bounded *b, struct bound_hiding *out)
         out[q].embedding_s = sum_of (most.embedding) + tp_s;
         out[q].head_s = sum_of (most.head) + tp_s;
     }
-    return pool->n_classes;
+    for (enum tp_span span = SPAN_NONE; span < SPANS; span++)
+        n[span] = rings_leave (b, span) ? pool->n_classes : 0;
 }

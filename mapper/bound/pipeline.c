@@ -144,7 +144,7 @@ static bool hides_more (const struct bound_pipeline *x)
 
         later = smaller (later, x->m * l->back_s - (split ? l->input_s : l->back_s));
     }
-    for (int q = 0; q < x->n_hiding; q++)
+    for (int q = 0; q < x->n_hiding[SPAN_NONE]; q++)
         most = fmax (most, x->hiding[q].layer_s);
     return x->profile->time.dp_overlap * x->hides * most > later;
 }
@@ -181,7 +181,7 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
         .cap = cap,
     };
 
-    s.n_hiding = bound_hiding (&x->b, s.hiding);
+    bound_hiding (&x->b, s.hiding, s.n_hiding);
     s.hides_more = hides_more (&s);
     for (int i = 0; i < 4; i++)
         s.pair_s[i / 2][i % 2] = 0.5 * times->pair_s[i / 2][i % 2];

@@ -189,13 +189,13 @@ static double end_of_class (const struct bound_pipeline *x, int class, double la
 /* What hides the synchronisation of stage k that ends by then: a micro-batch's work, an m-th of the
  * end at most. */
 static double most_hiding_s (const struct pipeline_case *pc, int k, double layers,
-                             double end)
+                             enum tp_span span, double end)
 {
     const struct bound_pipeline *x = pc->x;
     bool head = k == (pc->v_shaped ? 0 : x->p - 1);
-    double most = x->n_hiding > 0 ? 0.0 : end / x->m;
+    double most = x->n_hiding[span] > 0 ? 0.0 : end / x->m;
 
-    for (int q = 0; q < x->n_hiding; q++) {
+    for (int q = 0; q < x->n_hiding[span]; q++) {
         const struct bound_hiding *h = &x->hiding[q];
         double work = h->fixed_s + layers * h->layer_s + (k == 0 ? h->embedding_s : 0.0) +
                       (head ? h->head_s : 0.0);
@@ -212,16 +212,17 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 {
     const struct bound_pipeline *x = pc->x;
     double least = rows_tail_under_s (pc, k, kind, layers, placing,
-                                      most_hiding_s (pc, k, layers, end));
+                                      most_hiding_s (pc, k, layers, placing.span, end));
 
-    for (int q = 0; q < x->n_hiding; q++) {
+    for (int q = 0; q < x->n_hiding[placing.span]; q++) {
         double later = end_of_class (x, q, layers);
 
         if (later > end && later - end < least)
-            least = smaller (
-                least, later - end +
-                           rows_tail_under_s (pc, k, kind, layers, placing,
-                                              most_hiding_s (pc, k, layers, later)));
+            least = smaller (least,
+                             later - end +
+                                 rows_tail_under_s (
+                                     pc, k, kind, layers, placing,
+                                     most_hiding_s (pc, k, layers, placing.span, later)));
     }
     return least;
 }

@@ -438,8 +438,8 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
 {
     double bound = fmax (known, highest_divided (x, caps, cap, level));
 
-    if (x->ways[SPAN_NONE].n >
-        0) { /* elsewhere another replica may have such sends (leaving) */
+    /* Elsewhere another replica may have such sends (leaving). */
+    if (x->ways[SPAN_NONE].n > 0) {
         bound = needed_bound (x, caps, cap, bound, level);
         bound = beside_needed (x, caps, cap, bound, level);
     }

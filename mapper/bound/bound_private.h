@@ -348,7 +348,7 @@ void bound_caps (const struct pool *pool, int pp, int from, bool spans, const in
 /* ---- hiding.c ---- */
 
 /** @param[out] out  [HIDING_CLASSES]
- *  @param[out] n    classes that are told, by where the stage's TP groups are; 0 where nothing is */
+ *  @param[out] n    classes that are told, by where the stage's TP groups are; 0: nothing is */
 void bound_hiding (const struct bounded *b, struct bound_hiding *out, int n[SPANS]);
 
 /* ---- pipeline.c ---- */

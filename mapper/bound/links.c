@@ -382,7 +382,7 @@ struct line bound_hybrid_sync (const struct bounded *b, const struct link_rates 
 
 int bound_rings_through (int gpus, int tp, int rings, int n)
 {
-    int members = tp / rings;
+    int members = (tp + rings - 1) / rings; /* of it, in one of them at most */
     int inside = n > members ? (gpus - tp) / (n - members) : rings;
 
     return rings > inside ? rings - inside : 1;

@@ -1,4 +1,5 @@
-/* Which ranks talk in every layer, and how nodes share groups of them that one could hold (shared.c):
+/* Which ranks talk in every layer, and how nodes share groups of them that one could hold
+ * (shared.c); mend.c keeps those that no node holds on nodes with good links between them:
  *
  *     node 0  a0 a1 a2 a3 a4 a5 a6 a7        a0 a1 a2 a3 b0 b1 b2 b3
  *     node 1  b0 b1 b2 b3 b4 b5 b6 b7        a4 a5 a6 a7 b4 b5 b6 b7      a, b: groups; 2 sharers

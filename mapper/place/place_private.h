@@ -190,8 +190,8 @@ double latest_end_s (const struct placer *x);
 
 /* ---- close_group.c ---- */
 
-/** The ranks in a row that talk in every layer: TP and CP groups and those that exchange experts; 1:
- *  none do, or these groups do not divide each other. */
+/** The ranks in a row that talk in every layer: TP and CP groups and those that exchange experts;
+ *  1: none do, or these groups do not divide each other. */
 int close_group (const struct placer *x);
 
 /** Can so many nodes share such groups?  Each stage then has whole blocks of nodes. */

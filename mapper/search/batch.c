@@ -56,6 +56,15 @@ struct entry heap_pop (struct entry *heap, long *n)
     return top;
 }
 
+bool *search_heap_has (const struct search *x)
+{
+    bool *has = calloc ((size_t) x->n, sizeof *has);
+
+    for (long i = 0; i < x->heap_n && has; i++)
+        has[x->heap[i].index] = true;
+    return has;
+}
+
 /* ---- bounds and plans ---- */
 
 double search_bound (const struct search *x, const struct workload_config *c,

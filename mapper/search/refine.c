@@ -2,6 +2,8 @@
  * layers first; where links differ, every placement has a best split of its own. */
 #include "mapper/search/looks.h"
 
+#include <stdlib.h>
+
 #define REFINED_GPUS 64 /* of a pool: in larger ones a move costs more, and brings less */
 #define REFINED_NEAR 0.02  /* of the best: plans that are taken */
 #define REFINED_BOUND 0.01 /* of the step: a bound that leaves too little to gain ... */
@@ -14,12 +16,13 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
 {
     double near = search_value (x, x->best).step_s * (1 + REFINED_NEAR);
     int needed = search_value (x, x->best).unmeasured;
+    bool *there = search_heap_has (x);
+    enum status st = there ? ST_OK : err_nomem (err);
 
-    for (long i = 0; i < x->n_placed; i++) {
+    for (long i = 0; i < x->n_placed && st != ST_NOMEM; i++) {
         const struct kept *k = &x->placed[i];
         struct costmodel_price value = search_value (x, i);
         struct sketch sketch;
-        enum status st;
 
         if (value.unmeasured > needed || value.step_s > near)
             continue;
@@ -27,11 +30,12 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
                         NULL);
         THEN (st, looks_add (l, k->index, k->bound, &sketch, err));
         if (st == ST_NOMEM)
-            return err_nomem (err);
-        search_push (x,
-                     (struct entry){k->bound, k->index, BOUND_RUNS}); /* for siblings */
+            err_nomem (err);
+        else if (!there[k->index]) /* for siblings */
+            search_push (x, (struct entry){k->bound, k->index, BOUND_RUNS});
     }
-    return looks_sort (x, l, false, err);
+    free (there);
+    return st == ST_NOMEM ? st : looks_sort (x, l, false, err);
 }
 
 enum status search_refine (struct search *x, struct error *err)

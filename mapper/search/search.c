@@ -166,8 +166,7 @@ struct limit {
     /* A plan that sketches choose is placed after so many batches where bounds brought none, and
      * when it is late; 0: never.  It stays in the heap. */
     int probed;
-    bool
-        tells; /* does that plan tell whether bounds are lost, or only what is of no use? */
+    bool tells; /* does that plan tell whether bounds are lost? */
     /* share of the step by which the best plan is above the lowest bound; 1: any */
     double lost;
     /* Stages x stages x layers, times stages that may be slow, of those that are bounded closely:
@@ -223,7 +222,7 @@ static enum status run (struct search *x, struct limit most, struct error *err)
     enum status st = ST_OK;
     bool full = false, probed = most.probed == 0 || x->sketches_next;
     int batches = 0;
-    long none = 0; /* placed that tell nothing */
+    long silent = 0; /* that plan, where it does not tell */
 
     while (st == ST_OK && !full && most.cells > 0 && is_left (x)) {
         struct entry batch[SEARCH_BATCH];
@@ -233,10 +232,10 @@ static enum status run (struct search *x, struct limit most, struct error *err)
             (batches++ == most.probed || deadline_passed (&x->deadline))) {
             probed = true;
             TRY (probe (x, err));
-            none = most.tells ? 0 : x->n_placed;
+            silent = most.tells ? 0 : x->n_placed;
         }
         if (should_stop (x) || search_is_tried (x) ||
-            (x->n_placed > none && is_lost (x, &most)))
+            (x->n_placed > silent && is_lost (x, &most)))
             break;
         while (n < SEARCH_BATCH && !full && next_entry (x, &batch[n])) {
             if (settle (x, &batch[n]))
@@ -339,6 +338,22 @@ static void fill_rest (struct search *x)
     x->deadline = all;
 }
 
+/* What was placed is sketched too. */
+static enum status push_placed (struct search *x, enum bound_level level,
+                                struct error *err)
+{
+    bool *there = search_heap_has (x);
+
+    if (!there)
+        return err_nomem (err);
+    for (long i = 0; i < x->n_placed; i++)
+        if (!there[x->placed[i].index])
+            search_push (x,
+                         (struct entry){x->placed[i].bound, x->placed[i].index, level});
+    free (there);
+    return ST_OK;
+}
+
 /* What the heap holds: by bounds alone where that settles it soon, as it does where all is calm;
  * by sketches otherwise. */
 static enum status search_heap (struct search *x, struct error *err)
@@ -366,9 +381,8 @@ static enum status search_heap (struct search *x, struct error *err)
     x->by_kinds = false;
     if (is_settled (x, joint) || (x->best >= 0 && deadline_passed (&x->deadline)))
         return ST_OK;
-    for (long i = 0; joint && i < x->n_placed; i++) /* they are sketched too */
-        search_push (x, (struct entry){x->placed[i].bound, x->placed[i].index,
-                                       by_kinds ? BOUND_KINDS : BOUND_PLAYED});
+    if (joint)
+        TRY (push_placed (x, by_kinds ? BOUND_KINDS : BOUND_PLAYED, err));
     fill_rest (x);
     TRY (search_sketches (x, joint, err));
     TRY (search_part (x, err));

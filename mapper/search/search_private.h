@@ -120,11 +120,15 @@ static inline double search_lowest_left (const struct search *x)
 void heap_push (struct entry *heap, long *n, struct entry e);
 struct entry heap_pop (struct entry *heap, long *n);
 
-/** The search's. */
+/** The search's, in which a configuration is once at most: there is no room for more. */
 static inline void search_push (struct search *x, struct entry e)
 {
     heap_push (x->heap, &x->heap_n, e);
 }
+
+/** Which configurations it has: [x->n], to be freed; NULL when out of memory.  One that a sketch
+ *  was placed of may be there still. */
+bool *search_heap_has (const struct search *x);
 
 /** Is nothing left to do with it but to place it? */
 bool search_is_bounded (const struct search *x, const struct entry *e);

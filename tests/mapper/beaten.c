@@ -90,3 +90,23 @@ TEST (one_stage_spans)
     s.config.zero = 0;
     check_even (&s, gpu);
 }
+
+/* A plan is sketched and placed before bounds tell of its configuration, which stays among those
+ * that are left, in a space of few: it is there once. */
+TEST (sketched_first)
+{
+    struct setting s = {.model = model_of ("olmoe-1b-7b"),
+                        .job = {.seq = 1024, .global_batch = 16},
+                        .profile = profile_of ("torchtitan"),
+                        .cluster = cluster_of ("8x4 h100-sxm5-80g intra:450 inter:6")};
+    struct mapper_problem p = search_degrees (&s, 4, 2, MAPPER_FREE);
+    struct found f;
+
+    p.axes.zero = 2;
+    p.axes.shard = 2;
+    p.axes.micro_batch = 2;
+    f = search (&p, NULL);
+    assert_true (f.info.placed > 0 && f.r.lower_bound_s > 0.5 * f.r.estimate.step_s);
+    found_release (&f);
+    topology_cluster_destroy (s.cluster);
+}

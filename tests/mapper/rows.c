@@ -409,7 +409,7 @@ TEST (most_of_all_numbers)
         draw (&r, schedules[round % 3], &d);
         d.x.slow = 0;
         d.x.hides_more = true;
-        d.x.n_hiding = 2; /* the second one where the stage ends late enough */
+        d.x.n_hiding[SPAN_NONE] = 2; /* the second one where the stage ends late enough */
         for (int q = 0; q < 2; q++) {
             const struct bound_layer *l = &d.x.slot[0].layer[0];
 

@@ -160,8 +160,8 @@ TEST (all_groups_shared)
     topology_cluster_destroy (s.cluster);
 }
 
-/* Weights that are gathered for every micro-batch: a TP group on as many nodes as it has ranks sends
- * less than rings that leave every node from each of its GPUs. */
+/* Weights that are gathered for every micro-batch: a TP group on as many nodes as it has ranks
+ * sends less than rings that leave every node from each of its GPUs. */
 TEST (tp_groups_shared)
 {
     struct setting s = {.model = model_of ("qwen3-30b-a3b"),

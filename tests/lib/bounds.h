@@ -206,7 +206,7 @@ static inline void bounds_in (const struct mapper_problem *p,
         double most =
             bound_up_to (&pool, c, BOUND_RUNS, 0, (far ? 1.3 : 1.01) * bound[BOUND_RUNS]);
 
-        assert_false (most < .95 * bound[BOUND_PLAYED]);
+        assert_false (most < .9 * bound[BOUND_PLAYED]);
         if (most > bound[BOUND_RUNS])
             bound[BOUND_RUNS] = most;
         /* A lower one that is known beside it. */

@@ -200,7 +200,8 @@ static inline void bounds_in (const struct mapper_problem *p,
     least = .99 * bound[BOUND_RUNS];
     /* What classes hold by then may come and go with whole layers, so that bisection from elsewhere
      * ends at another edge, and more splits are played out up to a plan: each is a bound, and the
-     * search keeps the highest that it was told. */
+     * search keeps the highest that it was told.  One up to a plan ends an eighth above its rows
+     * (ROUNDS in played.c), which one without may pass. */
     assert_true (!hurried || bound_up_to (&pool, c, BOUND_RUNS, 0, least) >= .95 * least);
     for (int far = 0; hurried && far < 2; far++) {
         double most =

@@ -227,8 +227,8 @@ enum status api_price (const struct costmodel_problem *p, const int *gpu,
 
 /** The profile given, or the default one, or what serves in its place on the job's GPU types. */
 enum status api_profile (const struct linkwise_profile *given,
-                         const struct workload_gpus *on, struct workload_profile *out,
-                         struct error *err);
+                         const struct workload_model *m, const struct workload_gpus *on,
+                         struct workload_profile *out, struct error *err);
 
 /** Memory of every stage of a plan, whose ranks need not be known.
  *  @param[in] gpu_bytes  of each GPU  @param[out] stage  [pp]

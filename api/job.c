@@ -85,12 +85,12 @@ const char *linkwise_profile_name (const struct linkwise_profile *p)
 }
 
 enum status api_profile (const struct linkwise_profile *given,
-                         const struct workload_gpus *on, struct workload_profile *out,
-                         struct error *err)
+                         const struct workload_model *m, const struct workload_gpus *on,
+                         struct workload_profile *out, struct error *err)
 {
     if (!given)
-        return workload_profile_default (on, out, err);
-    return workload_profile_on (&given->p, on, out, NULL, err);
+        return workload_profile_default (m, on, out, err);
+    return workload_profile_on (&given->p, m, on, out, NULL, err);
 }
 
 /* ---- words ---- */
@@ -229,7 +229,7 @@ describe (const struct linkwise_model *model, const struct linkwise_profile *pro
     long long sum = 0;
 
     p->model = model->m;
-    TRY (api_profile (profile, on, &x->profile, err));
+    TRY (api_profile (profile, &p->model, on, &x->profile, err));
     TRY (api_axes (config, &axes, err));
     p->config = mapper_axes_config (&axes);
     if (c)

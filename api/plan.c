@@ -69,7 +69,7 @@ static enum status own_profile (const struct workload_plan *plan, const char *pl
 
     if (!doc) {
         costmodel_gpus_of_plan (c, plan, &on);
-        return workload_profile_for (plan->profile, &on, out, notes, err);
+        return workload_profile_for (plan->profile, &plan->model, &on, out, notes, err);
     }
     st = workload_profile_from_json (doc, plan->profile, NULL, out, notes, err);
     if (st != ST_OK)

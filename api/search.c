@@ -184,7 +184,7 @@ enum linkwise_status linkwise_search (
     r.p = (struct mapper_problem){
         .model = &model->m, .job = &trained, .profile = &by, .cluster = cluster->c};
     costmodel_gpus (cluster->c, &on);
-    st = api_profile (profile, &on, &by, api_error (err));
+    st = api_profile (profile, &model->m, &on, &by, api_error (err));
     THEN (st, api_job (job, &model->m, &trained, api_notes (notes), api_error (err)));
     THEN (st, !fixed || !fixed->layers
                   ? api_axes (fixed, &r.p.axes, api_error (err))

@@ -176,7 +176,7 @@ static const char *usual_profile (const struct calibrate_shelf *shelf,
     const struct topology_gpu_type *type = slowest_type (run);
     const struct workload_profile *standard = on_shelf (shelf, WORKLOAD_PROFILE_DEFAULT);
     const struct workload_gpus on = types_of (run);
-    const char *serving = workload_profile_serving (standard, &on);
+    const char *serving = workload_profile_serving (standard, &run->model, &on);
     bool recipes = type->fp8_flop_per_s > 0 && strncmp (type->name, "mi", 2) != 0,
          splits = d->tp > 1 || d->pp > 1 || d->ep > 1,
          whole = run->zero_said && run->config.zero <= 1 && d->dp > 1 &&
@@ -227,7 +227,7 @@ void calibrate_shelf_find (const struct calibrate_shelf *shelf,
             continue;
         if (calibrate_names_source (p, run->source)) {
             const struct workload_gpus on = types_of (run);
-            const char *name = workload_profile_serving (p, &on);
+            const char *name = workload_profile_serving (p, &run->model, &on);
 
             take_release (on_shelf (shelf, name), run, "", "its source", out);
             return;

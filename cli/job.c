@@ -215,8 +215,9 @@ enum status cli_job_read (const struct cli_job *in, const char *model,
                         in->mtp_layers, p->model.name);
     workload_job_usual (&p->model, &p->job, notes);
     TRY (workload_job_check (&p->model, &p->job, err));
-    TRY (in->profile ? workload_profile_for (in->profile, on, &x->profile, notes, err)
-                     : workload_profile_default (on, &x->profile, err));
+    TRY (in->profile
+             ? workload_profile_for (in->profile, &p->model, on, &x->profile, notes, err)
+             : workload_profile_default (&p->model, on, &x->profile, err));
     workload_profile_pace (&x->profile, &p->model, p->job.precision);
     return ST_OK;
 }

@@ -112,7 +112,8 @@ enum status plan_from_read (struct plan_from *x, const struct cli_job *job,
     TRY (check_job (x, &old->plan, job, err));
     costmodel_gpus (old->cluster->c, &on);
     if (job->profile)
-        TRY (workload_profile_for (job->profile, &on, &old->profile, notes, err));
+        TRY (workload_profile_for (job->profile, &old->plan.model, &on, &old->profile,
+                                   notes, err));
     workload_profile_pace (&old->profile, &old->plan.model, old->plan.job.precision);
     if (!mapper_limit_free (job->memory_limit_pct, job->oom_risk))
         cli_job_limit (job, &old->plan);

@@ -562,19 +562,22 @@ struct workload_gpus {
 };
 void workload_gpus_add (struct workload_gpus *all, const char *name); /* once each */
 
-/** The first of the types on which a shipped profile that p has for others serves in its place,
- *  since none of the runs that p was fitted on used it; NULL: p serves on all, as a file, or a
- *  release, does everywhere. */
+/** What none of the runs that p was fitted on had, so that a shipped profile that p has for such
+ *  jobs serves in its place: the first of the GPU types, or "models with experts"; NULL: p serves,
+ *  as a file, or a release, does everywhere. */
 const char *workload_profile_strange (const struct workload_profile *p,
+                                      const struct workload_model *m,
                                       const struct workload_gpus *on);
-/** The name of the shipped profile that serves on all of the types where p is meant: its own where
- *  it was fitted on each, else what it has for others. */
+/** The name of the shipped profile that serves the model on all of the types where p is meant: its
+ *  own where it was fitted on such runs, else what it has for others. */
 const char *workload_profile_serving (const struct workload_profile *p,
+                                      const struct workload_model *m,
                                       const struct workload_gpus *on);
 
-/** A profile that was read, or what serves in the place of a shipped one on the job's GPU types; of
- *  one that serves so already, on others. */
+/** A profile that was read, or what serves in the place of a shipped one for the job's model and
+ *  GPU types; of one that serves so already, for others. */
 enum status workload_profile_on (const struct workload_profile *named,
+                                 const struct workload_model *m,
                                  const struct workload_gpus *on,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err);
@@ -586,12 +589,14 @@ enum status workload_profile_serve (struct workload_profile *p,
                                     enum workload_precision precision, struct error *err);
 
 /** The same as workload_profile_on of the name or file that an option or a plan has. */
-enum status workload_profile_for (const char *arg, const struct workload_gpus *on,
+enum status workload_profile_for (const char *arg, const struct workload_model *m,
+                                  const struct workload_gpus *on,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err);
 
 /** The same of a job for which none is named.  It says why. */
-enum status workload_profile_default (const struct workload_gpus *on,
+enum status workload_profile_default (const struct workload_model *m,
+                                      const struct workload_gpus *on,
                                       struct workload_profile *out, struct error *err);
 
 #endif

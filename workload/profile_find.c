@@ -285,6 +285,7 @@ void workload_gpus_add (struct workload_gpus *all, const char *name)
 }
 
 const char *workload_profile_strange (const struct workload_profile *p,
+                                      const struct workload_model *m,
                                       const struct workload_gpus *on)
 {
     const struct workload_model dense = {.experts = 0};
@@ -294,16 +295,18 @@ const char *workload_profile_strange (const struct workload_profile *p,
     for (int i = 0; i < on->n; i++)
         if (!workload_is_fitted (p, &dense, on->name[i]))
             return on->name[i];
-    return NULL;
+    return m->experts > 0 && !p->fitted_experts ? "models with experts" : NULL;
 }
 
 const char *workload_profile_serving (const struct workload_profile *p,
+                                      const struct workload_model *m,
                                       const struct workload_gpus *on)
 {
-    return workload_profile_strange (p, on) ? p->elsewhere : p->name;
+    return workload_profile_strange (p, m, on) ? p->elsewhere : p->name;
 }
 
 enum status workload_profile_on (const struct workload_profile *named,
+                                 const struct workload_model *m,
                                  const struct workload_gpus *on,
                                  struct workload_profile *out, struct notes *notes,
                                  struct error *err)
@@ -315,7 +318,7 @@ enum status workload_profile_on (const struct workload_profile *named,
         TRY (workload_profile_read (named->meant, &meant, notes, err));
         named = &meant;
     }
-    strange = workload_profile_strange (named, on);
+    strange = workload_profile_strange (named, m, on);
     if (!strange) {
         *out = *named;
         return ST_OK;
@@ -334,7 +337,7 @@ enum status workload_profile_serve (struct workload_profile *p,
 {
     struct workload_profile serving;
 
-    TRY (workload_profile_on (p, on, &serving, NULL, err));
+    TRY (workload_profile_on (p, m, on, &serving, NULL, err));
     if (strcmp (serving.name, p->name) == 0)
         return ST_OK;
     if (serving.why[0] == '\0')
@@ -344,20 +347,22 @@ enum status workload_profile_serve (struct workload_profile *p,
     return ST_OK;
 }
 
-enum status workload_profile_for (const char *arg, const struct workload_gpus *on,
+enum status workload_profile_for (const char *arg, const struct workload_model *m,
+                                  const struct workload_gpus *on,
                                   struct workload_profile *out, struct notes *notes,
                                   struct error *err)
 {
     struct workload_profile named;
 
     TRY (workload_profile_read (arg, &named, notes, err));
-    return workload_profile_on (&named, on, out, notes, err);
+    return workload_profile_on (&named, m, on, out, notes, err);
 }
 
-enum status workload_profile_default (const struct workload_gpus *on,
+enum status workload_profile_default (const struct workload_model *m,
+                                      const struct workload_gpus *on,
                                       struct workload_profile *out, struct error *err)
 {
-    TRY (workload_profile_for (WORKLOAD_PROFILE_DEFAULT, on, out, NULL, err));
+    TRY (workload_profile_for (WORKLOAD_PROFILE_DEFAULT, m, on, out, NULL, err));
     if (out->why[0] == '\0')
         snprintf (out->why, sizeof out->why, "the default");
     return ST_OK;

@@ -22,6 +22,7 @@
 #define WORK 2000000L    /* operations played out in a round, about */
 #define CLOSEST 20       /* times that at most at the closest level */
 #define CLOSE_REACH 0.01 /* and there */
+#define WAY_HALVES 4     /* of what is reached for by a split that takes less */
 #define HALVES 2         /* rounds there between what was told and what was not */
 #define NODE_WORK 20L    /* what choosing one stage's layers takes, in these */
 #define TELL_WORK 200L   /* what the most of them take */
@@ -193,6 +194,27 @@ static double played (struct tree *t)
     return least;
 }
 
+/* The same, for the step that tells most.  Ways that synchronise too slowly for the step that is
+ * reached for are left out, so that the split takes that step, or what is played in the other ways.
+ * Of a higher step the second is less, of a lower one the first. */
+static double played_closely (struct tree *t)
+{
+    double most = t->step_s, least = played (t), reached = most;
+
+    for (int i = 0; i < WAY_HALVES && least < reached && t->x->n_experts[SPAN_NONE] > 0;
+         i++) {
+        double step;
+
+        t->step_s = 0.5 * (least + reached);
+        step = played (t);
+        if (step < t->step_s)
+            reached = t->step_s;
+        least = fmax (least, fmin (step, t->step_s));
+    }
+    t->step_s = most;
+    return least;
+}
+
 /* Cut off the next runs, of `left` stages from stage `at` on, in all ways of which no two runs that
  * follow each other fit one node: else there were a crossing less. */
 static void add_cuts (struct tree *t, int at, int left, int first, int before,
@@ -241,7 +263,7 @@ static void whole_split (struct tree *t, int below)
     if (below + t->layers[0] != t->x->model->layers ||
         rows_end_s (first->rows, 0, first->slot, t->layers[0], below) > t->then.end_s)
         return;
-    step = played (t);
+    step = played_closely (t);
     if (step >= t->step_s)
         return;
     t->then.end_s -= t->step_s - step;
@@ -442,15 +464,17 @@ static bool try_by (struct tree *t, double to, double *least)
     return t->left > 0 || t->step_s <= t->known_s;
 }
 
-/* Further and further from the rows' step, which is quick where there is little to find; then
- * between the last that was told and the first that was not. */
+/* Further and further from the rows' step, which is quick where there is little to find, and at
+ * last all that is of use; then between the last that was told and the first that was not. */
 static double from_below (struct tree *t, double rows_s, double reach, double most)
 {
     double least = rows_s, to = rows_s, over = INFINITY;
     int halves = t->closer ? HALVES : 0;
 
     for (int round = 0; round < ROUNDS && halves >= 0; round++, reach *= 2.0) {
-        to = isfinite (over) ? 0.5 * (least + over) : fmin (rows_s + reach, most);
+        to = isfinite (over)                          ? 0.5 * (least + over)
+             : round + 1 == ROUNDS && isfinite (most) ? most
+                                                      : fmin (rows_s + reach, most);
         if (!try_by (t, to, &least))
             over = to;
         else if (t->step_s < to || to >= most)

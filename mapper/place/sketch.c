@@ -282,6 +282,33 @@ static struct costmodel_price try_poured (struct layouts *l, int some,
     return mapper_price_less (&poured, &than) ? poured : than;
 }
 
+/* Stages i and k exchange their GPUs. */
+static void exchange_stages (struct drawn *x, int i, int k)
+{
+    int *a = x->gpu + i * x->per_stage, *b = x->gpu + k * x->per_stage;
+
+    for (int at = 0; at < x->per_stage; at++) {
+        int gpu = a[at];
+
+        a[at] = b[at];
+        b[at] = gpu;
+    }
+}
+
+/* Stages whose GPUs hold no layer, as small ones do not beside the embedding or the head, get those
+ * of a stage that may have theirs. */
+static void make_room (struct drawn *x)
+{
+    int pp = x->c->deg.pp;
+
+    for (int i = 0; i < pp; i++)
+        for (int k = 0; k < pp && room_of (x, i) < x->least; k++) {
+            exchange_stages (x, i, k);
+            if (room_of (x, i) < x->least || room_of (x, k) < x->least)
+                exchange_stages (x, i, k);
+        }
+}
+
 /* Price the GPUs in hand with even layers and with poured ones: in rounds of all chunks, and
  * singly.  @return the best price, of which it is only certain that it is no less than that of the
  * best way where that is so */
@@ -294,6 +321,7 @@ static struct costmodel_price try_layout (struct layouts *l)
     if (isfinite (l->far_s) && !(most.step_s < l->far_s))
         most = (struct costmodel_price){0, l->far_s, INFINITY};
     costmodel_state_limit (x->state, most);
+    make_room (x);
     drawn_take_layers (x, l->even);
     costmodel_state_reset (x->state, x->gpu);
     price = keep_better (l);

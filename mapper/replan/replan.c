@@ -405,7 +405,7 @@ enum status mapper_replanned_use (struct mapper_problem *p,
         TRY (restart_used (p, &of_all, s, r, info, err));
     x->best_step_s = x->verdict == MAPPER_STAY ? x->best_step_s * to : r->estimate.step_s;
     costmodel_gpus_of_plan (p->cluster, old, &on);
-    if (!workload_profile_strange (profile, &on))
+    if (!workload_profile_strange (profile, p->model, &on))
         TRY (price_stay_again (p, old, x, err));
     for (int k = 0; k < x->n_moves; k++)
         x->move[k].gain_s *= to;

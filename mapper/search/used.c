@@ -31,8 +31,8 @@ enum status mapper_serving_nodes (const struct mapper_problem *p, bool **marks,
     for (int i = 0; i < c->n_nodes; i++) {
         const struct workload_gpus own = {.name = {c->node[i].type->name}, .n = 1};
 
-        (*marks)[i] =
-            mapper_node_allowed (p, i) && !workload_profile_strange (p->profile, &own);
+        (*marks)[i] = mapper_node_allowed (p, i) &&
+                      !workload_profile_strange (p->profile, p->model, &own);
     }
     return ST_OK;
 }

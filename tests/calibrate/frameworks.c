@@ -173,8 +173,8 @@ TEST (unnamed)
          "notes=", "megatron-core-composed", .14},
         {"framework=", "gpu=GB200", "zero=", "notes=num-experts=16; moe-router-topk=2",
          "megatron-bridge", .2},
-        {"framework=", "gpu=A100-80GB",
-         "zero=", "notes=num-experts=16; moe-router-topk=2", "megatron-core", .2}};
+        {"framework=", "gpu=A100-80GB", "zero=",
+         "notes=num-experts=16; moe-router-topk=2", "megatron-core-composed", .2}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct calibrate_runs r = ONE ("source=lab", known[i].framework, known[i].gpu,

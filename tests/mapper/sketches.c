@@ -248,6 +248,27 @@ TEST (stages_keep_to_nodes)
     topology_cluster_destroy (s.cluster);
 }
 
+/* A V100 holds a layer of Mixtral, but not beside the embedding or the head: both ends are on the
+ * GPUs that do, though the walk has these first. */
+TEST (ends_get_room)
+{
+    struct setting s = {.model = model_of ("mixtral-8x7b"),
+                        .profile = profile_of (WORKLOAD_PROFILE_DEFAULT),
+                        .job = {.seq = 4096, .global_batch = 64},
+                        .cluster = cluster_of (
+                            "1x2 h200-sxm-141g intra:370 inter:1.2 + 6x4 v100-sxm2-32g"),
+                        .config = config_of (1, 25, 1, 1)};
+    struct mapper_problem p = search_config (&s);
+    struct sketch k;
+
+    s.config.recompute = RECOMPUTE_FULL;
+    sketch (&p, &s.config, SKETCH_USUAL, &k);
+    assert_int_equal (node_of_stage (s.cluster, &k, 1, 0), 0);
+    assert_int_equal (node_of_stage (s.cluster, &k, 1, 24), 0);
+    sketch_release (&k);
+    topology_cluster_destroy (s.cluster);
+}
+
 /* A stage moves to idle GPUs of another node as a whole, though single ones of it would have their
  * gradients cross. */
 TEST (stages_move_whole)

@@ -299,25 +299,29 @@ TEST (serves)
     struct error err = {""};
 
     /* One GPU type that it was not fitted on, slower or faster, and it serves no more. */
-    ok (workload_profile_default (&mixed, &p, &err), &err);
+    ok (workload_profile_default (&dense, &mixed, &p, &err), &err);
     assert_string_equal (p.name, "megatron-core-composed");
     assert_non_null (strstr (p.why, "h100-sxm5-80g"));
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct workload_gpus on = {.name = {known[i].gpu}, .n = 1};
 
-        ok (workload_profile_default (&on, &p, &err), &err);
+        ok (workload_profile_default (&dense, &on, &p, &err), &err);
         assert_string_equal (p.name, known[i].profile);
         assert_true (p.why[0] != '\0');
         assert_true (p.schedules == fitted.schedules && p.zero == fitted.zero &&
                      p.recompute_modules == fitted.recompute_modules &&
                      p.optimizer_choices == fitted.optimizer_choices);
-        ok (workload_profile_for (fitted.name, &on, &p, NULL, &err), &err);
+        ok (workload_profile_for (fitted.name, &dense, &on, &p, NULL, &err), &err);
         assert_string_equal (p.name, known[i].profile);
     }
-    ok (workload_profile_for ("nemo", &a100, &p, NULL, &err), &err);
+    ok (workload_profile_for ("nemo", &dense, &a100, &p, NULL, &err), &err);
     assert_string_equal (p.name, "nemo"); /* has none for other types */
-    ok (workload_profile_for ("workload/profiles/megatron-core.json", &mixed, &p, NULL,
-                              &err),
+    ok (workload_profile_for ("workload/profiles/megatron-core.json", &dense, &mixed, &p,
+                              NULL, &err),
         &err);
     assert_string_equal (p.name, fitted.name); /* a file is itself everywhere */
+    /* None of its runs had experts. */
+    ok (workload_profile_for (fitted.name, &moe, &a100, &p, NULL, &err), &err);
+    assert_string_equal (p.name, "megatron-core-composed");
+    assert_non_null (strstr (p.why, "models with experts"));
 }

@@ -204,7 +204,8 @@ LINKWISE_API const char *linkwise_model_preset_at (int i);
 struct linkwise_profile;
 
 /** Read a profile by its shipped name or its file.  A shipped one that was fitted on other GPU
- *  types than a job has gives way to what serves there (`elsewhere`), as with --profile. */
+ *  types than a job has, or on no experts, gives way to what serves there (`elsewhere`), as with
+ *  --profile. */
 LINKWISE_API enum linkwise_status linkwise_profile_read (const char *arg,
                                                          struct linkwise_profile **out,
                                                          struct linkwise_notes *notes,
@@ -290,7 +291,7 @@ struct linkwise_memory {
 
 /** Memory of one pipeline stage on GPUs of a type.
  *
- *  @param[in] profile  NULL: megatron-core, off A100 its composed form
+ *  @param[in] profile  NULL: megatron-core, off A100 and for experts its composed form
  *  @param[in] config   NULL: no parallelism
  *  @param[in] gpu      a built-in GPU type, also "h100" for short
  *  @param[in] stage    0 to pp-1; -1: the fullest
@@ -328,7 +329,7 @@ static inline struct linkwise_estimate linkwise_estimate (void)
 
 /** Step time of one configuration in Megatron's order over the nodes as listed.
  *
- *  @param[in] profile     NULL: megatron-core, off A100 its composed form
+ *  @param[in] profile     NULL: megatron-core, off A100 and for experts its composed form
  *  @param[in] config      dp not given: what the GPUs leave; NULL: dp alone
  *  @param[in] cost_model  "critical-path" (NULL), "pipette" or "amp" */
 LINKWISE_API enum linkwise_status
@@ -386,7 +387,7 @@ struct linkwise_plan;
 
 /** Find the degrees and the placement with the shortest step.
  *
- *  @param[in]  profile   NULL: megatron-core, off A100 its composed form
+ *  @param[in]  profile   NULL: megatron-core, off A100 and for experts its composed form
  *  @param[in]  fixed     given members are fixed, the search chooses the others; NULL: all free
  *  @param[in]  settings  NULL: linkwise_settings ()
  *  @return LINKWISE_OK; LINKWISE_NOFIT when nothing fits in memory or the GPUs are not

@@ -99,8 +99,7 @@ static const struct cli_option options[] = {
      CLI_FLAG (job.lora)},
     {"profile", 0, "NAME|FILE",
      "framework profile, also of a release: megatron-bridge@25.11 "
-     "(default " WORKLOAD_PROFILE_DEFAULT
-     ", on other GPU types than A100 its composed form)",
+     "(default " WORKLOAD_PROFILE_DEFAULT ", off A100 and for experts its composed form)",
      CLI_TEXT (profile)},
     {"memory-limit", 0, "PCT",
      "use at most this share of the memory that the driver reports (default 95; 80 with "

@@ -83,7 +83,7 @@ struct workload_profile {
     int n_all_to_all, n_all_to_all_outside_racks;
     struct workload_pace pace[WORKLOAD_PACED_MAX]; /* of models that it was fitted to */
     int n_paces;
-    char elsewhere[64]; /* the shipped profile that serves on others; "": itself */
+    char elsewhere[64]; /* the shipped profile that serves other jobs; "": itself */
     char why[192];      /* it serves, if nobody named it; never in a file */
     bool unknown;       /* it serves a framework that it does not know; never in a file */
     char meant[64];     /* the shipped one in whose place it serves; "": itself */

@@ -325,7 +325,7 @@ enum status workload_profile_on (const struct workload_profile *named,
     }
     TRY (workload_profile_read (named->elsewhere, out, notes, err));
     snprintf (out->meant, sizeof out->meant, "%s", named->name);
-    snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as on %.48s",
+    snprintf (out->why, sizeof out->why, "for %s where it was not fitted, as with %.48s",
               named->name, strange);
     return ST_OK;
 }

@@ -6,7 +6,7 @@
  * The splits whose rows do not exceed some step are tried one by one, from the last stage
  * to the first, on all choices of slow slots; the least of what they take when played out,
  * and that step, is a bound of all splits.  The step is taken near the rows' at first, and
- * further as long as the splits are not too many. */
+ * further as long as the splits are not too many, at last as far as is of use. */
 #include "mapper/bound/played.h"
 
 #include <limits.h>

@@ -73,8 +73,8 @@ def mem(
     """Memory of a configuration on GPUs of a built-in type: gpu_types(), or "h100" for short.
 
     stage: 0 to pp - 1, or -1 for the fullest; profile: a shipped name or a file, None is
-    "megatron-core", off A100 its composed form.  Raises UsageError for an unknown word,
-    InvalidInput for what does not fit the model.
+    "megatron-core", off A100 and for experts its composed form.  Raises UsageError for an unknown
+    word, InvalidInput for what does not fit the model.
     """
     out = fresh(Memory)
     warn(

@@ -79,8 +79,8 @@ def plan(
     """Find the degrees and the placement with the shortest step.
 
     fixed: given members are fixed, the search chooses the others.  profile: a shipped name or a
-    file, None is "megatron-core", off A100 its composed form.  progress is called now and then,
-    from another thread; true ends the search with the best plan so far, and what it raises ends
+    file, None is "megatron-core", off A100 and for experts its composed form.  progress is called
+    now and then, from another thread; true ends the search with the best plan so far, and what it raises ends
     it and is raised here.  Ctrl-C raises KeyboardInterrupt at once; the search ends soon after, in
     the background.
 

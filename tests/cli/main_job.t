@@ -12,7 +12,7 @@ expect 0 "plan" "^plan     tp [0-9]+, pp [0-9]+, dp [0-9]+" $L plan $C $M $job -
 prints "^cluster  h100-17: 17 nodes, 136 GPUs" "^search   [0-9]+ configurations: [0-9]+ refused" \
     "^step     [0-9.]+ s \(90 % of runs: [0-9.]+ to [0-9.]+ s\), [0-9]+ tokens/s, MFU [0-9.]+ %" "^memory   [0-9.]+ GiB peak" \
     "^gap      [0-9.]+ %" "^default  [0-9.]+ s" "^plan written to" \
-    "^profile  megatron-core-composed, composed: for megatron-core where it was not fitted, as on h100" \
+    "^profile  megatron-core-composed, composed: for megatron-core where it was not fitted, as with h100" \
     "^compute  h100-sxm5-80g: published GEMMs"
 sed 's/^{/{"gpu_types":{"h100-sxm5-80g":{"gemm_efficiency":0.6,"fp8_gemm_efficiency":0.5,"measured":{"gemm_efficiency":{"by":"bwprobe"},"fp8_gemm_efficiency":{"by":"layer times"}}}},/' $C >"$T/measured.json"
 expect 0 "measured compute" "^compute  h100-sxm5-80g: .*; measured by bwprobe: gemm_efficiency; measured by layer times: fp8_gemm_efficiency$" \

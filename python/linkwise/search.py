@@ -80,9 +80,9 @@ def plan(
 
     fixed: given members are fixed, the search chooses the others.  profile: a shipped name or a
     file, None is "megatron-core", off A100 and for experts its composed form.  progress is called
-    now and then, from another thread; true ends the search with the best plan so far, and what it raises ends
-    it and is raised here.  Ctrl-C raises KeyboardInterrupt at once; the search ends soon after, in
-    the background.
+    now and then, from another thread; true ends the search with the best plan so far, and what it
+    raises ends it and is raised here.  Ctrl-C raises KeyboardInterrupt at once; the search ends
+    soon after, in the background.
 
     Raises NothingFits where nothing fits in memory or the GPUs are not connected, InvalidInput
     where nothing divides, UsageError for an unknown word.

@@ -295,7 +295,8 @@ const char *workload_profile_strange (const struct workload_profile *p,
     for (int i = 0; i < on->n; i++)
         if (!workload_is_fitted (p, &dense, on->name[i]))
             return on->name[i];
-    return m->experts > 0 && !p->fitted_experts ? "models with experts" : NULL;
+    return on->n > 0 && !workload_is_fitted (p, m, on->name[0]) ? "models with experts"
+                                                                : NULL;
 }
 
 const char *workload_profile_serving (const struct workload_profile *p,

@@ -87,8 +87,8 @@ static inline void take (struct setting *s, const struct mapper_result *r)
 /* @param[out] peak_bytes  [pp] of each stage with the setting's layers */
 static inline void find_peaks (const struct setting *s, double *peak_bytes)
 {
-    struct memest_problem memory = {&s->model,   &s->job,         &s->config,
-                                    &s->profile, MEMEST_LINKWISE, 0, 0};
+    struct memest_problem memory = {&s->model,       &s->job, &s->config, &s->profile,
+                                    MEMEST_LINKWISE, 0,       0};
 
     for (int i = 0; i < s->config.deg.pp; i++) {
         struct workload_stage held =
@@ -110,6 +110,16 @@ static inline bool consecutive (const struct topology_cluster *c, const int *gpu
                 c->node_of_gpu[gpu[b - 1]] != c->node_of_gpu[gpu[b]])
                 return false;
     return true;
+}
+
+/* The node that holds all dp replicas of a stage. */
+static inline int node_of_stage (const struct topology_cluster *c, const int *gpu, int dp,
+                                 int stage)
+{
+    for (int d = 1; d < dp; d++)
+        assert_int_equal (c->node_of_gpu[gpu[stage * dp + d]],
+                          c->node_of_gpu[gpu[stage * dp]]);
+    return c->node_of_gpu[gpu[stage * dp]];
 }
 
 #endif

@@ -209,69 +209,21 @@ static double run_bound (const struct least_terms *x, const struct slow_slots *o
                : 0.0;
 }
 
-/* The same where one of several stages has no more of the node's TP groups than its share.  Other
- * groups of it may span nodes, of which this says nothing. */
-static double shared_run_bound (const struct least_terms *any,
-                                const struct slow_slots *on, const int *caps, int *cap,
-                                enum bound_level level)
-{
-    struct least_terms x = *any;
-    double least = INFINITY;
-    struct few_groups few;
-
-    few_groups_init (any, any->b.pool->max_node_gpus / any->b.c->deg.tp / on->run,
-                     BY_ROWS * on->known_s, &few);
-    x.few = &few;
-    for (int k = 0; k < on->run && least > on->known_s; k++) {
-        few.stage = (on->run_first + k) % any->times.p;
-        least = fmin (least, run_bound (&x, on, caps, cap, level));
-    }
-    return least;
-}
-
-/* Stages of one replica on a badly linked node. */
-struct run {
-    int first, n;
-    double bound;
-    bool told; /* all that is known */
-};
-
-static int lowest_run (const struct run *run, int n)
-{
-    int lowest = 0;
-
-    for (int i = 1; i < n; i++)
-        lowest = run[i].bound < run[lowest].bound ? i : lowest;
-    return lowest;
-}
-
 /* The least over the stages that may be there.  Those that are make runs, of which each alone
  * costs no more: a run's ends are boundaries to stages elsewhere. */
 static double least_run_bound (const struct least_terms *x, const struct slow_slots *on,
                                const int *caps, int *cap, enum bound_level level)
 {
-    int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp, n = 0, i;
+    int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp;
     struct slow_slots slots = *on;
-    struct run run[MOST_RUNS];
+    double least = INFINITY;
 
     for (slots.run = most < p ? most : p; slots.run > 0; slots.run--)
-        for (slots.run_first = 0; slots.run_first < (slots.run < p ? p : 1);
-             slots.run_first++) {
-            double bound = run_bound (x, &slots, caps, cap, level);
-
-            if (!(bound > on->known_s))
-                return bound;
-            run[n++] = (struct run){slots.run_first, slots.run, bound, slots.run == 1};
-        }
-    for (i = lowest_run (run, n); !run[i].told && run[i].bound > on->known_s;
-         i = lowest_run (run, n)) {
-        slots.run_first = run[i].first;
-        slots.run = run[i].n;
-        run[i].bound =
-            fmax (run[i].bound, shared_run_bound (x, &slots, caps, cap, level));
-        run[i].told = true;
-    }
-    return run[i].bound;
+        for (slots.run_first = 0;
+             slots.run_first < (slots.run < p ? p : 1) && least > on->known_s;
+             slots.run_first++)
+            least = fmin (least, run_bound (x, &slots, caps, cap, level));
+    return least;
 }
 
 /* The bound of any stage that has a TP group which spans nodes. */

@@ -57,8 +57,9 @@ static bool is_regular (struct on_grid *o)
     o->width = slots / depth;
     o->parts = x->pool->max_node_gpus / (o->width * depth * d->tp);
     o->parts = o->parts < d->cp ? o->parts : d->cp;
-    if (x->layout.by_class || o->parts == 0 || d->cp % o->parts != 0 ||
-        x->pool->n_nodes > GRID_NODES_MAX || d->dp % o->width != 0 || d->pp % depth != 0)
+    if (x->layout.by_class || x->layout.by_shard || o->parts == 0 ||
+        d->cp % o->parts != 0 || x->pool->n_nodes > GRID_NODES_MAX ||
+        d->dp % o->width != 0 || d->pp % depth != 0)
         return false;
     o->p.rows = d->pp / depth;
     o->p.columns = d->dp / o->width * (d->cp / o->parts);

@@ -64,6 +64,8 @@ long exact_search (const struct pool *pool, struct costmodel_state *state,
 struct layout {
     int depth;     /* consecutive stages that share a node */
     bool by_class; /* stages whose layers are for slower classes come first */
+    /* Replicas that hold the same shards come together, not those that share one copy? */
+    bool by_shard;
     int upto;      /* groups of slower classes are used last */
     /* How many nodes share an expert group that one could hold (shared.c)?  Below 2: none do.  Of
      * depth 1, of one stage or of all (below 0). */

@@ -120,6 +120,14 @@ static void order_stages (struct placer *x)
                 x->stage_at[at++] = i;
 }
 
+/* The k-th replica of the layout in hand. */
+static int replica_at (const struct placer *x, int k)
+{
+    int copies = workload_shard_copies (x->c);
+
+    return x->layout.by_shard ? k % copies * (x->c->deg.dp / copies) + k / copies : k;
+}
+
 /* Positions in the order in which a sequence of nodes fills them: stages in blocks of
  * `depth`, replicas in blocks of what then fits a node. */
 static void make_layout (struct placer *x, int depth)
@@ -135,7 +143,8 @@ static void make_layout (struct placer *x, int depth)
             for (int i = i0; i < i0 + depth && i < d->pp; i++)
                 for (int k = d0; k < d0 + width && k < d->dp; k++)
                     for (int r = 0; r < slot; r++)
-                        x->position[at++] = (x->stage_at[i] * d->dp + k) * slot + r;
+                        x->position[at++] =
+                            (x->stage_at[i] * d->dp + replica_at (x, k)) * slot + r;
     for (; at < x->n; at++)
         x->position[at] = at;
     for (int i = 0; i < d->pp; i++)
@@ -545,6 +554,11 @@ static enum status try_layouts (struct placer *x, const struct ranked_node *rank
                 st = try_layout (x, depth, ranked, s, err);
         }
     x->layout.by_class = false;
+    if (st == ST_OK && workload_shard_copies (x->c) > 1) {
+        x->layout.by_shard = true;
+        st = try_layout (x, 1, ranked, s, err);
+        x->layout.by_shard = false;
+    }
     return st;
 }
 

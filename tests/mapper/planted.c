@@ -50,3 +50,34 @@ TEST (found)
         }
     }
 }
+
+/* Hybrid sharding in groups that no node holds: the two copies of a shard side by side, so that
+ * all-reduces between copies stay on a node. */
+TEST (copies_side_by_side)
+{
+    struct setting s = {.cluster = cluster_of ("3x8 h100-sxm5-80g intra:300 inter:3"),
+                        .model = model_of ("llama-3-8b"),
+                        .job = {.seq = 8192, .global_batch = 96},
+                        .profile = profile_of ("torchtitan"),
+                        .config = config_of (2, 1, 12, 4)};
+    struct mapper_problem p;
+    struct found o;
+    int gpu[24], copies = 2;
+
+    s.config.zero = 2;
+    s.config.shard = s.config.deg.dp / copies;
+    s.config.recompute = RECOMPUTE_FULL;
+    s.config.sequence_parallel = true;
+    for (int i = 0; i < 24; i++) {
+        int replica = i / 2;
+
+        gpu[i] =
+            (replica % s.config.shard * copies + replica / s.config.shard) * 2 + i % 2;
+    }
+    p = search_config (&s);
+    o = search (&p, NULL);
+    workload_layers_even (s.model.layers, 1, s.layers);
+    assert_true (o.r.estimate.step_s <= step_of (&s, gpu, NULL) * 1.001);
+    found_release (&o);
+    topology_cluster_destroy (s.cluster);
+}

@@ -11,8 +11,9 @@
 
 #include "base/extremes.h"
 
-#define BAD 1.0   /* of all links that a node has in use: it may change places */
-#define TRIES 200 /* nodes to change places with, drawn for each */
+#define BAD 1.0  /* of all links that a node has in use: it may change places */
+#define TRIES 50 /* nodes to change places with, drawn for each ... */
+#define PASSES 8 /* ... in each pass: later ones find what those before left better */
 
 /* A stage, node by node, and those that it sends to and receives from. */
 struct row {
@@ -68,10 +69,11 @@ static void swap (struct row *s, int i, int j)
     s->node[j] = node;
 }
 
-/* Nodes of one class change places. */
-static void mend (struct placer *x, struct row *s)
+/* Nodes of one class change places.  @return have some bad links yet? */
+static bool mend (struct placer *x, struct row *s)
 {
     const struct pool *pool = x->pool;
+    bool bad = false;
 
     for (int i = 0; i < s->n; i++) {
         double here = in_use (s, i);
@@ -91,7 +93,9 @@ static void mend (struct placer *x, struct row *s)
             else
                 swap (s, i, j);
         }
+        bad = bad || here > BAD;
     }
+    return bad;
 }
 
 void mend_layout (struct placer *x)
@@ -122,6 +126,7 @@ void mend_layout (struct placer *x)
             s.beside[s.n_beside++] = seq + (i + 1) % pp * n;
         for (int k = 0; k < n; k++)
             s.bytes_per_s = smaller (s.bytes_per_s, x->pool->usual[s.node[k]]);
-        mend (x, &s);
+        for (int pass = 0; pass < PASSES && mend (x, &s); pass++)
+            ;
     }
 }

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 
 #define GRID_SMALL 32  /* nodes */
-#define GRID_LARGE 512 /* nodes beyond which one run is enough */
+#define GRID_LARGE 512 /* nodes beyond which one run is enough, and no more moves */
 #define SINGLE_NODES \
     64 /* of a grid in which single GPUs may gain what lets them be taken */
 #define REPRICED_GPUS 1000000 /* times the GPUs of a stage, in one annealing */
@@ -37,7 +37,9 @@ static int moves_for (const struct placer *x, int effort)
 /* Moves of one annealing on the grid. */
 static long grid_moves (const struct placer *x)
 {
-    return 16000 + 150L * x->pool->n_nodes;
+    int n = x->pool->n_nodes;
+
+    return 16000 + 150L * (n < GRID_LARGE ? n : GRID_LARGE);
 }
 
 /* Moves on the grid cost less by far, on a large one more than on a small one.

@@ -295,9 +295,18 @@ struct workload_stage workload_one_layer (const struct workload_model *m, int ki
 /** All of a model's layers, without embedding and head. */
 struct workload_stage workload_all_layers (const struct workload_model *m);
 
-/** How many of a stage's layers chunk `chunk` of v holds: as even as can be, the first chunks
- *  having one more than the last ones. */
-int workload_chunk_layers (int layers, int v, int chunk);
+/** Is a stage's last chunk the last to get a layer more?  Where it has the head, and in a V, where
+ *  the last micro-batch turns round in it. */
+static inline bool workload_spares_last (enum workload_schedule schedule, int pp,
+                                         int stage)
+{
+    return stage == pp - 1 || workload_schedule_is_v (schedule);
+}
+
+/** How many of a stage's layers chunk `chunk` of v holds: as even as can be, the last chunks having
+ *  one more than the first ones, through which the first micro-batch comes down.  A last chunk that
+ *  is spared gets one after all others.  Of fewer layers than chunks the last chunks have none. */
+int workload_chunk_layers (int layers, int v, int chunk, bool spares_last);
 
 /** What stage `stage` holds, given the layers of every stage.
  *

@@ -243,9 +243,12 @@ static inline struct workload_layers layers_at (const struct workload_model *m, 
                                              : count_layers (m, first, n);
 }
 
-int workload_chunk_layers (int layers, int v, int chunk)
+int workload_chunk_layers (int layers, int v, int chunk, bool spares_last)
 {
-    return layers / v + (chunk < layers % v);
+    int more = layers % v, end = v - spares_last; /* of those that get one more */
+
+    return layers < v ? chunk < layers
+                      : layers / v + (chunk < end && chunk >= end - more);
 }
 
 /* Give a stage these layers as chunk `chunk` of v. */
@@ -280,8 +283,11 @@ static struct workload_stage stage_of (const struct workload_model *m,
     for (int chunk = 0; chunk < v; chunk++)
         for (int k = 0; k < pp; k++) {
             int at = workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - k : k;
-            int n = given ? layers[at * v + chunk]
-                          : workload_chunk_layers (layers[at], v, chunk);
+            int n =
+                given
+                    ? layers[at * v + chunk]
+                    : workload_chunk_layers (layers[at], v, chunk,
+                                             workload_spares_last (c->schedule, pp, at));
 
             if (at == stage)
                 put_chunk (m, chunk, v, layers_at (m, first, n), &s);
@@ -312,7 +318,8 @@ struct workload_stage workload_stage_from (const struct workload_model *m,
     int v = c->deg.vpp;
 
     for (int chunk = 0; chunk < v; chunk++) {
-        int n = workload_chunk_layers (layers, v, chunk);
+        int n = workload_chunk_layers (
+            layers, v, chunk, workload_spares_last (c->schedule, c->deg.pp, stage));
 
         put_chunk (m, chunk, v, layers_at (m, first, n), &s);
         first += n;
@@ -376,7 +383,9 @@ void workload_stage_range (const struct workload_model *m,
     for (int chunk = 0; chunk < v; chunk++) {
         int k =
             workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - stage : stage;
-        int before = chunk * pp + k, n = workload_chunk_layers (layers, v, chunk);
+        int before = chunk * pp + k;
+        int n = workload_chunk_layers (layers, v, chunk,
+                                       workload_spares_last (c->schedule, pp, stage));
         int after = pp * v - 1 - before, last; /* it starts there at most */
         struct workload_layers few, many;
 

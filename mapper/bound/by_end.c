@@ -154,7 +154,8 @@ static double fractional_end (const struct pipeline_case *pc)
 {
     const struct bound_pipeline *x = pc->x;
     double fwd = pc->part[0][FORWARD].slope, back = pc->part[0][BACKWARD].slope;
-    double carry = (fwd + (pc->split ? 0.0 : back)) / x->v, pace = x->m * (fwd + back);
+    double carry = (fwd + (pc->split ? 0.0 : back)) / rows_first_share (x),
+           pace = x->m * (fwd + back);
     double held = 0.0, times = 0.0, least = 0.0, slower, less;
 
     for (int k = 0; k < x->p; k++) {

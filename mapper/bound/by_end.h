@@ -69,7 +69,7 @@ struct bound_pipeline {
     enum workload_schedule schedule;
     int m, p, v; /* micro-batches, stages, chunks of a stage */
     /* A stage's layers come in multiples of `unit`, `least` or more: v and v where all its
-     * chunks hold as many, 1 where the first ones may hold one more than the last ones. */
+     * chunks hold as many, 1 where some may hold one more than others. */
     int unit, least;
     int slow; /* of one replica, so many stages at least are on slow slots */
     /* The replica is told by something else, so that a TP group that spans nodes may be in another

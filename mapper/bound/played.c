@@ -87,7 +87,7 @@ static void put_stages (struct tree *t)
         t->stage_s[k] = (struct both_ways){0.0, 0.0};
     for (int c = 0, from = 0; c < x->v; c++)
         for (int k = 0; k < x->p; k++) {
-            int n = workload_chunk_layers (t->layers[k], x->v, c);
+            int n = rows_chunk_layers (x, k, t->layers[k], c);
 
             add_layers (slot_of (t, k), x->model, from, n, &t->stage_s[k]);
             from += n;
@@ -100,7 +100,7 @@ static void set_chunk (struct tree *t, int c, int k)
     const struct bound_pipeline *x = t->x;
     const struct bound_slot *s = slot_of (t, k);
     int at = c * x->p + k;
-    double share = (double) workload_chunk_layers (t->layers[k], x->v, c) / t->layers[k];
+    double share = (double) rows_chunk_layers (x, k, t->layers[k], c) / t->layers[k];
     struct both_ways *stage = &t->stage_s[k], *more = &t->more[k];
     struct both_ways sum = {
         (stage->fwd_s + t->layers[k] * more->fwd_s + s->micro_s) * share,

@@ -28,41 +28,22 @@
  * stage's work in every replica.  So does a TP group that spans nodes in its own, which may be
  * another one than that with the slow slots (pipeline_case.calm).
  *
- * Where chunks are uneven, a stage's first chunks hold its mean or more, and the last ones
- * less: a way through first chunks takes at least as much as with even ones, one through last
- * chunks only what is left with v - 1 layers fewer on every stage, and the first n_k forwards
- * may be of fuller chunks than those that are left (rest_layers).
+ * Where chunks are uneven, a stage's first chunks may have less than its mean, and so has the last
+ * one of the last stage: a way through these takes at least what is left with v - 1 layers fewer on
+ * each such stage.  What is left after the first n_k forwards is counted (rest_layers).  In a V the
+ * first of both chunks has the mean or more.
  *
  * Of 1F1B more is known for a given end: row (3) tells the most that each stage takes, so what the
  * stages above stage k leave of all work is below it (rows_put_above).
  *
  * Layers of several kinds cost differently: a run of layers takes at least its mean
- * less a slack (slack_of).  All rows grow with the stage's layers, given how many the
+ * less a slack (rows_slack).  All rows grow with the stage's layers, given how many the
  * stages after it hold at most. */
 #include "mapper/bound/rows.h"
 
 #include <math.h>
 
 #include "base/extremes.h"
-
-/* n layers in a row of which the first is layer `start` of the model or a later one take at
- * least n mean_s - slack: the first dense_layers have no experts, of the others every
- * expert_every-th has. */
-static double slack_of (const struct pipeline_case *pc, const struct layer_cost *l,
-                        int start)
-{
-    const struct workload_model *m = pc->x->model;
-    int more = m->dense_layers > start ? m->dense_layers - start : 0;
-
-    if (pc->alike)
-        return 0.0;
-    if (m->pattern[0])
-        return l->slack;
-    if (l->expert_s > l->dense_s)
-        return (l->expert_s - l->dense_s) * (more + m->expert_every - 1) /
-               m->expert_every;
-    return (l->dense_s - l->expert_s) * (m->expert_every - 1) / m->expert_every;
-}
 
 /* Nodes that the stages from..to are on at least, beyond one; 0 or less where one may do. */
 static int crossings (const struct pipeline_case *pc, int from, int to)
@@ -132,7 +113,7 @@ static double chunks_s (const struct pipeline_case *pc, const struct layer_cost 
         return layers * l->slope;
     for (int c = 0; c < v; c++) {
         int start = row && c > 0 && pc->v_shaped ? c * pc->x->p : start_of (pc, k, c);
-        double less = slack_of (pc, l, start), n = layers / v;
+        double less = rows_slack (pc, l, start), n = layers / v;
 
         slack += less;
         sum += larger (n * l->slope - less, n * l->least_slope);
@@ -148,24 +129,32 @@ static double stage_s (const struct pipeline_case *pc, enum part part, int k, in
     return chunks_s (pc, &pc->part[kind][part], layers, k, false);
 }
 
-/* One chunk of each of some stages in a row, from stage `from` on, that hold so many layers
- * in all their chunks: a chunk takes its share of its stage, whichever kinds of layers it
- * has itself. */
+/* One chunk, with one part in `share` of its stage or more, of each of some stages in a row, from
+ * stage `from` on, that hold so many layers in all their chunks: a chunk takes its share of its
+ * stage, whichever kinds of layers it has itself. */
 static double row_s (const struct pipeline_case *pc, enum part part, int from,
-                     double layers)
+                     double layers, int share)
 {
-    return chunks_s (pc, &pc->part[0][part], layers, from, true) / pc->x->v;
+    return chunks_s (pc, &pc->part[0][part], layers, from, true) / share;
 }
 
-/* The uneven last chunks of some stages that hold so many layers, at least. */
-static double last_chunks_s (const struct pipeline_case *pc, enum part part, int stages,
-                             double layers)
+/* A chunk of each of so many stages that hold so many layers, of which those of `fewer` stages may
+ * have less than their share. */
+static double uneven_s (const struct pipeline_case *pc, enum part part, int stages,
+                        int fewer, double layers)
 {
     int v = pc->x->v;
     double held =
-        larger (stages * (pc->x->least / v), (layers - (double) stages * (v - 1)) / v);
+        larger (stages * (pc->x->least / v), (layers - (double) fewer * (v - 1)) / v);
 
     return held * pc->part[0][part].least_slope;
+}
+
+/* Of so many last stages, those whose last chunks may have less than their share: the last one's,
+ * and all where last chunks may have no layer.  In a V all may. */
+static int fewer_below (const struct pipeline_case *pc, int stages)
+{
+    return pc->v_shaped || pc->x->least < pc->x->v ? stages : stages > 0;
 }
 
 /* All boundaries that a micro-batch crosses forward. */
@@ -200,17 +189,30 @@ static struct both_ways ends_of (const struct pipeline_case *pc, int k, int kind
     return e;
 }
 
-/* Down to stage k, or up from it, through the first chunks of the stages above it, which
- * hold `above` layers at least. */
-static double through_above (const struct pipeline_case *pc, enum part part, int k,
-                             double above)
+/* Down to stage k, or up from it, through the first chunks of the stages above it, but for their
+ * layers. */
+static double around_above (const struct pipeline_case *pc, enum part part, int k)
 {
     const struct bound_slot *s = &pc->x->slot[0];
+    double share = rows_first_share (pc->x);
 
     if (k == 0)
         return 0.0;
-    return k * s->micro_s / pc->x->v + row_s (pc, part, 0, above) + sends_s (pc, 0, k) +
-           (part == FORWARD ? s->embed_fwd_s + s->tp_s / pc->x->v : s->embed_back_s);
+    return k * s->micro_s / share + sends_s (pc, 0, k) +
+           (part == FORWARD ? s->embed_fwd_s + s->tp_s / share : s->embed_back_s);
+}
+
+/* The whole of it; these stages hold `above` layers at least. */
+static double through_above (const struct pipeline_case *pc, enum part part, int k,
+                             double above)
+{
+    double layers_s = row_s (pc, part, 0, above, rows_first_share (pc->x));
+
+    if (k == 0)
+        return 0.0;
+    if (is_uneven (pc) && !pc->v_shaped)
+        layers_s = larger (layers_s, uneven_s (pc, part, k, k, above));
+    return layers_s + around_above (pc, part, k);
 }
 
 /* Down from stage k's last chunk to the end of all, or back from there to it, where chunks
@@ -224,9 +226,10 @@ static double through_below (const struct pipeline_case *pc, enum part part, int
     if (between == 0)
         return 0.0;
     if (is_uneven (pc))
-        return last_chunks_s (pc, part, between, below) + sends_s (pc, k, pc->x->p - 1) +
+        return uneven_s (pc, part, between, fewer_below (pc, between), below) +
+               sends_s (pc, k, pc->x->p - 1) +
                (part == FORWARD ? s->head_fwd_s : s->head_back_s);
-    return between * s->micro_s / pc->x->v + row_s (pc, part, k + 1, below) +
+    return between * s->micro_s / pc->x->v + row_s (pc, part, k + 1, below, pc->x->v) +
            sends_s (pc, k, pc->x->p - 1) +
            (part == FORWARD ? s->head_fwd_s : s->head_back_s + s->tp_s / pc->x->v);
 }
@@ -247,10 +250,11 @@ static double back_to (const struct pipeline_case *pc, int k, double layers, dou
         held = x->model->layers - layers;
     sends = pc->v_shaped ? sends_s (pc, 0, k) : sends_s (pc, k, x->p - 1);
     if (is_uneven (pc))
-        return last_chunks_s (pc, INPUT, between, held) + sends + s->head_input_s;
+        return uneven_s (pc, INPUT, between, fewer_below (pc, between), held) + sends +
+               s->head_input_s;
     return between * s->micro_s / x->v +
-           row_s (pc, INPUT, pc->v_shaped ? 0 : k + 1, held) + sends + s->head_input_s +
-           s->tp_s / x->v;
+           row_s (pc, INPUT, pc->v_shaped ? 0 : k + 1, held, x->v) + sends +
+           s->head_input_s + s->tp_s / x->v;
 }
 
 /* Back to stage k and up from it, where both are whole backwards: all other stages', which
@@ -263,8 +267,8 @@ static double back_and_up (const struct pipeline_case *pc, int k, double layers)
     double held = (x->model->layers - layers) / x->v, slack = 0.0;
 
     for (int c = 0; c < x->v && !pc->alike; c++)
-        slack += (k > 0 ? slack_of (pc, l, c * x->p) : 0.0) +
-                 (k < x->p - 1 ? slack_of (pc, l, c * x->p + k + 1) : 0.0);
+        slack += (k > 0 ? rows_slack (pc, l, c * x->p) : 0.0) +
+                 (k < x->p - 1 ? rows_slack (pc, l, c * x->p + k + 1) : 0.0);
     return (x->p - 1) * s->micro_s / x->v +
            larger (held * l->slope - slack / x->v, held * l->least_slope) +
            larger (sends_s (pc, 0, k) + sends_s (pc, k, x->p - 1), pc->row_sends_s) +
@@ -272,18 +276,17 @@ static double back_and_up (const struct pipeline_case *pc, int k, double layers)
            (k < x->p - 1 ? s->head_back_s + s->tp_s / x->v : 0.0);
 }
 
-/* The same of uneven chunks: first ones of the stages above, last ones of those after it.  Each
- * of the latter may hold up to v - 1 layers less than its share. */
+/* The same of uneven chunks: first ones of the stages above, last ones of those after it. */
 static double uneven_back_and_up (const struct pipeline_case *pc, int k, double layers)
 {
     const struct bound_pipeline *x = pc->x;
     const struct bound_slot *s = &x->slot[0];
-    double held = (x->model->layers - layers - (x->p - 1.0 - k) * (x->v - 1)) / x->v;
+    int fewer = (pc->v_shaped ? 0 : k) + fewer_below (pc, x->p - 1 - k);
 
-    return k * s->micro_s / x->v +
-           larger (0.0, held) * pc->part[0][BACKWARD].least_slope + sends_s (pc, 0, k) +
-           sends_s (pc, k, x->p - 1) + (k > 0 ? s->embed_back_s : 0.0) +
-           (k < x->p - 1 ? s->head_back_s : 0.0);
+    return k * s->micro_s / rows_first_share (x) +
+           uneven_s (pc, BACKWARD, x->p - 1, fewer, x->model->layers - layers) +
+           sends_s (pc, 0, k) + sends_s (pc, k, x->p - 1) +
+           (k > 0 ? s->embed_back_s : 0.0) + (k < x->p - 1 ? s->head_back_s : 0.0);
 }
 
 /* A stage to be placed on a kind of slot. */
@@ -302,16 +305,18 @@ struct held {
  * holds so many in uneven chunks.  As many backwards come before its last forward: both take
  * the chunks in turns of p micro-batches, forwards from the first and backwards from the last.
  * Chunks in a V have no such turns: there all may be of the fullest. */
-static double rest_layers (const struct bound_pipeline *x, int first, int layers)
+static double rest_layers (const struct bound_pipeline *x, int first, int k, int layers)
 {
     int rounds = first / (x->p * x->v), left = first % (x->p * x->v), chunk = left / x->p;
-    int longer = layers % x->v, whole = chunk * (layers / x->v) + smaller (chunk, longer);
+    int whole = 0;
 
     if (workload_schedule_is_v (x->schedule))
         return larger (0.0, (double) layers * x->m -
-                                (double) first * workload_chunk_layers (layers, x->v, 0));
+                                (double) first * rows_chunk_layers (x, k, layers, 0));
+    for (int c = 0; c < chunk; c++)
+        whole += rows_chunk_layers (x, k, layers, c);
     return (double) layers * (x->m - rounds * x->p) - (double) x->p * whole -
-           (double) (left % x->p) * workload_chunk_layers (layers, x->v, chunk);
+           (double) (left % x->p) * rows_chunk_layers (x, k, layers, chunk);
 }
 
 /* What is left for a stage to do after its first n_k forwards. */
@@ -330,13 +335,13 @@ static void put_rest (const struct pipeline_case *pc, struct held *h)
     /* The largest part of its stage that a chunk can be, with v - 1 layers or v + 1. */
     share = larger (1.0 / (x->v - 1), 2.0 / (x->v + 1));
     h->rest = larger (0.0, x->m - first * share);
-    left = rest_layers (x, first, h->layers);
+    left = rest_layers (x, first, h->k, h->layers);
     for (enum part part = FORWARD; part <= BACKWARD; part++) {
         const struct layer_cost *l = &pc->part[h->kind][part];
         double slack = 0.0;
 
         for (int c = 0; c < x->v && !pc->alike; c++)
-            slack += slack_of (pc, l, start_of (pc, h->k, c));
+            slack += rows_slack (pc, l, start_of (pc, h->k, c));
         *rest_s[part] = larger (left * l->slope - x->m * slack, left * l->least_slope) +
                         h->rest * x->slot[h->kind].micro_s;
     }
@@ -681,11 +686,11 @@ double rows_fixed_s (const struct pipeline_case *pc, int k)
         double stage = 0.0;
 
         for (int c = 0; c < x->v; c++)
-            stage += slack_of (pc, l, start_of (pc, k, c));
+            stage += rows_slack (pc, l, start_of (pc, k, c));
         slack += x->m * stage;
         for (int c = 0; c < x->v && k > 0 && (part == FORWARD || !pc->split); c++)
-            slack += slack_of (pc, l, c * x->p) / x->v;
+            slack += rows_slack (pc, l, c * x->p) / rows_first_share (x);
     }
-    return through_above (pc, FORWARD, k, 0) + x->m * (e.fwd_s + e.back_s) +
-           (pc->split ? 0.0 : through_above (pc, BACKWARD, k, 0)) - slack;
+    return around_above (pc, FORWARD, k) + x->m * (e.fwd_s + e.back_s) +
+           (pc->split ? 0.0 : around_above (pc, BACKWARD, k)) - slack;
 }

@@ -45,6 +45,21 @@ static inline double rows_apart_s (const struct bound_pipeline *x, int k)
     return k == x->few || (k + 1) % x->p == x->few ? 0.0 : x->apart_s;
 }
 
+/** How many of stage k's layers its chunk c has. */
+static inline int rows_chunk_layers (const struct bound_pipeline *x, int k, int layers,
+                                     int c)
+{
+    return workload_chunk_layers (layers, x->v, c,
+                                  workload_spares_last (x->schedule, x->p, k));
+}
+
+/** The first chunk has one part in so many of its stage at least: where chunks may be uneven it has
+ *  one layer of 2 v - 1 at the least.  In a V it has as many as the other or more. */
+static inline int rows_first_share (const struct bound_pipeline *x)
+{
+    return x->unit < x->v && !workload_schedule_is_v (x->schedule) ? 2 * x->v - 1 : x->v;
+}
+
 /** A pipeline whose stage 0 is placed in one way. */
 struct pipeline_case {
     const struct bound_pipeline *x;
@@ -73,6 +88,25 @@ struct pipeline_case {
      * one without these.  NULL: not asked for. */
     const struct pipeline_case *calm;
 };
+
+/** n layers in a row of which the first is layer `start` of the model or a later one take at
+ *  least n mean_s - slack: the first dense_layers have no experts, of the others every
+ *  expert_every-th has. */
+static inline double rows_slack (const struct pipeline_case *pc,
+                                 const struct layer_cost *l, int start)
+{
+    const struct workload_model *m = pc->x->model;
+    int more = m->dense_layers > start ? m->dense_layers - start : 0;
+
+    if (pc->alike)
+        return 0.0;
+    if (m->pattern[0])
+        return l->slack;
+    if (l->expert_s > l->dense_s)
+        return (l->expert_s - l->dense_s) * (more + m->expert_every - 1) /
+               m->expert_every;
+    return (l->dense_s - l->expert_s) * (m->expert_every - 1) / m->expert_every;
+}
 void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
                 struct stage_placing first, int *work);
 

@@ -30,7 +30,8 @@ static void set_chunk (struct hand *h, int c, int k, const struct stage_times *l
     const struct config_times *times = h->x->times;
     const struct slot_times *s = &times->slot[h->slow[k]];
     int v = h->pipeline.chunks, at = c * times->p + k;
-    double layers = workload_chunk_layers (h->layers[k], v, c),
+    bool spares = workload_spares_last (h->schedule, times->p, k);
+    double layers = workload_chunk_layers (h->layers[k], v, c, spares),
            micro_s = s->micro_s * layers / h->layers[k];
 
     h->fwd_s[at] = micro_s + layers * l->layer_fwd_s;

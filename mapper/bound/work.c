@@ -5,8 +5,10 @@
  * Where backward is not split, the first micro-batch comes down to stage k through the first
  * chunks of the stages above, and the last one goes up through these: rows (1) of rows.c,
  *
- *     step >= W (m f_k + (f_0 + ... + f_(k-1)) / v).
+ *     step >= W (m f_k + (f_0 + ... + f_(k-1)) / v)
  *
+ * (where chunks may be uneven a first chunk has 1 / (2 v - 1) of its stage at least, in the place of
+ * 1 / v here).
  * All rows are equal where the step is least.  What is left of it for stage k then shrinks
  * by 1 - 1/(m v) from one stage to the next, and as the shares add up to 1,
  *
@@ -86,10 +88,18 @@ static double work_of (struct bound_works *w, const struct pool *pool,
     return k->s * slowest;
 }
 
+/* A first chunk has one part in so many of its stage at least (rows_first_share). */
+static double first_share (const struct pool *pool, const struct workload_config *c)
+{
+    int v = c->deg.vpp, unit = workload_layers_unit (c, pool->problem->profile);
+
+    return unit < v && !workload_schedule_is_v (c->schedule) ? 2 * v - 1 : v;
+}
+
 double bound_work (struct bound_works *w, const struct pool *pool,
                    const struct workload_config *c)
 {
-    double work = work_of (w, pool, c), v = c->deg.vpp;
+    double work = work_of (w, pool, c), v = first_share (pool, c);
     double m = workload_microbatches (pool->problem->job, c), p = c->deg.pp;
 
     if (workload_schedule_splits_backward (c->schedule))

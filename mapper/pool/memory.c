@@ -43,11 +43,25 @@ static double limit_of (const struct pool *pool, bool smallest)
 static int first_of (const struct workload_model *m, const struct workload_config *c,
                      int stage, int even)
 {
-    int first = stage * workload_chunk_layers (even, c->deg.vpp, 0);
+    int first = stage * workload_chunk_layers (even, c->deg.vpp, 0, false);
 
     return stage == 0 || m->pattern[0] || m->expert_every > 1 || first < m->dense_layers
                ? stage
                : m->dense_layers;
+}
+
+/* Does a stage with so many layers fit, without head and embedding?  Some stage has as many: the
+ * last one, whose chunks are dealt otherwise, or one that takes as much as the one before it. */
+static bool last_fits (const struct memest_problem *memory, int stage, int layers,
+                       double limit)
+{
+    struct workload_stage held =
+        workload_stage_guess (memory->model, memory->config, stage, layers);
+    struct memest_stage s;
+
+    held.embedding = held.head = false;
+    memest_stage (memory, stage, &held, &s);
+    return memest_fits (memory, &s, limit);
 }
 
 /* Do the layers of an even split fit, in as few estimates as will tell?  Where layers are all
@@ -60,16 +74,9 @@ static int even_split_fits (const struct memest_problem *memory, bool alike, dou
     int even = (memory->model->layers / unit + pp - 1) / pp * unit;
     struct memest_stage s;
 
-    if (alike) {
-        /* The last stage without its head has the most room: some stage takes as much. */
-        struct workload_stage least =
-            workload_stage_guess (memory->model, c, pp - 1, even);
-
-        least.embedding = least.head = false;
-        memest_stage (memory, pp - 1, &least, &s);
-        if (!memest_fits (memory, &s, limit))
-            return 0;
-    }
+    if (alike && !last_fits (memory, pp - 1, even, limit) &&
+        (pp == 1 || !last_fits (memory, pp - 2, even, limit)))
+        return 0;
     for (int i = 0; i < pp; i++) {
         struct workload_stage held = workload_stage_from (
             memory->model, c, i, first_of (memory->model, c, i, even), even);
@@ -102,6 +109,16 @@ static int cap_behind (const struct memest_problem *memory, int stage, int dense
     return cap > 0 ? cap : 0;
 }
 
+/* The most layers of a stage whose first chunk has so many: as even chunks are dealt, others may
+ * have one more, but in a V. */
+static int most_after (const struct workload_config *c, int first)
+{
+    int v = c->deg.vpp;
+
+    return first > 0 && !workload_schedule_is_v (c->schedule) ? first * v + v - 1
+                                                              : first * v;
+}
+
 /* Layers that the first stages hold together at most, of which each had room for cap[i] when it
  * had as many as it can of the model's first layers, without experts: these are so few, and a stage
  * that leaves some to the next has no others in its first chunk. */
@@ -115,7 +132,7 @@ static int first_room (const struct memest_problem *memory, int stages, const in
             int most = 0;
 
             for (int own = i == 0 ? all : 0; own <= all; own++) {
-                int alone = all < dense ? own * memory->config->deg.vpp : cap[i];
+                int alone = all < dense ? most_after (memory->config, own) : cap[i];
                 int held =
                     cap_behind (memory, i, own, alone < cap[i] ? alone : cap[i], limit);
 

@@ -37,7 +37,7 @@ expect 0 "what is proven" "^gap      none: proven that no plan" $L plan "1x2 a10
 
 # ---- quiet ----
 expect 0 "quiet: the first lines" "^plan " $L plan "2x8 h100" llama-3-8b -q
-[ ! -s "$T/err" ] && [ "$(labels "$T/out")" = "plan GPUs step memory gap ties links default risky " ]
+[ ! -s "$T/err" ] && [ "$(labels "$T/out")" = "plan GPUs step memory gap ties links default " ]
 result $? "... and no warning" "$T/both"
 $L plan "2x8 h100" llama-3-8b --quiet -o "$T/quiet.json" >"$T/both" 2>&1 && [ ! -s "$T/both" ] && [ -s "$T/quiet.json" ]
 result $? "quiet with a file: it is written, and nothing printed" "$T/both"

@@ -43,7 +43,7 @@ static const struct arguments {
     {PIPE (4, 1, 1), LAYERS (2, 1, 2, 2),
      "--pipeline-model-parallel-layout Ett|t|tt|ttL\n"},
     {PIPE (2, 1, 3), LAYERS (6, 6), "--num-layers-per-virtual-pipeline-stage 2\n"},
-    {PIPE (2, 1, 2), LAYERS (3, 2), "--pipeline-model-parallel-layout Ett|t|t|tL\n"},
+    {PIPE (2, 1, 2), LAYERS (3, 2), "--pipeline-model-parallel-layout Et|t|tt|tL\n"},
     {PIPE (2, 1, 1, .recompute = RECOMPUTE_FULL, .recompute_layers = 3), LAYERS (8, 8),
      FULL_BLOCK "3\n"},
     {PIPE (2, 1, 2, .recompute = RECOMPUTE_FULL, .recompute_layers = 4), LAYERS (8, 8),

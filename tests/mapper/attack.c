@@ -70,7 +70,8 @@ static bool draw_config (struct rng *r, struct setting *s)
         return false;
     d->dp = rng_below (r, 4) ? room : 1 + rng_below (r, room);
     c->schedule = d->pp > 1 ? all[rng_below (r, 8)] : SCHEDULE_1F1B;
-    d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 : workload_default_vpp (c->schedule);
+    d->vpp = c->schedule == SCHEDULE_INTERLEAVED ? 2 + rng_below (r, 4)
+                                                 : workload_default_vpp (c->schedule);
     if (s->model.experts > 0)
         d->ep = 1 << rng_below (r, 3);
     s->job.global_batch = d->dp * c->micro_batch * d->pp * (1 + rng_below (r, 8));

@@ -72,7 +72,7 @@ TEST (groups_shared)
     struct found f = search (&p, NULL);
     int per_stage = 2 * NODES;
 
-    assert_true (f.r.estimate.step_s < 1.04 * f.r.lower_bound_s);
+    assert_true (f.r.estimate.step_s < 1.07 * f.r.lower_bound_s);
     for (int i = 0; i < 4; i++) {
         assert_true (i == 0 || f.r.layers[i] > f.r.layers[0]);
         for (int r = 0; r < per_stage; r += 8)

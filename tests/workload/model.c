@@ -119,6 +119,7 @@ TEST (layers_of_chunks)
 
                 assert_true (k == n / v || k == (n + v - 1) / v);
                 assert_true (chunk < v - 1 ? spared >= k : spared <= k);
+                assert_true (chunk > 0 || (k * (2 * v - 1) >= n && spared >= k));
                 sum += k;
             }
             assert_int_equal (sum, n);
@@ -127,7 +128,8 @@ TEST (layers_of_chunks)
         struct workload_stage s = workload_stage_of (&m, &c, layers, i);
 
         assert_int_equal (s.dense, 23);
-        assert_int_equal (s.first.dense, i == 0 ? 1 : 2); /* the last stage's has the head */
+        assert_int_equal (s.first.dense,
+                          i == 0 ? 1 : 2); /* the last stage's has the head */
         assert_int_equal (s.last.dense, i == 0 ? 2 : 1);
     }
 }

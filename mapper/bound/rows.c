@@ -304,7 +304,8 @@ struct held {
 /* Layers times micro-batches that stage k's forwards have left after the first n_k, when it
  * holds so many in uneven chunks.  As many backwards come before its last forward: both take
  * the chunks in turns of p micro-batches, forwards from the first and backwards from the last.
- * Chunks in a V have no such turns: there all may be of the fullest. */
+ * Such schedules take whole groups of p micro-batches.  Chunks in a V have no such turns: there all
+ * may be of the fullest. */
 static double rest_layers (const struct bound_pipeline *x, int first, int k, int layers)
 {
     int rounds = first / (x->p * x->v), left = first % (x->p * x->v), chunk = left / x->p;

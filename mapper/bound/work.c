@@ -7,8 +7,8 @@
  *
  *     step >= W (m f_k + (f_0 + ... + f_(k-1)) / v)
  *
- * (where chunks may be uneven, 1 / (2 v - 1) in the place of 1 / v: a first chunk has as much of its
- * stage at least).
+ * (where chunks may be uneven, 1 / (2 v - 1) in the place of 1 / v: a first chunk has as much of
+ * its stage at least).
  * All rows are equal where the step is least.  What is left of it for stage k then shrinks
  * by 1 - 1/(m v) from one stage to the next, and as the shares add up to 1,
  *

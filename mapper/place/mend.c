@@ -104,7 +104,8 @@ void mend_layout (struct placer *x)
     int group = close_group (x) / size, *seq = x->layout.seq;
     bool round = x->c->deg.vpp > 1; /* from the last stage to the first */
 
-    if (x->layout.depth > 1 || x->per_stage % size != 0 || (group > 1 && n % group != 0))
+    if (x->layout.depth > 1 || x->layout.by_shard || x->per_stage % size != 0 ||
+        (group > 1 && n % group != 0))
         return;
     for (int i = 0; i < pp; i++) {
         struct row s = {.cluster = x->pool->problem->cluster,

@@ -26,7 +26,7 @@ void try_shared (struct placer *x, const struct candidate *by_node, struct candi
     int most = close_group (x);
 
     if (most == 1 || !isfinite (by_node->price.step_s) || l->depth != 1 || l->by_class ||
-        !is_worth_it (x, by_node))
+        l->by_shard || !is_worth_it (x, by_node))
         return;
     for (int sharers = 2; sharers <= most; sharers++) {
         struct costmodel_price price;

@@ -377,8 +377,9 @@ static bool is_by_stage (const struct placer *x, const struct candidate *k)
     int size = x->pool->max_node_gpus;
 
     return isfinite (x->pool->reach[0]) && isfinite (k->price.step_s) &&
-           k->layout.depth == 1 && !k->layout.by_class && x->per_stage % size == 0 &&
-           x->per_stage > size && x->pool->all_gpus == x->pool->n_nodes * size;
+           k->layout.depth == 1 && !k->layout.by_class && !k->layout.by_shard &&
+           x->per_stage % size == 0 && x->per_stage > size &&
+           x->pool->all_gpus == x->pool->n_nodes * size;
 }
 
 enum status improve_slow_stage (struct placer *x, bool whole, double rival_s, long moves,

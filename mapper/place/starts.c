@@ -3,7 +3,8 @@
  * A layout says which slots (TP x CP groups) share a node: `depth` stages in a row of as
  * many replicas as fit beside them.  Depth 1 is Megatron's: every node gets consecutive
  * ranks.  Where layers were split for several classes of GPUs, the row may also be of the
- * stages by class, those for the slowest first, so that stages alike share nodes.
+ * stages by class, those for the slowest first, so that stages alike share nodes.  Replicas that
+ * hold copies of one shard may come together, in the place of those that share one copy.
  *
  * A sequence of nodes fills the layout's blocks, GPUs of the slower classes last where the
  * faster suffice.  Starts are Megatron's order and, for every layout, the nodes in the

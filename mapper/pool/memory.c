@@ -43,7 +43,8 @@ static double limit_of (const struct pool *pool, bool smallest)
 static int first_of (const struct workload_model *m, const struct workload_config *c,
                      int stage, int even)
 {
-    int first = stage * workload_chunk_layers (even, c->deg.vpp, 0, false);
+    int first = stage * workload_chunk_layers (even, c->deg.vpp, 0,
+                                               workload_schedule_is_v (c->schedule));
 
     return stage == 0 || m->pattern[0] || m->expert_every > 1 || first < m->dense_layers
                ? stage
@@ -109,14 +110,16 @@ static int cap_behind (const struct memest_problem *memory, int stage, int dense
     return cap > 0 ? cap : 0;
 }
 
-/* The most layers of a stage whose first chunk has so many: as even chunks are dealt, others may
+/* The most layers of a stage whose first chunk has so many: where chunks may be uneven, others may
  * have one more, but in a V. */
-static int most_after (const struct workload_config *c, int first)
+static int most_after (const struct memest_problem *memory, int first)
 {
+    const struct workload_config *c = memory->config;
     int v = c->deg.vpp;
+    bool more = first > 0 && workload_layers_unit (c, memory->profile) < v &&
+                !workload_schedule_is_v (c->schedule);
 
-    return first > 0 && !workload_schedule_is_v (c->schedule) ? first * v + v - 1
-                                                              : first * v;
+    return first * v + (more ? v - 1 : 0);
 }
 
 /* Layers that the first stages hold together at most, of which each had room for cap[i] when it
@@ -132,7 +135,7 @@ static int first_room (const struct memest_problem *memory, int stages, const in
             int most = 0;
 
             for (int own = i == 0 ? all : 0; own <= all; own++) {
-                int alone = all < dense ? most_after (memory->config, own) : cap[i];
+                int alone = all < dense ? most_after (memory, own) : cap[i];
                 int held =
                     cap_behind (memory, i, own, alone < cap[i] ? alone : cap[i], limit);
 

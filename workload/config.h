@@ -308,6 +308,14 @@ static inline bool workload_spares_last (enum workload_schedule schedule, int pp
  *  is spared gets one after all others.  Of fewer layers than chunks the last chunks have none. */
 int workload_chunk_layers (int layers, int v, int chunk, bool spares_last);
 
+/** So dealt, a first chunk has one part in so many of its stage's layers at least, which come in
+ *  multiples of `unit` (workload_layers_unit): one of 2 v - 1 where chunks may be uneven, but in a
+ *  V half or more. */
+static inline int workload_first_share (enum workload_schedule schedule, int v, int unit)
+{
+    return unit < v && !workload_schedule_is_v (schedule) ? 2 * v - 1 : v;
+}
+
 /** What stage `stage` holds, given the layers of every stage.
  *
  *  With vpp chunks a stage holds vpp runs of layers, chunk after chunk round the stages;

@@ -206,10 +206,11 @@ static double around_above (const struct pipeline_case *pc, enum part part, int 
 static double through_above (const struct pipeline_case *pc, enum part part, int k,
                              double above)
 {
-    double layers_s = row_s (pc, part, 0, above, rows_first_share (pc->x));
+    double layers_s;
 
     if (k == 0)
         return 0.0;
+    layers_s = row_s (pc, part, 0, above, rows_first_share (pc->x));
     if (is_uneven (pc) && !pc->v_shaped)
         layers_s = larger (layers_s, uneven_s (pc, part, k, k, above));
     return layers_s + around_above (pc, part, k);

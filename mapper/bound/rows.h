@@ -53,11 +53,9 @@ static inline int rows_chunk_layers (const struct bound_pipeline *x, int k, int 
                                   workload_spares_last (x->schedule, x->p, k));
 }
 
-/** The first chunk has one part in so many of its stage at least: where chunks may be uneven it has
- *  one layer of 2 v - 1 at the least.  In a V it has as many as the other or more. */
 static inline int rows_first_share (const struct bound_pipeline *x)
 {
-    return x->unit < x->v && !workload_schedule_is_v (x->schedule) ? 2 * x->v - 1 : x->v;
+    return workload_first_share (x->schedule, x->v, x->unit);
 }
 
 /** A pipeline whose stage 0 is placed in one way. */

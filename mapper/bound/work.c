@@ -88,18 +88,12 @@ static double work_of (struct bound_works *w, const struct pool *pool,
     return k->s * slowest;
 }
 
-/* A first chunk has one part in so many of its stage at least (rows_first_share). */
-static double first_share (const struct pool *pool, const struct workload_config *c)
-{
-    int v = c->deg.vpp, unit = workload_layers_unit (c, pool->problem->profile);
-
-    return unit < v && !workload_schedule_is_v (c->schedule) ? 2 * v - 1 : v;
-}
-
 double bound_work (struct bound_works *w, const struct pool *pool,
                    const struct workload_config *c)
 {
-    double work = work_of (w, pool, c), v = first_share (pool, c);
+    int unit = workload_layers_unit (c, pool->problem->profile);
+    double work = work_of (w, pool, c),
+           v = workload_first_share (c->schedule, c->deg.vpp, unit);
     double m = workload_microbatches (pool->problem->job, c), p = c->deg.pp;
 
     if (workload_schedule_splits_backward (c->schedule))

@@ -115,11 +115,9 @@ static int cap_behind (const struct memest_problem *memory, int stage, int dense
 static int most_after (const struct memest_problem *memory, int first)
 {
     const struct workload_config *c = memory->config;
-    int v = c->deg.vpp;
-    bool more = first > 0 && workload_layers_unit (c, memory->profile) < v &&
-                !workload_schedule_is_v (c->schedule);
+    int v = c->deg.vpp, unit = workload_layers_unit (c, memory->profile);
 
-    return first * v + (more ? v - 1 : 0);
+    return first > 0 ? (first - 1) * v + workload_first_share (c->schedule, v, unit) : 0;
 }
 
 /* Layers that the first stages hold together at most, of which each had room for cap[i] when it

@@ -17,8 +17,8 @@
 #include "base/memory.h"
 #include "costmodel/costmodel.h"
 
-#define REACH 0.0005     /* of the rows' step, at first */
-#define ROUNDS 9         /* each with twice the reach of the one before */
+#define REACH 0.004      /* of the rows' step, at first */
+#define ROUNDS 6         /* each with twice the reach of the one before */
 #define WORK 2000000L    /* operations played out in a round, about */
 #define CLOSEST 20       /* times that at most at the closest level */
 #define CLOSE_REACH 0.01 /* and there */
@@ -47,6 +47,7 @@ struct tree {
     double step_s;  /* the least so far, or what is reached for */
     double known_s; /* a bound that is known: it may stand for any lower one */
     struct rows_times then;
+    double least_send_s; /* over any boundary */
     long left, spared;
     long *closer; /* of struct bound_pipeline, once all that is quick is known */
     /* Ways to cut the ring of stages into runs that nodes hold: bit k is set where the boundary
@@ -94,6 +95,21 @@ static void put_stages (struct tree *t)
         }
 }
 
+/* What a chunk has beside layers. */
+static struct both_ways ends_of_chunk (const struct bound_pipeline *x,
+                                       const struct bound_slot *s, int at)
+{
+    struct both_ways e = {0.0, 0.0};
+
+    if (at == 0)
+        e = (struct both_ways){s->embed_fwd_s, s->embed_back_s};
+    if (at == x->p * x->v - 1) {
+        e.fwd_s += s->head_fwd_s;
+        e.back_s += s->head_back_s;
+    }
+    return e;
+}
+
 /* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
 static void set_chunk (struct tree *t, int c, int k)
 {
@@ -102,35 +118,33 @@ static void set_chunk (struct tree *t, int c, int k)
     int at = c * x->p + k;
     double share = (double) rows_chunk_layers (x, k, t->layers[k], c) / t->layers[k];
     struct both_ways *stage = &t->stage_s[k], *more = &t->more[k];
-    struct both_ways sum = {
-        (stage->fwd_s + t->layers[k] * more->fwd_s + s->micro_s) * share,
-        (stage->back_s + t->layers[k] * more->back_s + s->micro_s) * share};
+    struct both_ways sum = ends_of_chunk (x, s, at);
+
+    sum.fwd_s += (stage->fwd_s + t->layers[k] * more->fwd_s + s->micro_s) * share;
+    sum.back_s += (stage->back_s + t->layers[k] * more->back_s + s->micro_s) * share;
 
     /* Their all-reduces belong to all chunks alike. */
     if (k == 0)
         sum.fwd_s += s->tp_s * share;
     if (k == x->p - 1)
         sum.back_s += s->tp_s * share;
-    if (at == 0) {
-        sum.fwd_s += s->embed_fwd_s;
-        sum.back_s += s->embed_back_s;
-    }
-    if (at == x->p * x->v - 1) {
-        sum.fwd_s += s->head_fwd_s;
-        sum.back_s += s->head_back_s;
-    }
     t->fwd_s[at] = sum.fwd_s;
     t->back_s[at] = sum.back_s;
 }
 
-/* Play the split in hand out, stages in ways that take so much more. */
+/* A boundary after stage k. */
+static void put_send (struct tree *t, int k, double least_s, unsigned cut)
+{
+    double s = fmax (least_s, cut >> k & 1 ? t->x->cross_s : 0.0);
+
+    t->send_s[k] = fmax (s, rows_apart_s (t->x, k));
+}
+
+/* Play what is put out. */
 static void play (struct tree *t)
 {
     const struct bound_pipeline *x = t->x;
 
-    for (int k = 0; k < x->p; k++)
-        for (int c = 0; c < x->v; c++)
-            set_chunk (t, c, k);
     costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
     t->left -= 2L * x->m * x->p * x->v;
 }
@@ -168,14 +182,15 @@ static double played_cut (struct tree *t, unsigned cut)
     bool grows;
 
     for (int k = 0; k < x->p; k++) {
-        t->send_s[k] = fmax (t->r->send_s[t->kind[k]][t->kind[(k + 1) % x->p]],
-                             cut >> k & 1 ? x->cross_s : 0.0);
-        t->send_s[k] = fmax (t->send_s[k], rows_apart_s (x, k));
+        put_send (t, k, t->r->send_s[t->kind[k]][t->kind[(k + 1) % x->p]], cut);
         t->more[k] = (struct both_ways){0.0, 0.0};
     }
     t->more[0] = rows_layer_more (kind_of (t, 0)->rows, 0, kind_of (t, 0)->slot,
                                   t->layers[0], kind_of (t, 0)->rows->first);
     do {
+        for (int k = 0; k < x->p; k++)
+            for (int c = 0; c < x->v; c++)
+                set_chunk (t, c, k);
         play (t);
         least = step_of_ways (t, &grows);
     } while (grows && least < t->step_s);
@@ -287,11 +302,11 @@ static int most_layers (const struct tree *t, int k, int kind, int below, int ne
     return rows_most_layers (on->rows, k, on->slot, below, &t->then, near);
 }
 
-/* Fill in t->room by t->then. */
-static void find_room (struct tree *t)
+/* Fill in t->most by t->then. */
+static void find_most (struct tree *t)
 {
     const struct bound_pipeline *x = t->x;
-    int below = 0, near = 0, budget = t->r->budget;
+    int below = 0, near = 0;
 
     for (int k = x->p - 1; k > 0; k--) {
         int held = 0;
@@ -302,6 +317,14 @@ static void find_room (struct tree *t)
         }
         below += held;
     }
+}
+
+/* Fill in t->room by t->most. */
+static void find_room (struct tree *t)
+{
+    const struct bound_pipeline *x = t->x;
+    int budget = t->r->budget;
+
     for (int b = 0; b <= budget; b++)
         room_of (t, 0)[b] = b == 0 || !t->r->all_spent ? 0 : NO_ROOM;
     for (int k = 1; k < x->p; k++)
@@ -319,6 +342,131 @@ static void find_room (struct tree *t)
         }
 }
 
+/* ---- what stages hold when all others hold what is left for them ---- */
+
+/* Stage k's chunks when it holds `least` to `most` layers on a kind, where each of them takes `more`
+ * than it does.
+ * @param lower  only those that take less than what is put */
+static void put_chunks (struct tree *t, int k, int kind, int least, int most,
+                        struct both_ways more, bool lower)
+{
+    const struct bound_pipeline *x = t->x;
+    const struct played_kind *on = &t->r->kind[kind];
+    const struct bound_slot *s = &on->rows->x->slot[on->slot];
+    double fwd =
+               rows_layers_s (on->rows, FORWARD, k, on->slot, least) / least + more.fwd_s,
+           back = rows_layers_s (on->rows, BACKWARD, k, on->slot, least) / least +
+                  more.back_s;
+
+    /* Of what all chunks share, one has its part in the most layers. */
+    fwd += (s->micro_s + (k == 0 ? s->tp_s : 0.0)) / most;
+    back += (s->micro_s + (k == x->p - 1 ? s->tp_s : 0.0)) / most;
+    for (int c = 0; c < x->v; c++) {
+        int layers = rows_chunk_layers (x, k, least, c), at = c * x->p + k;
+        struct both_ways ends = ends_of_chunk (x, s, at);
+        double fwd_s = layers * fwd + ends.fwd_s, back_s = layers * back + ends.back_s;
+
+        t->fwd_s[at] = lower ? fmin (t->fwd_s[at], fwd_s) : fwd_s;
+        t->back_s[at] = lower ? fmin (t->back_s[at], back_s) : back_s;
+    }
+}
+
+/* Stage k on any kind, where all stages can hold so many layers too many. */
+static void put_stage (struct tree *t, int k, int slack)
+{
+    const struct bound_pipeline *x = t->x;
+    bool some = false;
+
+    for (int kind = 0; kind < t->r->kinds; kind++) {
+        int most = t->most[kind * x->p + k];
+        int least = most - slack > x->least ? most - slack : x->least;
+
+        if (most == 0 || !rows_may_be (x, k, kind))
+            continue;
+        put_chunks (t, k, kind, least, most, (struct both_ways){0.0, 0.0}, some);
+        some = true;
+    }
+}
+
+/* Does what is put end too late, wherever sends cross?
+ * @param n  layers that stage k holds, on the kind that it has */
+static bool is_late (struct tree *t, int k, int n)
+{
+    const struct bound_pipeline *x = t->x;
+    const struct played_kind *on = kind_of (t, k);
+    int below = x->model->layers - n - t->layers[0] - (k - 1) * x->least;
+    bool late = true;
+
+    for (int i = 0; late && (i == 0 || i < t->n_cuts); i++) {
+        struct both_ways more;
+
+        for (int at = 0; at < x->p; at++)
+            put_send (t, at, t->least_send_s, t->n_cuts > 0 ? t->cut[i] : 0);
+        play (t);
+        late = t->end_s[0] > t->then.end_s ||
+               (k > 0 && rows_step_below (on->rows, k, on->slot, n, below, t->end_s[k],
+                                          t->step_s, &more) >= t->step_s);
+    }
+    return late;
+}
+
+/* Layers that all stages can hold beyond the model's. */
+static long slack_of (const struct tree *t)
+{
+    int left = t->r->budget - kind_of (t, 0)->price;
+
+    return t->layers[0] + room_of (t, t->x->p - 1)[left] - t->x->model->layers;
+}
+
+/* Fewer layers of stage k on a kind, while the most that it can hold end too late with the fewest
+ * on all others, which are put. */
+static void lower_most (struct tree *t, int k, int kind)
+{
+    const struct bound_pipeline *x = t->x;
+    int *most = &t->most[kind * x->p + k];
+
+    t->kind[k] = kind;
+    while (*most > 0 && t->left > 0) {
+        put_chunks (t, k, kind, *most, *most, (struct both_ways){0.0, 0.0}, false);
+        if (!is_late (t, k, *most))
+            return;
+        *most = *most - x->unit >= x->least ? *most - x->unit : 0;
+    }
+}
+
+/* Rows know one stage.  All stages can hold some layers more than the model has, so each holds at
+ * least the most that it can but for these: with so many on all others some most is too many, which
+ * leaves less to spare. */
+static void tell_apart (struct tree *t)
+{
+    const struct bound_pipeline *x = t->x;
+    const struct played_kind *on = kind_of (t, 0);
+    int first = t->layers[0];
+    long before = LONG_MAX;
+
+    put_chunks (t, 0, t->kind[0], first, first,
+                rows_layer_more (on->rows, 0, on->slot, first, on->rows->first), false);
+    for (long slack = slack_of (t); slack >= 0 && slack < before && t->left > 0;) {
+        before = slack;
+        for (int k = 1; k < x->p; k++)
+            put_stage (t, k, (int) slack);
+        if (is_late (t, 0, first)) {
+            memset (t->most, 0, (size_t) t->r->kinds * (size_t) x->p * sizeof *t->most);
+            find_room (t);
+            return;
+        }
+        for (int k = 1; k < x->p && slack >= 0; k++) {
+            for (int kind = 0; kind < t->r->kinds; kind++)
+                if (rows_may_be (x, k, kind))
+                    lower_most (t, k, kind);
+            find_room (t);
+            slack = slack_of (t);
+            if (slack >= 0)
+                put_stage (t, k, (int) slack);
+        }
+    }
+}
+
 static size_t told_n (const struct tree *t)
 {
     return (size_t) t->x->p * (size_t) t->r->kinds * ((size_t) t->x->model->layers + 1);
@@ -331,6 +479,8 @@ static int most_told (struct tree *t, int k, int kind, int below)
 
     if (*most < 0) {
         *most = most_layers (t, k, kind, below, t->most[kind * t->x->p + k]);
+        if (*most > t->most[kind * t->x->p + k])
+            *most = t->most[kind * t->x->p + k];
         t->left -= TELL_WORK;
     }
     return *most;
@@ -370,18 +520,19 @@ static void try_stage (struct tree *t, int k, int below, int left)
 static void try_first (struct tree *t, int kind, int layers)
 {
     const struct played_kind *on = &t->r->kind[kind];
-    int left = t->r->budget - on->price;
     double tail = rows_tail_s (on->rows, 0, on->slot, layers, on->rows->first, t->step_s);
 
     t->kind[0] = kind;
     t->layers[0] = layers;
     t->then = (struct rows_times){t->step_s - tail, t->step_s};
+    find_most (t);
     find_room (t);
     if (t->closer)
         t->left -= TELL_WORK * t->x->p * t->r->kinds;
     memset (t->told, 0xff, told_n (t) * sizeof *t->told);
-    if (layers + room_of (t, t->x->p - 1)[left] >= t->x->model->layers)
-        try_stage (t, t->x->p - 1, 0, left);
+    tell_apart (t);
+    if (slack_of (t) >= 0)
+        try_stage (t, t->x->p - 1, 0, t->r->budget - on->price);
 }
 
 static void try_all (struct tree *t)
@@ -438,6 +589,10 @@ static bool tree_init (struct tree *t, const struct played_replica *r)
                                     .send_s = t->send_s,
                                     .return_s = t->send_s,
                                     .blocking = x->profile->time.blocking_sends};
+    t->least_send_s = INFINITY;
+    for (int a = 0; a < r->kinds; a++)
+        for (int b = 0; b < r->kinds; b++)
+            t->least_send_s = fmin (t->least_send_s, r->send_s[a][b]);
     find_cuts (t);
     return true;
 }

@@ -122,9 +122,8 @@ static double chunks_s (const struct pipeline_case *pc, const struct layer_cost 
                           : sum;
 }
 
-/* The layers of one stage for one micro-batch. */
-static double stage_s (const struct pipeline_case *pc, enum part part, int k, int kind,
-                       double layers)
+double rows_layers_s (const struct pipeline_case *pc, enum part part, int k, int kind,
+                      double layers)
 {
     return chunks_s (pc, &pc->part[kind][part], layers, k, false);
 }
@@ -359,8 +358,8 @@ static struct held held_of (const struct pipeline_case *pc, int k, int kind, int
     struct held h = {.k = k, .kind = kind, .layers = layers};
 
     h.above = larger (k * x->least, x->model->layers - layers - below);
-    h.layer_fwd_s = micro + stage_s (pc, FORWARD, k, kind, layers);
-    h.layer_back_s = micro + stage_s (pc, BACKWARD, k, kind, layers);
+    h.layer_fwd_s = micro + rows_layers_s (pc, FORWARD, k, kind, layers);
+    h.layer_back_s = micro + rows_layers_s (pc, BACKWARD, k, kind, layers);
     h.fwd_s = e.fwd_s - micro + h.layer_fwd_s;
     h.back_s = e.back_s - micro + h.layer_back_s;
     h.fwd_s += layers * more.fwd_s;
@@ -672,8 +671,8 @@ double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double lay
 {
     struct both_ways e = ends_of (pc, k, kind);
 
-    return e.fwd_s + e.back_s + stage_s (pc, FORWARD, k, kind, layers) +
-           stage_s (pc, BACKWARD, k, kind, layers);
+    return e.fwd_s + e.back_s + rows_layers_s (pc, FORWARD, k, kind, layers) +
+           rows_layers_s (pc, BACKWARD, k, kind, layers);
 }
 
 /* The lines' slack is left. */

@@ -157,6 +157,10 @@ double rows_tail_s (const struct pipeline_case *pc, int k, int kind, double laye
 /** A micro-batch's whole way down and up. */
 double rows_around_s (const struct pipeline_case *pc);
 
+/** The layers of stage k for one micro-batch: in the mean of these more with more of them. */
+double rows_layers_s (const struct pipeline_case *pc, enum part part, int k, int kind,
+                      double layers);
+
 /** One micro-batch on stage k. */
 double rows_micro_s (const struct pipeline_case *pc, int k, int kind, double layers);
 

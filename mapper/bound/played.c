@@ -17,9 +17,10 @@
 #include "base/memory.h"
 #include "costmodel/costmodel.h"
 
-#define REACH 0.004      /* of the rows' step, at first */
-#define ROUNDS 6         /* each with twice the reach of the one before */
-#define WORK 2000000L    /* operations played out in a round, about */
+#define REACH 0.004   /* of the rows' step, at first */
+#define ROUNDS 6      /* each with twice the reach of the one before */
+#define WORK 2000000L /* operations played out in a round, about */
+#define APART 8 /* parts of it, of which one is enough to play a split for each stage */
 #define CLOSEST 20       /* times that at most at the closest level */
 #define CLOSE_REACH 0.01 /* and there */
 #define WAY_HALVES 4     /* of what is reached for by a split that takes less */
@@ -140,13 +141,19 @@ static void put_send (struct tree *t, int k, double least_s, unsigned cut)
     t->send_s[k] = fmax (s, rows_apart_s (t->x, k));
 }
 
+/* Operations of one. */
+static long play_work (const struct bound_pipeline *x)
+{
+    return 2L * x->m * x->p * x->v;
+}
+
 /* Play what is put out. */
 static void play (struct tree *t)
 {
     const struct bound_pipeline *x = t->x;
 
     costmodel_schedule (x->schedule, &t->pipeline, true, t->end_s, t->work);
-    t->left -= 2L * x->m * x->p * x->v;
+    t->left -= play_work (x);
 }
 
 /* The step of what was played.  Some of the ways to place a stage let it synchronise as quickly as
@@ -530,7 +537,8 @@ static void try_first (struct tree *t, int kind, int layers)
     if (t->closer)
         t->left -= TELL_WORK * t->x->p * t->r->kinds;
     memset (t->told, 0xff, told_n (t) * sizeof *t->told);
-    tell_apart (t);
+    if (t->x->p * play_work (t->x) < WORK / APART)
+        tell_apart (t);
     if (slack_of (t) >= 0)
         try_stage (t, t->x->p - 1, 0, t->r->budget - on->price);
 }

@@ -238,6 +238,11 @@ static int by_bound (const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
+void looks_sort_heap (struct search *x)
+{
+    qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound);
+}
+
 /* An entry of the heap, and its turn. */
 struct turn {
     const struct workload_config *c;
@@ -380,7 +385,7 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
     int n = 0;
 
     *l = (struct looks){0};
-    qsort (x->heap, (size_t) x->heap_n, sizeof *x->heap, by_bound); /* a heap, still */
+    looks_sort_heap (x);
     turn = take_turns (x, most);
     st = turn ? walks_init (&l->walks, &x->pool, err) : err_nomem (err);
     THEN (st, shapes_init (&shapes, x, joint, err));

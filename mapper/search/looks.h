@@ -70,7 +70,19 @@ enum status looks_take (struct search *x, bool joint, long most, struct looks *l
 enum status looks_closer (struct search *x, struct looks *l, struct error *err);
 void looks_release (struct looks *l);
 
+/** Sort the search's heap by bounds: it is a heap, still. */
+void looks_sort_heap (struct search *x);
+
 /* ---- rounds.c ---- */
+
+/** The places of the best of each degrees and pace for all others of the same degrees in the heap,
+ *  which is sorted (looks_sort_heap).
+ *  @param[in] most    1..LOOKS_SIBLINGS of these best
+ *  @param[in] midway  as in looks_sort
+ *  @return ST_OK or ST_NOMEM */
+#define LOOKS_SIBLINGS 8
+enum status looks_siblings (struct search *x, struct looks *l, int most, bool midway,
+                            struct error *err);
 
 /** Start anew from the best ones, until so many rounds in a row bring nothing.
  *  @param[in] generation  each has random numbers of its own

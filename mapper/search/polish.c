@@ -143,6 +143,7 @@ static enum status place_best_again (struct search *x, struct error *err)
 enum status search_polish (struct search *x, struct error *err)
 {
     search_closer_placed (x, search_lowest_left (x));
+    TRY (search_adopt (x, err));
     TRY (place_best_again (x, err));
     return x->annealed ? ST_OK : search_refine (x, err);
 }

@@ -38,23 +38,47 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
     return st == ST_NOMEM ? st : looks_sort (x, l, false, err);
 }
 
-enum status search_refine (struct search *x, struct error *err)
+/* The best places for others of the same degrees.  Each was placed by itself, if at all, with luck
+ * of its own. */
+static enum status adopt_places (struct search *x, struct looks *l, struct error *err)
 {
-    double near = x->pool.n_gpus <= (x->odd ? QUICK_ODD_GPUS : QUICK_GPUS)
-                      ? QUICK_BOUND
-                      : REFINED_BOUND;
+    looks_sort_heap (x);
+    return looks_siblings (x, l, 1, false, err);
+}
+
+/* The placed ones that are near the best as looks, from which others start; what they find is kept.
+ */
+static enum status from_placed (struct search *x, bool adopt, double near,
+                                struct error *err)
+{
     struct looks l = {0};
     enum status st;
 
-    if (!looks_apply (x) || x->pool.n_gpus > REFINED_GPUS || place_tries_all (&x->pool) ||
+    if (!looks_apply (x) || place_tries_all (&x->pool) ||
         search_least_bound (x) > search_cut (x) * (1 - near))
         return ST_OK;
     st = walks_init (&l.walks, &x->pool, err);
     THEN (st, take_placed (x, &l, err));
     if (st == ST_OK && l.n > 0)
-        st = looks_start_anew (x, &l, 0, IDLE, err);
+        st = adopt ? adopt_places (x, &l, err) : looks_start_anew (x, &l, 0, IDLE, err);
     for (long i = 0; i < l.n && st == ST_OK; i++)
         st = look_keep (x, &l.look[i], err);
     looks_release (&l);
     return st;
+}
+
+enum status search_adopt (struct search *x, struct error *err)
+{
+    return x->pool.n_gpus <= REFINED_GPUS || x->pool.all_alike
+               ? ST_OK
+               : from_placed (x, true, REFINED_BOUND, err);
+}
+
+enum status search_refine (struct search *x, struct error *err)
+{
+    double near = x->pool.n_gpus <= (x->odd ? QUICK_ODD_GPUS : QUICK_GPUS)
+                      ? QUICK_BOUND
+                      : REFINED_BOUND;
+
+    return x->pool.n_gpus > REFINED_GPUS ? ST_OK : from_placed (x, false, near, err);
 }

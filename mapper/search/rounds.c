@@ -9,7 +9,6 @@
 #include "base/rng.h"
 
 #define ADOPTED 64 /* sketches that try one's places, at once */
-#define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */
 #define MOVES_PRICED 40000000L /* GPUs of a stage times moves, in one annealing */
 #define FULL_GPUS 24           /* of a pool that gets all moves */
 #define HOT_GPUS 32            /* of a pool that is annealed as hot as below */
@@ -179,14 +178,13 @@ static int best_kinds (const struct search *x, const struct looks *l,
     return n;
 }
 
-/* @param[in] midway  as in looks_sort */
-static enum status siblings (struct search *x, struct looks *l, bool midway,
-                             struct error *err)
+enum status looks_siblings (struct search *x, struct looks *l, int most, bool midway,
+                            struct error *err)
 {
     enum status st = ST_OK;
-    long of[SIBLINGS];
+    long of[LOOKS_SIBLINGS];
     /* Others of the same degrees and pace differ in little else than what siblings try. */
-    int n = best_kinds (x, l, NULL, true, INFINITY, SIBLINGS, of);
+    int n = best_kinds (x, l, NULL, true, INFINITY, most, of);
 
     for (int i = 0; i < n; i++) /* the list may change */
         of[i] = l->look[of[i]].index;
@@ -280,7 +278,7 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
 
         TRY (start_anew (x, l, generation * GENERATION + r, err));
         if (look_value (x, &l->look[0]) < before)
-            TRY (siblings (x, l, false, err));
+            TRY (looks_siblings (x, l, LOOKS_SIBLINGS, false, err));
         idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
         search_show_progress (x);
     }
@@ -309,7 +307,7 @@ static enum status anneal_rounds (struct search *x, struct looks *l, int generat
         st = anneal_picked (x, l, pick, n, rounds[r].moves, hot,
                             generation * GENERATION + r, err);
         THEN (st, looks_sort (x, l, midway, err));
-        THEN (st, siblings (x, l, midway, err));
+        THEN (st, looks_siblings (x, l, LOOKS_SIBLINGS, midway, err));
         x->deadline = all;
         search_show_progress (x);
     }

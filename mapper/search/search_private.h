@@ -238,6 +238,10 @@ enum status search_polish (struct search *x, struct error *err);
 
 /* ---- refine.c ---- */
 
+/** Try the best plan's places in large pools of unlike nodes or links for others of its degrees.
+ *  @return ST_OK or ST_NOMEM */
+enum status search_adopt (struct search *x, struct error *err);
+
 /** Move layers and places of the best plans together, in pools of common size.
  *  @return ST_OK or ST_NOMEM */
 enum status search_refine (struct search *x, struct error *err);

@@ -8,10 +8,11 @@
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define SKETCH_PART 0.35 /* of the time that is left: the rest is to anneal them */
 #define KEPT 12          /* of an odd pool's sketches */
-#define OF_DEGREES_PLACED 2    /* of those that are placed */
 #define SKETCHED_GPUS 8000000L /* in all sketches together */
 #define PLACED_ODD 4           /* of these, placed in the other way too */
-#define PLACED_MOST 64         /* of another pool's */
+#define ALIKE_ODD 2            /* ... of the same degrees */
+#define PLACED_MOST 128        /* of another pool's */
+#define ALIKE_MOST 4
 #define SIBLINGS 2 /* placed of the best plan, and of the best of other degrees */
 
 bool looks_apply (const struct search *x)
@@ -85,7 +86,7 @@ static enum status place_looks (struct search *x, const struct looks *l, bool jo
 {
     long pick[LOOKS_PICKED_MOST];
     double start = search_cut (x);
-    int n = looks_pick (x, l, start, OF_DEGREES_PLACED,
+    int n = looks_pick (x, l, start, joint ? ALIKE_ODD : ALIKE_MOST,
                         most < LOOKS_PICKED_MOST ? most : LOOKS_PICKED_MOST, pick);
 
     for (int i = 0; i < n && !deadline_passed (&x->deadline);) {

@@ -75,13 +75,11 @@ void looks_sort_heap (struct search *x);
 
 /* ---- rounds.c ---- */
 
-/** The places of the best of each degrees and pace for all others of the same degrees in the heap,
- *  which is sorted (looks_sort_heap).
- *  @param[in] most    1..LOOKS_SIBLINGS of these best
+/** The places of the best of several degrees and paces for all others of the same degrees in the
+ *  heap, which is sorted (looks_sort_heap).
  *  @param[in] midway  as in looks_sort
  *  @return ST_OK or ST_NOMEM */
-#define LOOKS_SIBLINGS 8
-enum status looks_siblings (struct search *x, struct looks *l, int most, bool midway,
+enum status looks_siblings (struct search *x, struct looks *l, bool midway,
                             struct error *err);
 
 /** Start anew from the best ones, until so many rounds in a row bring nothing.

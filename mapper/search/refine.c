@@ -38,12 +38,12 @@ static enum status take_placed (struct search *x, struct looks *l, struct error 
     return st == ST_NOMEM ? st : looks_sort (x, l, false, err);
 }
 
-/* The best places for others of the same degrees.  Each was placed by itself, if at all, with luck
- * of its own. */
+/* The best places of several degrees for others of the same.  Each was placed by itself, if at all,
+ * with luck of its own. */
 static enum status adopt_places (struct search *x, struct looks *l, struct error *err)
 {
     looks_sort_heap (x);
-    return looks_siblings (x, l, 1, false, err);
+    return looks_siblings (x, l, false, err);
 }
 
 /* The placed ones that are near the best as looks, from which others start; what they find is kept.

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 
 #define ADOPTED 64 /* sketches that try one's places, at once */
+#define SIBLINGS 8 /* sketches whose places are tried for others of the same degrees */
 #define MOVES_PRICED 40000000L /* GPUs of a stage times moves, in one annealing */
 #define FULL_GPUS 24           /* of a pool that gets all moves */
 #define HOT_GPUS 32            /* of a pool that is annealed as hot as below */
@@ -178,13 +179,13 @@ static int best_kinds (const struct search *x, const struct looks *l,
     return n;
 }
 
-enum status looks_siblings (struct search *x, struct looks *l, int most, bool midway,
+enum status looks_siblings (struct search *x, struct looks *l, bool midway,
                             struct error *err)
 {
     enum status st = ST_OK;
-    long of[LOOKS_SIBLINGS];
+    long of[SIBLINGS];
     /* Others of the same degrees and pace differ in little else than what siblings try. */
-    int n = best_kinds (x, l, NULL, true, INFINITY, most, of);
+    int n = best_kinds (x, l, NULL, true, INFINITY, SIBLINGS, of);
 
     for (int i = 0; i < n; i++) /* the list may change */
         of[i] = l->look[of[i]].index;
@@ -278,7 +279,7 @@ enum status looks_start_anew (struct search *x, struct looks *l, int generation,
 
         TRY (start_anew (x, l, generation * GENERATION + r, err));
         if (look_value (x, &l->look[0]) < before)
-            TRY (looks_siblings (x, l, LOOKS_SIBLINGS, false, err));
+            TRY (looks_siblings (x, l, false, err));
         idle = look_value (x, &l->look[0]) < before * (1 - LOOK_WORTH) ? 0 : idle + 1;
         search_show_progress (x);
     }
@@ -307,7 +308,7 @@ static enum status anneal_rounds (struct search *x, struct looks *l, int generat
         st = anneal_picked (x, l, pick, n, rounds[r].moves, hot,
                             generation * GENERATION + r, err);
         THEN (st, looks_sort (x, l, midway, err));
-        THEN (st, looks_siblings (x, l, LOOKS_SIBLINGS, midway, err));
+        THEN (st, looks_siblings (x, l, midway, err));
         x->deadline = all;
         search_show_progress (x);
     }

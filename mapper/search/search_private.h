@@ -238,7 +238,7 @@ enum status search_polish (struct search *x, struct error *err);
 
 /* ---- refine.c ---- */
 
-/** Try the best plan's places in large pools of unlike nodes or links for others of its degrees.
+/** Try the best plans' places in large pools of unlike nodes or links for others of their degrees.
  *  @return ST_OK or ST_NOMEM */
 enum status search_adopt (struct search *x, struct error *err);
 

@@ -351,8 +351,7 @@ static void find_room (struct tree *t)
 
 /* ---- what stages hold when all others hold what is left for them ---- */
 
-/* Stage k's chunks when it holds `least` to `most` layers on a kind, where each of them takes `more`
- * than it does.
+/* Stage k's chunks when it holds `least` to `most` layers on a kind, of which each takes `more`.
  * @param lower  only those that take less than what is put */
 static void put_chunks (struct tree *t, int k, int kind, int least, int most,
                         struct both_ways more, bool lower)

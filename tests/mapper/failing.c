@@ -1,5 +1,5 @@
 /* Nodes of which some have bad links and some a slow GPU: with experts on 128, both come to the
- * stage whose layers were split for them, wherever the best start has them and whatever the seed. */
+ * stage whose layers were split for them, wherever the best start has them, whatever the seed. */
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 

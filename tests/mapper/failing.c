@@ -98,8 +98,8 @@ TEST (many_splits)
         assert_true (beyond_bound (&y, s, chunks, 1) < .01);
 }
 
-/* A configuration at whose places another one of its degrees is best, and which sketches tell little
- * of. */
+/* One configuration is best at the places of another one of its degrees, and its sketch is none of
+ * the best. */
 TEST (places_for_others)
 {
     struct topology_synth y = failing (64, "h100-sxm5-80g", 1);

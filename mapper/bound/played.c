@@ -40,9 +40,6 @@ struct tree {
     struct both_ways *stage_s; /* [p] a micro-batch's layers */
     struct both_ways *more;    /* [p] what each of them takes more, in the stage's way */
     int *layers, *kind, *most; /* [p]; [p]; [kinds * p] of find_room */
-    /* [p][kinds][layers + 1] the most layers of a stage with so many after it, as they were told
-     * last, when the step may have been longer; below 0: not yet */
-    int *told;
     /* [p][budget + 1] stages 1 to k hold at most so many layers for that price */
     long *room;
     double step_s;  /* the least so far, or what is reached for */
@@ -473,25 +470,6 @@ static void tell_apart (struct tree *t)
     }
 }
 
-static size_t told_n (const struct tree *t)
-{
-    return (size_t) t->x->p * (size_t) t->r->kinds * ((size_t) t->x->model->layers + 1);
-}
-
-/* The most layers of stage k on a kind, or a few more. */
-static int most_told (struct tree *t, int k, int kind, int below)
-{
-    int *most = &t->told[(k * t->r->kinds + kind) * (t->x->model->layers + 1) + below];
-
-    if (*most < 0) {
-        *most = most_layers (t, k, kind, below, t->most[kind * t->x->p + k]);
-        if (*most > t->most[kind * t->x->p + k])
-            *most = t->most[kind * t->x->p + k];
-        t->left -= TELL_WORK;
-    }
-    return *most;
-}
-
 /* All ways to give stages 1 to k layers, with so much left for their slots. */
 static void try_stage (struct tree *t, int k, int below, int left)
 {
@@ -512,7 +490,7 @@ static void try_stage (struct tree *t, int k, int below, int left)
             continue;
         t->kind[k] = kind;
         t->left -= NODE_WORK;
-        for (int n = most_told (t, k, kind, below);
+        for (int n = t->most[kind * x->p + k];
              n >= x->least && held - n <= room && t->left > 0; n -= x->unit) {
             if (held - n < (k - 1) * x->least)
                 continue;
@@ -535,7 +513,6 @@ static void try_first (struct tree *t, int kind, int layers)
     find_room (t);
     if (t->closer)
         t->left -= TELL_WORK * t->x->p * t->r->kinds;
-    memset (t->told, 0xff, told_n (t) * sizeof *t->told);
     if (t->x->p * play_work (t->x) < WORK / APART)
         tell_apart (t);
     if (slack_of (t) >= 0)
@@ -577,8 +554,7 @@ static bool tree_init (struct tree *t, const struct played_replica *r)
                        .stage_s = malloc (2 * p * sizeof (struct both_ways)),
                        .layers = malloc ((2 + (size_t) r->kinds) * p * sizeof (int)),
                        .room = malloc (p * ((size_t) r->budget + 1) * sizeof (long))};
-    t->told = malloc (told_n (t) * sizeof *t->told);
-    if (!t->fwd_s || !t->stage_s || !t->layers || !t->room || !t->told)
+    if (!t->fwd_s || !t->stage_s || !t->layers || !t->room)
         return false;
     t->more = t->stage_s + p;
     t->back_s = t->fwd_s + chunks;
@@ -668,7 +644,7 @@ double bound_played (const struct played_replica *r, double rows_s)
         if (t.closer && least < most)
             least = closest (&t, least, most);
     }
-    FREE_ALL (t.fwd_s, t.stage_s, t.layers, t.room, t.told);
+    FREE_ALL (t.fwd_s, t.stage_s, t.layers, t.room);
     return least;
 }
 

@@ -93,41 +93,44 @@ static void put_stages (struct tree *t)
         }
 }
 
-/* What a chunk has beside layers. */
-static struct both_ways ends_of_chunk (const struct bound_pipeline *x,
-                                       const struct bound_slot *s, int at)
-{
-    struct both_ways e = {0.0, 0.0};
-
-    if (at == 0)
-        e = (struct both_ways){s->embed_fwd_s, s->embed_back_s};
-    if (at == x->p * x->v - 1) {
-        e.fwd_s += s->head_fwd_s;
-        e.back_s += s->head_back_s;
-    }
-    return e;
-}
-
-/* One chunk of stage k, which takes its share of the stage, whichever layers it has. */
-static void set_chunk (struct tree *t, int c, int k)
+/* Stage k's chunks of so many layers, of which each takes its share of the stage, whichever it has.
+ * @param layer  a micro-batch's mean
+ * @param lower  only those that take less than what is put */
+static void put_chunks (struct tree *t, int k, const struct bound_slot *s, int layers,
+                        struct both_ways layer, bool lower)
 {
     const struct bound_pipeline *x = t->x;
-    const struct bound_slot *s = slot_of (t, k);
-    int at = c * x->p + k;
-    double share = (double) rows_chunk_layers (x, k, t->layers[k], c) / t->layers[k];
-    struct both_ways *stage = &t->stage_s[k], *more = &t->more[k];
-    struct both_ways sum = ends_of_chunk (x, s, at);
 
-    sum.fwd_s += (stage->fwd_s + t->layers[k] * more->fwd_s + s->micro_s) * share;
-    sum.back_s += (stage->back_s + t->layers[k] * more->back_s + s->micro_s) * share;
+    for (int c = 0; c < x->v; c++) {
+        int n = rows_chunk_layers (x, k, layers, c), at = c * x->p + k;
+        double fwd_s = n * layer.fwd_s, back_s = n * layer.back_s;
 
-    /* Their all-reduces belong to all chunks alike. */
-    if (k == 0)
-        sum.fwd_s += s->tp_s * share;
-    if (k == x->p - 1)
-        sum.back_s += s->tp_s * share;
-    t->fwd_s[at] = sum.fwd_s;
-    t->back_s[at] = sum.back_s;
+        if (at == 0) {
+            fwd_s += s->embed_fwd_s;
+            back_s += s->embed_back_s;
+        }
+        if (at == x->p * x->v - 1) {
+            fwd_s += s->head_fwd_s;
+            back_s += s->head_back_s;
+        }
+        t->fwd_s[at] = lower ? fmin (t->fwd_s[at], fwd_s) : fwd_s;
+        t->back_s[at] = lower ? fmin (t->back_s[at], back_s) : back_s;
+    }
+}
+
+/* A layer's part of a stage, whose layers take so long, and of what all its chunks share: the
+ * all-reduces belong to them alike.
+ * @param layers  that the stage's times are of
+ * @param most    that may share the rest */
+static struct both_ways part_of (const struct tree *t, int k, const struct bound_slot *s,
+                                 struct both_ways stage, int layers, int most,
+                                 struct both_ways more)
+{
+    double fwd_s = s->micro_s + (k == 0 ? s->tp_s : 0.0),
+           back_s = s->micro_s + (k == t->x->p - 1 ? s->tp_s : 0.0);
+
+    return (struct both_ways){stage.fwd_s / layers + more.fwd_s + fwd_s / most,
+                              stage.back_s / layers + more.back_s + back_s / most};
 }
 
 /* A boundary after stage k. */
@@ -192,9 +195,13 @@ static double played_cut (struct tree *t, unsigned cut)
     t->more[0] = rows_layer_more (kind_of (t, 0)->rows, 0, kind_of (t, 0)->slot,
                                   t->layers[0], kind_of (t, 0)->rows->first);
     do {
-        for (int k = 0; k < x->p; k++)
-            for (int c = 0; c < x->v; c++)
-                set_chunk (t, c, k);
+        for (int k = 0; k < x->p; k++) {
+            int n = t->layers[k];
+
+            put_chunks (t, k, slot_of (t, k), n,
+                        part_of (t, k, slot_of (t, k), t->stage_s[k], n, n, t->more[k]),
+                        false);
+        }
         play (t);
         least = step_of_ways (t, &grows);
     } while (grows && least < t->step_s);
@@ -348,30 +355,16 @@ static void find_room (struct tree *t)
 
 /* ---- what stages hold when all others hold what is left for them ---- */
 
-/* Stage k's chunks when it holds `least` to `most` layers on a kind, of which each takes `more`.
- * @param lower  only those that take less than what is put */
-static void put_chunks (struct tree *t, int k, int kind, int least, int most,
-                        struct both_ways more, bool lower)
+/* Stage k's chunks when it holds `least` to `most` layers on a kind, of which each takes `more`. */
+static void put_least (struct tree *t, int k, int kind, int least, int most,
+                       struct both_ways more, bool lower)
 {
-    const struct bound_pipeline *x = t->x;
     const struct played_kind *on = &t->r->kind[kind];
     const struct bound_slot *s = &on->rows->x->slot[on->slot];
-    double fwd =
-               rows_layers_s (on->rows, FORWARD, k, on->slot, least) / least + more.fwd_s,
-           back = rows_layers_s (on->rows, BACKWARD, k, on->slot, least) / least +
-                  more.back_s;
+    struct both_ways stage = {rows_layers_s (on->rows, FORWARD, k, on->slot, least),
+                              rows_layers_s (on->rows, BACKWARD, k, on->slot, least)};
 
-    /* Of what all chunks share, one has its part in the most layers. */
-    fwd += (s->micro_s + (k == 0 ? s->tp_s : 0.0)) / most;
-    back += (s->micro_s + (k == x->p - 1 ? s->tp_s : 0.0)) / most;
-    for (int c = 0; c < x->v; c++) {
-        int layers = rows_chunk_layers (x, k, least, c), at = c * x->p + k;
-        struct both_ways ends = ends_of_chunk (x, s, at);
-        double fwd_s = layers * fwd + ends.fwd_s, back_s = layers * back + ends.back_s;
-
-        t->fwd_s[at] = lower ? fmin (t->fwd_s[at], fwd_s) : fwd_s;
-        t->back_s[at] = lower ? fmin (t->back_s[at], back_s) : back_s;
-    }
+    put_chunks (t, k, s, least, part_of (t, k, s, stage, least, most, more), lower);
 }
 
 /* Stage k on any kind, where all stages can hold so many layers too many. */
@@ -386,7 +379,7 @@ static void put_stage (struct tree *t, int k, int slack)
 
         if (most == 0 || !rows_may_be (x, k, kind))
             continue;
-        put_chunks (t, k, kind, least, most, (struct both_ways){0.0, 0.0}, some);
+        put_least (t, k, kind, least, most, (struct both_ways){0.0, 0.0}, some);
         some = true;
     }
 }
@@ -430,7 +423,7 @@ static void lower_most (struct tree *t, int k, int kind)
 
     t->kind[k] = kind;
     while (*most > 0 && t->left > 0) {
-        put_chunks (t, k, kind, *most, *most, (struct both_ways){0.0, 0.0}, false);
+        put_least (t, k, kind, *most, *most, (struct both_ways){0.0, 0.0}, false);
         if (!is_late (t, k, *most))
             return;
         *most = *most - x->unit >= x->least ? *most - x->unit : 0;
@@ -447,8 +440,8 @@ static void tell_apart (struct tree *t)
     int first = t->layers[0];
     long before = LONG_MAX;
 
-    put_chunks (t, 0, t->kind[0], first, first,
-                rows_layer_more (on->rows, 0, on->slot, first, on->rows->first), false);
+    put_least (t, 0, t->kind[0], first, first,
+               rows_layer_more (on->rows, 0, on->slot, first, on->rows->first), false);
     for (long slack = slack_of (t); slack >= 0 && slack < before && t->left > 0;) {
         before = slack;
         for (int k = 1; k < x->p; k++)

@@ -30,9 +30,9 @@ void replicas_release (struct replicas *r)
 static double chunk_share (const struct terms *t, int stage, int chunk)
 {
     int v = t->problem.config->deg.vpp, layers = t->problem.layers[stage];
-    bool spares = workload_spares_last (t->problem.config->schedule, t->pp, stage);
-    int held = t->problem.chunks ? t->problem.chunks[stage * v + chunk]
-                                 : workload_chunk_layers (layers, v, chunk, spares);
+    int held = t->problem.chunks
+                   ? t->problem.chunks[stage * v + chunk]
+                   : workload_layers_of_chunk (t->problem.config, stage, layers, chunk);
 
     return (double) held / layers;
 }

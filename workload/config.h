@@ -308,6 +308,14 @@ static inline bool workload_spares_last (enum workload_schedule schedule, int pp
  *  is spared gets one after all others.  Of fewer layers than chunks the last chunks have none. */
 int workload_chunk_layers (int layers, int v, int chunk, bool spares_last);
 
+/** The same of a stage that holds so many. */
+static inline int workload_layers_of_chunk (const struct workload_config *c, int stage,
+                                            int layers, int chunk)
+{
+    return workload_chunk_layers (layers, c->deg.vpp, chunk,
+                                  workload_spares_last (c->schedule, c->deg.pp, stage));
+}
+
 /** So dealt, a first chunk has one part in so many of its stage's layers at least, which come in
  *  multiples of `unit` (workload_layers_unit): one of 2 v - 1 where chunks may be uneven, but in a
  *  V half or more. */

@@ -283,11 +283,8 @@ static struct workload_stage stage_of (const struct workload_model *m,
     for (int chunk = 0; chunk < v; chunk++)
         for (int k = 0; k < pp; k++) {
             int at = workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - k : k;
-            int n =
-                given
-                    ? layers[at * v + chunk]
-                    : workload_chunk_layers (layers[at], v, chunk,
-                                             workload_spares_last (c->schedule, pp, at));
+            int n = given ? layers[at * v + chunk]
+                          : workload_layers_of_chunk (c, at, layers[at], chunk);
 
             if (at == stage)
                 put_chunk (m, chunk, v, layers_at (m, first, n), &s);
@@ -318,8 +315,7 @@ struct workload_stage workload_stage_from (const struct workload_model *m,
     int v = c->deg.vpp;
 
     for (int chunk = 0; chunk < v; chunk++) {
-        int n = workload_chunk_layers (
-            layers, v, chunk, workload_spares_last (c->schedule, c->deg.pp, stage));
+        int n = workload_layers_of_chunk (c, stage, layers, chunk);
 
         put_chunk (m, chunk, v, layers_at (m, first, n), &s);
         first += n;
@@ -384,8 +380,7 @@ void workload_stage_range (const struct workload_model *m,
         int k =
             workload_schedule_is_v (c->schedule) && chunk % 2 ? pp - 1 - stage : stage;
         int before = chunk * pp + k;
-        int n = workload_chunk_layers (layers, v, chunk,
-                                       workload_spares_last (c->schedule, pp, stage));
+        int n = workload_layers_of_chunk (c, stage, layers, chunk);
         int after = pp * v - 1 - before, last; /* it starts there at most */
         struct workload_layers few, many;
 

@@ -109,23 +109,15 @@ static int chunk_unsaid (int layers, int v, int chunk)
     return layers * (chunk + 1) / v - layers * chunk / v;
 }
 
-/* What chunk `chunk` has of a stage's layers as the search deals them. */
-static int chunk_dealt (const struct workload_plan *p, int stage, int chunk)
-{
-    const struct workload_degrees *d = &p->config.deg;
-
-    return workload_chunk_layers (
-        p->layers_per_stage[stage], d->vpp, chunk,
-        workload_spares_last (p->config.schedule, d->pp, stage));
-}
-
-/* Are the chunks dealt so? */
+/* Are the chunks dealt as the search deals them? */
 static bool is_dealt (const struct workload_plan *p)
 {
     int v = p->config.deg.vpp;
 
     for (int i = 0; i < p->config.deg.pp * v; i++)
-        if (p->layers_per_chunk[i] != chunk_dealt (p, i / v, i % v))
+        if (p->layers_per_chunk[i] !=
+            workload_layers_of_chunk (&p->config, i / v, p->layers_per_stage[i / v],
+                                      i % v))
             return false;
     return true;
 }
@@ -378,8 +370,10 @@ int workload_plan_chunk (const struct workload_plan *p, int stage, int chunk)
 {
     int v = p->config.deg.vpp;
 
-    return p->layers_per_chunk ? p->layers_per_chunk[stage * v + chunk]
-                               : chunk_dealt (p, stage, chunk);
+    return p->layers_per_chunk
+               ? p->layers_per_chunk[stage * v + chunk]
+               : workload_layers_of_chunk (&p->config, stage, p->layers_per_stage[stage],
+                                           chunk);
 }
 
 struct workload_stage workload_plan_stage (const struct workload_plan *p, int stage)

@@ -217,11 +217,10 @@ static void same_config (const struct workload_plan *p, const struct calibrate_r
     }
     for (int i = 0; i < c->deg.pp * c->deg.vpp && c->deg.vpp > 1; i++)
         SAME (workload_plan_chunk (p, i / c->deg.vpp, i % c->deg.vpp),
-              run->chunks
-                  ? run->chunks[i]
-                  : workload_chunk_layers (
-                        run->layers[i / c->deg.vpp], c->deg.vpp, i % c->deg.vpp,
-                        workload_spares_last (c->schedule, c->deg.pp, i / c->deg.vpp)));
+              run->chunks ? run->chunks[i]
+                          : workload_layers_of_chunk (c, i / c->deg.vpp,
+                                                      run->layers[i / c->deg.vpp],
+                                                      i % c->deg.vpp));
     /* Other splits are a module's beside DeepSpeed's file. */
     for (int i = 0; i < c->deg.pp && c->deg.vpp == 1 &&
                     (f->framework[0] != 'd' || jobs_deepspeed_splits (p));

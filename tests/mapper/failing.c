@@ -1,5 +1,6 @@
 /* Nodes of which some have bad links and some a slow GPU: with experts on 128, both come to the
  * stage whose layers were split for them, wherever the best start has them, whatever the seed. */
+#include "mapper/place/place.h"
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 
@@ -114,4 +115,59 @@ TEST (places_for_others)
     for (uint64_t seed = 2; seed <= (getenv ("LINKWISE_LONG") ? 4 : 2); seed++)
         assert_true (step_on (&y, s, 4, true, seed, &bound) <
                      1.005 * step_on (&y, s, 4, false, seed, &bound));
+}
+
+/* One placing without repetition, as most configurations of a search get: its step. */
+static double placed_once (const struct pool *pool, const struct groups *g,
+                           const struct workload_config *c, uint64_t seed)
+{
+    struct deadline never = {.until_s = INFINITY};
+    struct effort effort = {
+        .grid = 1, .exact = 1, .rival_s = INFINITY, .tries = 100, .deadline = &never};
+    struct placed placed = {0};
+    struct error err;
+    double step;
+
+    ok (place_config (pool, g, c, MAPPER_AUTO, effort, seed, &placed, &err), &err);
+    step = placed.price.step_s;
+    placed_release (&placed);
+    return step;
+}
+
+/* Expert groups on four nodes each: their exchanges and both sorts of rings use no bad link,
+ * whatever the seed. */
+TEST (groups_on_several_nodes)
+{
+    struct topology_synth y = failing (128, "h100-sxm5-80g", 1);
+    struct topology_document d = {0};
+    struct setting s = {.model = model_of ("gpt-oss-120b"),
+                        .job = {.seq = 4096, .global_batch = 1024},
+                        .profile = profile_of ("megatron-core-composed"),
+                        .config = config_of (1, 4, 256, 1)};
+    struct mapper_problem p;
+    struct groups groups;
+    struct pool pool;
+    struct error err;
+    double best = INFINITY, worst = 0.0;
+
+    s.config.deg.ep = 32;
+    s.config.deg.etp = 1;
+    s.config.deg.vpp = 5;
+    s.config.schedule = SCHEDULE_INTERLEAVED;
+    ok (topology_synthesize (&y, &d, NULL, &err), &err);
+    ok (topology_cluster_from_json (d.doc, y.preset, NULL, &s.cluster, NULL, &err), &err);
+    p = search_problem (&s);
+    ok (pool_init (&pool, &p, &err), &err);
+    ok (groups_init (&groups, &pool, &s.config, &err), &err);
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        double step = placed_once (&pool, &groups, &s.config, seed);
+
+        best = fmin (best, step);
+        worst = fmax (worst, step);
+    }
+    assert_true (worst < 1.02 * best);
+    groups_release (&groups);
+    pool_release (&pool);
+    topology_cluster_destroy (s.cluster);
+    topology_document_release (&d);
 }

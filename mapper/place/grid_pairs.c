@@ -109,6 +109,7 @@ static void add_ways_back (struct grid_pairs *x)
 static void price_pairs (const struct grid_problem *p, double *room, struct grid_pairs *x)
 {
     size_t n = (size_t) x->n;
+    double pairs = (double) n * (double) (n - 1), sends = 0.0, rings = 0.0;
     struct pricing by = {.p = p};
 
     find_ways (p, p->flows, room, &by.send);
@@ -123,9 +124,13 @@ static void price_pairs (const struct grid_problem *p, double *room, struct grid
             x->sends[i * n + j] = (float) send_s;
             x->ring[i * n + j] = (float) rings_s;
             x->slowest_ring = larger (x->slowest_ring, rings_s);
+            sends += send_s;
+            rings += rings_s;
         }
     if (p->both_ways)
         add_ways_back (x);
+    x->mean_send = larger ((p->both_ways ? 2.0 : 1.0) * sends / pairs, DBL_MIN);
+    x->mean_ring = larger (rings / pairs, DBL_MIN);
 }
 
 static bool is_guess (const struct topology_cluster *c, int a, int b)
@@ -170,15 +175,6 @@ static void find_near (struct grid_pairs *x)
     }
 }
 
-static double mean_of (const float *cost, int n)
-{
-    double sum = 0.0;
-
-    for (size_t k = 0; k < (size_t) n * (size_t) n; k++)
-        sum += (double) cost[k];
-    return larger (sum / ((double) n * (n - 1)), DBL_MIN);
-}
-
 bool grid_pairs_init (const struct grid_problem *p, struct grid_pairs *x)
 {
     size_t n = (size_t) p->n;
@@ -186,25 +182,23 @@ bool grid_pairs_init (const struct grid_problem *p, struct grid_pairs *x)
     double *room = malloc (6 * n * sizeof *room);
 
     *x = (struct grid_pairs){.n = p->n,
-                             .sends = malloc (2 * n * n * sizeof *x->sends),
+                             .sends = malloc (n * n * sizeof *x->sends),
+                             .ring = malloc (n * n * sizeof *x->ring),
                              .guess = guesses ? calloc (n * n, sizeof *x->guess) : NULL,
                              .near = calloc (n * NEAR, sizeof *x->near)};
-    if (!room || !x->sends || !x->near || (guesses && !x->guess)) {
+    if (!room || !x->sends || !x->ring || !x->near || (guesses && !x->guess)) {
         free (room);
         return false;
     }
-    x->ring = x->sends + n * n;
     price_pairs (p, room, x);
     free (room);
     if (guesses)
         find_guesses (p, x);
     find_near (x);
-    x->mean_send = mean_of (x->sends, x->n);
-    x->mean_ring = mean_of (x->ring, x->n);
     return true;
 }
 
 void grid_pairs_release (struct grid_pairs *x)
 {
-    FREE_ALL (x->sends, x->guess, x->near);
+    FREE_ALL (x->sends, x->ring, x->guess, x->near);
 }

@@ -20,6 +20,7 @@ struct on_grid {
     int parts;  /* of a slot on a node: its cp TP groups, or as many as fit */
     int *kind;  /* [n_nodes] */
     int *order; /* [n_nodes] by place in the sequence: which of the pool's nodes */
+    int *place; /* [cluster's n_nodes] which of the pool's nodes each is */
     double *ring_share, *hidden_s, *ahead_s; /* [rows] */
 };
 
@@ -267,9 +268,7 @@ static void take_published (struct on_grid *o)
 static void number (const struct on_grid *o, const int *seq)
 {
     for (int i = 0; i < o->p.n; i++)
-        for (int k = 0; k < o->p.n; k++)
-            if (o->p.node[k] == seq[i])
-                o->order[i] = k;
+        o->order[i] = o->place[seq[i]];
 }
 
 /* The slowest class that the layers of a cell's stages were split for; idle nodes may be of any. */
@@ -340,7 +339,7 @@ static bool prepare (struct on_grid *o, const struct candidate *k)
     o->p.cluster = x->pool->problem->cluster;
     o->p.n = n;
     o->p.node = x->pool->node;
-    o->kind = malloc (2 * (size_t) n * sizeof *o->kind);
+    o->kind = malloc ((2 * (size_t) n + (size_t) o->p.cluster->n_nodes) * sizeof (int));
     o->hidden_s = malloc (3 * (size_t) o->p.rows * sizeof *o->hidden_s);
     if (!o->kind || !o->hidden_s)
         return false;
@@ -349,6 +348,9 @@ static bool prepare (struct on_grid *o, const struct candidate *k)
     o->p.ring_share = o->ring_share;
     o->p.ahead_s = o->ahead_s;
     o->order = o->kind + n;
+    o->place = o->order + n;
+    for (int i = 0; i < n; i++)
+        o->place[o->p.node[i]] = i;
     o->p.kind = o->kind;
     o->p.hidden_s = o->hidden_s;
     find_kinds (o);

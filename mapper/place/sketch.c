@@ -60,29 +60,33 @@ enum status sketch_of (const struct pool *pool, const struct walks *w,
                        struct sketch *out, struct error *err)
 {
     const struct workload_model *m = pool->problem->model;
+    const struct topology_cluster *cluster = pool->problem->cluster;
     int world = (int) workload_world (&c->deg), at = world;
     int least = workload_layers_least (m, c),
         unit = workload_layers_unit (c, pool->problem->profile);
+    bool *taken; /* [cluster's n_gpus] */
 
     for (int i = 0; i < c->deg.pp; i++)
         if (from->layers[i] < least || (from->layers[i] - least) % unit != 0)
             return err_set (err, ST_NOFIT, "its chunks hold layers otherwise");
     TRY (room_for (c->deg.pp, w->n_gpus, out, err));
+    if (!(taken = calloc ((size_t) cluster->n_gpus, sizeof *taken))) {
+        sketch_release (out);
+        return err_nomem (err);
+    }
     memcpy (out->layers, from->layers, (size_t) c->deg.pp * sizeof (int));
     memcpy (out->gpu, from->gpu, (size_t) world * sizeof (int));
     out->price = from->price;
+    for (int r = 0; r < world; r++)
+        taken[from->gpu[r]] = true;
     for (int i = 0; i < pool->n_nodes; i++) {
-        const struct topology_node *n = &pool->problem->cluster->node[pool->node[i]];
+        const struct topology_node *n = &cluster->node[pool->node[i]];
 
-        for (int k = n->first_gpu; k < n->first_gpu + n->gpus; k++) {
-            int r = 0;
-
-            while (r < world && from->gpu[r] != k)
-                r++;
-            if (r == world)
+        for (int k = n->first_gpu; k < n->first_gpu + n->gpus; k++)
+            if (!taken[k])
                 out->gpu[at++] = k;
-        }
     }
+    free (taken);
     return ST_OK;
 }
 

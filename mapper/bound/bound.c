@@ -334,9 +334,9 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
     return bound >= fmin (known * CLOSE, x->most_s);
 }
 
-/* The step with which stage k has so few TP groups on some node, at least. */
-static double few_groups_bound (const struct least_terms *any, struct few_groups *few,
-                                int k, const int *caps, int *cap, enum bound_level level)
+/* The step with which stage k is such a one, at least. */
+static double odd_stage_bound (const struct least_terms *any, struct few_groups *few,
+                               int k, const int *caps, int *cap, enum bound_level level)
 {
     struct least_terms x = *any;
 
@@ -345,24 +345,56 @@ static double few_groups_bound (const struct least_terms *any, struct few_groups
     return highest_divided (&x, caps, cap, level);
 }
 
-/* The least steps with which a lone stage has so few, two neighbours have, and any two. */
-struct few_bounds {
+/* A stage is odd that has few TP groups on some node, or one that spans nodes. */
+struct odd_stages {
+    struct least_terms x;
+    struct few_groups few, spans;
+    double spans_s; /* the step where any stage is of the second sort */
+};
+
+/* @param[in] most  a step beyond that is of no use */
+static void odd_stages_init (const struct least_terms *x, int groups, double spans_s,
+                             double known, double most, struct odd_stages *odd)
+{
+    *odd = (struct odd_stages){.x = *x, .spans_s = spans_s};
+    odd->x.most_s = fmin (most, x->most_s);
+    few_groups_init (x, groups, BY_ROWS * known, &odd->few);
+    odd->spans = (struct few_groups){
+        .spans = true, .known_s = odd->few.known_s, .times = x->times};
+}
+
+/* The step where stage k is one, and, where apart_s is above 0, no other is. */
+static double odd_bound (struct odd_stages *odd, int k, double apart_s, const int *caps,
+                         int *cap, enum bound_level level)
+{
+    double few, spans = odd->spans_s;
+
+    odd->few.apart_s = odd->spans.apart_s = apart_s;
+    few = odd_stage_bound (&odd->x, &odd->few, k, caps, cap, level);
+    if (spans < fmin (few, odd->x.most_s))
+        spans = fmax (spans, odd_stage_bound (&odd->x, &odd->spans, k, caps, cap, level));
+    return fmin (few, spans);
+}
+
+/* The least steps with which one stage is odd and no other, two neighbours are, and any two. */
+struct odd_bounds {
     double one, neighbours, two;
 };
 
 /* Only as far as they tell more than is known: the last stages first, which have most time. */
-static struct few_bounds few_groups_bounds (const struct least_terms *x, int groups,
-                                            bool alone, const int *caps, int *cap,
-                                            double known, enum bound_level level)
+static struct odd_bounds odd_bounds (const struct least_terms *x, int groups,
+                                     double spans_s, bool alone, const int *caps,
+                                     int *cap, double known, double most,
+                                     enum bound_level level)
 {
-    struct few_bounds out = {INFINITY, INFINITY, INFINITY};
-    struct few_groups few;
-    double before = INFINITY, last = INFINITY;
+    struct odd_bounds out = {INFINITY, INFINITY, INFINITY};
+    struct odd_stages odd;
+    double before = INFINITY, last = INFINITY, beside;
     int least = 0, k = x->times.p - 1;
 
-    few_groups_init (x, groups, BY_ROWS * known, &few);
+    odd_stages_init (x, groups, spans_s, known, most, &odd);
     for (; k >= 0 && is_higher (x, out.two, known); k--) {
-        double one = few_groups_bound (x, &few, k, caps, cap, level);
+        double one = odd_bound (&odd, k, 0.0, caps, cap, level);
 
         out.neighbours = fmin (out.neighbours, fmax (one, before));
         out.two = fmin (out.two, fmax (one, out.one));
@@ -375,12 +407,9 @@ static struct few_bounds few_groups_bounds (const struct least_terms *x, int gro
         out.neighbours = 0.0;
     else if (x->b.c->deg.vpp > 1) /* chunks go round */
         out.neighbours = fmin (out.neighbours, fmax (before, last));
-    if (!alone || !is_higher (x, out.two, known))
-        return out;
-    /* All others have most of their nodes then. */
-    few.apart_s = bound_beside_few_s (&x->b);
-    if (isfinite (few.apart_s) && out.one < out.two)
-        out.one = fmax (out.one, few_groups_bound (x, &few, least, caps, cap, level));
+    beside = bound_beside_few_s (&x->b); /* all others have most of their nodes then */
+    if (alone && is_higher (x, out.two, known) && isfinite (beside) && out.one < out.two)
+        out.one = fmax (out.one, odd_bound (&odd, least, beside, caps, cap, level));
     return out;
 }
 
@@ -398,56 +427,65 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
     return bound_kinds (x, caps, false, bound, x->most_s);
 }
 
-/* The bound by how many stages share a node (lanes.c): no more than so many, or some stage has few
- * TP groups on some node, or some TP group spans nodes.  Of one stage on a node two neighbours must
- * have few, too.  @return `known`, a bound, or more */
-static double sharing_bound (const struct least_terms *x, int share, double spans,
+static double least_odd (const struct odd_bounds *by, bool some)
+{
+    return some ? by->neighbours : fmin (by->one, by->two);
+}
+
+/* The bound by how many stages share a node (lanes.c): no more than so many, or some stage is odd.
+ * Of one stage on a node two neighbours must be odd, too.  @return `known`, a bound, or more */
+static double sharing_bound (const struct least_terms *any, int share, double spans,
                              const int *caps, int *cap, double known,
                              enum bound_level level)
 {
-    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
-    struct few_bounds by;
+    int groups = any->b.pool->max_node_gpus / any->b.c->deg.tp / (share + 1);
+    struct least_terms inside = *any;
+    struct odd_bounds few, across;
+    bool few_told = false, across_told = false;
     double bound = known;
-    bool told = false;
 
+    least_terms_keep_inside (&inside);
     for (int some = 0; some < (share == 1 ? 2 : 1); some++) {
-        struct least_terms apart = *x;
+        struct least_terms apart = inside;
         double step;
 
-        if (!bound_shared_sends (&x->b, share, some == 1, &apart.apart))
+        if (!bound_shared_sends (&any->b, share, some == 1, &apart.apart))
             continue;
-        least_terms_put_sends (&apart, x->tp.inside, 0, &apart.times);
+        least_terms_put_sends (&apart, apart.tp.inside, 0, &apart.times);
         step = apart_step (&apart, caps, cap, bound, level);
-        if (!is_higher (x, step, bound))
+        if (!is_higher (any, step, bound))
             continue;
-        if (!told)
-            by = few_groups_bounds (x, room / (share + 1), share == 1, caps, cap, known,
-                                    level);
-        told = true;
-        step = fmin (step, fmin (some ? by.neighbours : fmin (by.one, by.two), spans));
+        if (!few_told)
+            few = odd_bounds (&inside, groups, INFINITY, share == 1, caps, cap, known,
+                              step, level);
+        few_told = true;
+        step = fmin (step, least_odd (&few, some));
+        if (spans < step && is_higher (any, step, bound)) {
+            if (!across_told)
+                across = odd_bounds (any, groups, spans, share == 1, caps, cap, known,
+                                     step, level);
+            across_told = true;
+            step = fmin (step, fmax (spans, least_odd (&across, some)));
+        }
         bound = fmax (bound, step);
     }
     return bound;
 }
 
 /* The highest of these. */
-static double sharing_bounds (const struct least_terms *any, const int *caps, int *cap,
+static double sharing_bounds (const struct least_terms *x, const int *caps, int *cap,
                               double known, enum bound_level level)
 {
-    struct least_terms x = *any;
-    int room = x.b.pool->max_node_gpus / x.b.c->deg.tp;
+    int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
     double spans;
 
-    if (!isfinite (known) || x.times.p == 1 || x.times.p > MOST_TOLD || room < 2 ||
-        !(bound_has_lanes (&x.b) || experts_told_apart (&x, true)))
+    if (!isfinite (known) || x->times.p == 1 || x->times.p > MOST_TOLD || room < 2 ||
+        !(bound_has_lanes (&x->b) || experts_told_apart (x, true)))
         return known;
-    spans = spanning_bound (any, caps, cap, known, level);
-    if (!is_higher (&x, spans, known))
-        return known;
-    least_terms_keep_inside (&x);
-    for (int share = 1; share < x.times.p && room / (share + 1) > 0; share++)
+    spans = spanning_bound (x, caps, cap, known, level);
+    for (int share = 1; share < x->times.p && room / (share + 1) > 0; share++)
         if (room / (share + 1) < room / share) /* else as with one stage less */
-            known = sharing_bound (&x, share, spans, caps, cap, known, level);
+            known = sharing_bound (x, share, spans, caps, cap, known, level);
     return known;
 }
 

@@ -173,6 +173,9 @@ double bound_tied_s (const struct pool *pool, double bytes, enum twins twins);
 /** One all-to-all of experts, wherever the group's ranks are; 0 where there is none. */
 double bound_exchange_s (const struct bounded *b);
 
+/** The same of a group with ranks of a TP group that spans nodes. */
+double bound_exchange_spanning_s (const struct bounded *b);
+
 /** A way to place the experts of a stage, at best. */
 struct expert_way {
     double exchange_s; /* one all-to-all */
@@ -432,13 +435,16 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
  *  a stage with few TP groups there may share. */
 double bound_beside_few_s (const struct bounded *b);
 
-/** A stage with so few TP groups on some node. */
+/** A stage with so few TP groups on some node; or, with `spans`, with one that spans nodes, of which
+ *  groups, ways and times tell nothing. */
 struct few_groups {
     int stage, groups;
+    bool spans;
     double known_s;    /* as in struct slow_slots */
     int ways_from;     /* its experts are in this way or a later one */
     double exchange_s; /* one all-to-all of theirs there, at least */
-    double apart_s; /* what boundaries between other stages take one way at least; or 0 */
+    double
+        apart_s; /* where it is the only one: what boundaries between others take one way; or 0 */
     struct config_times times; /* its synchronisation, as that of slow slots */
 };
 void few_groups_init (const struct least_terms *x, int groups, double known_s,

@@ -85,11 +85,12 @@ struct bound_pipeline {
     int on;
     struct bound_slot on_slot;
     /* Where has_few is set, stage `few` has few TP groups on some node: it synchronises as slot
-     * few_slot does, or longer, in every replica. */
-    bool has_few;
+     * few_slot does, or longer, in every replica.  Or, with few_spans, one that spans nodes. */
+    bool has_few, few_spans;
     int few;
     struct bound_slot few_slot;
-    double apart_s; /* what boundaries between other stages take one way at least; or 0 */
+    double
+        apart_s; /* where it alone does: what boundaries between others take one way; or 0 */
     bool span[SPANS];       /* which are possible for a stage */
     bool first_span[SPANS]; /* and for stage 0 */
     /* One boundary in one direction: anywhere, and between nodes where a node holds at most

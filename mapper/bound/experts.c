@@ -62,6 +62,19 @@ double bound_exchange_s (const struct bounded *b)
     return isfinite (least) ? least : 0.0; /* no such placement */
 }
 
+/* Is a TP group that spans nodes of one group of experts, some of which are elsewhere then? */
+static bool spans_with_tp (const struct workload_degrees *d)
+{
+    return d->tp > 1 && d->etp == 1 && d->ep % d->tp == 0;
+}
+
+double bound_exchange_spanning_s (const struct bounded *b)
+{
+    /* On some node half of it are at most. */
+    return spans_with_tp (&b->c->deg) ? quickest_s (b, 1, b->c->deg.ep / 2, INFINITY)
+                                      : bound_exchange_s (b);
+}
+
 double bound_exchange_through_s (const struct bounded *b, const struct expert_way *w,
                                  double bytes_per_s)
 {
@@ -174,6 +187,8 @@ struct expert_ways bound_expert_ways (const struct bounded *b, enum tp_span span
     if (span == SPAN_NONE)
         whole_units (d, &unit, &least);
     h = top = gpus / unit < d->ep ? gpus / unit : d->ep;
+    if (span != SPAN_NONE && spans_with_tp (d))
+        h = top = top < d->ep / 2 ? top : d->ep / 2;
     while (h >= least) {
         int per_node = gpus / (h * unit), low = gpus / (unit * (per_node + 1)) + 1;
         struct expert_way w;

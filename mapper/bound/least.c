@@ -282,7 +282,8 @@ bool experts_told_apart (const struct least_terms *x, bool tight)
     /* A TP group inside a node may hold whole groups of experts, so that there is one way alone,
      * and one that spans nodes may not; or it may fill the node, so that others are elsewhere. */
     bool differ = x->ways[SPAN_NONE].n > 1 || x->ways[SPAN_ALL].n > 1 ||
-                  x->ways[SPAN_NONE].way[0].exchange_s > x->exchange_s;
+                  x->ways[SPAN_NONE].way[0].exchange_s > x->exchange_s ||
+                  x->ways[SPAN_ALL].way[0].exchange_s > x->exchange_s;
 
     if (x->few && x->few->exchange_s > x->exchange_s)
         differ = true;
@@ -421,12 +422,22 @@ void slow_slots_of_class (const struct least_terms *x, int class, struct slow_sl
     put_rates (x, link_rates_of_class (x->b.pool, class), s);
 }
 
+/* What exchanges of such a layer take more where a TP group spans nodes. */
+static struct both_ways exchanges_apart (const struct least_terms *x, int kind)
+{
+    struct workload_stage one = workload_one_layer (x->b.pool->problem->model, kind);
+    struct expert_way spanning = {.exchange_s = bound_exchange_spanning_s (&x->b)};
+
+    return least_exchanges_more (x, one.expert ? 1.0 : 0.0, &spanning);
+}
+
 struct layer_times slow_slots_more (const struct least_terms *x,
                                     const struct slow_slots *s, int kind)
 {
     struct layer_times any = x->all.layer[kind], slow = s->k.layer[kind];
     struct layer_times more = {INFINITY, INFINITY, INFINITY, any.fwd_ops, any.back_ops};
     double across = fmax (0.0, x->tp.across - x->all.tp_s);
+    struct both_ways apart = exchanges_apart (x, kind);
 
     if (s->alike)
         more.fwd_s = more.back_s = more.input_s = 0.0;
@@ -437,9 +448,9 @@ struct layer_times slow_slots_more (const struct least_terms *x,
         more.input_s = fmax (0.0, slow.input_s - any.input_s);
     }
     if (s->spans) {
-        more.fwd_s = fmin (more.fwd_s, any.fwd_ops * across);
-        more.back_s = fmin (more.back_s, any.back_ops * across);
-        more.input_s = fmin (more.input_s, any.back_ops * across);
+        more.fwd_s = fmin (more.fwd_s, any.fwd_ops * across + apart.fwd_s);
+        more.back_s = fmin (more.back_s, any.back_ops * across + apart.back_s);
+        more.input_s = fmin (more.input_s, any.back_ops * across + apart.back_s);
     }
     return more;
 }

@@ -43,6 +43,20 @@ static struct stage_tail with_head (struct stage_tail t, const struct config_tim
     return t;
 }
 
+/* What exchanges take more in that way; a slot with a TP group that spans nodes has some of it. */
+static struct both_ways exchanges_beyond (const struct least_terms *x, bool spans,
+                                          const struct expert_way *w)
+{
+    struct both_ways more = least_exchanges_more (x, x->told_share, w), has;
+    struct expert_way spanning = {.exchange_s = bound_exchange_spanning_s (&x->b)};
+
+    if (!spans)
+        return more;
+    has = least_exchanges_more (x, x->told_share, &spanning);
+    return (struct both_ways){fmax (0.0, more.fwd_s - has.fwd_s),
+                              fmax (0.0, more.back_s - has.back_s)};
+}
+
 /* The ways to place a stage's experts as by_end.c takes them, where TP groups lie inside nodes or
  * span them.  @return how many */
 static int scheduled_experts (const struct least_terms *x, const struct slow_slots *slots,
@@ -60,8 +74,8 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
             struct line all = least_experts_sync (x, x->told_share, &ways[kind]->least);
             struct line sync = least_experts_sync (x, x->told_share, &ways[kind]->way[i]);
 
-            out[i].more[kind] =
-                least_exchanges_more (x, x->told_share, &ways[kind]->way[i]);
+            out[i].more[kind] = exchanges_beyond (
+                x, kind == SLOW_SLOT && slots && slots->spans, &ways[kind]->way[i]);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
         }
@@ -210,9 +224,10 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
     }
     if (x->few) {
         s.has_few = true;
+        s.few_spans = x->few->spans;
         s.few = x->few->stage;
         s.apart_s = x->few->apart_s;
-        put_tails (x, &x->few->times, 1, &s.few_slot);
+        put_tails (x, &x->few->times, 1, &s.few_slot); /* any slot's where it spans */
         s.known_s = x->few->known_s;
     }
     s.known_s = fmax (s.known_s, x->known_s);

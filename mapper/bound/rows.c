@@ -589,6 +589,8 @@ static double step_asked (struct asked *a, struct stage_placing placing, double 
     bool spans = !pc->spans && rows_span (pc->x, placing);
     double step;
 
+    if (!rows_may_span (pc->x, a->k, placing.span))
+        return INFINITY;
     if (spans && !a->own[1].known) {
         struct pipeline_case other = *pc;
 

@@ -94,6 +94,14 @@ bool rows_span (const struct bound_pipeline *x, struct stage_placing placing)
            (placing.span == SPAN_ONE && x->slow == 0 && !x->told);
 }
 
+bool rows_may_span (const struct bound_pipeline *x, int k, enum tp_span span)
+{
+    if (!x->has_few)
+        return true;
+    return k == x->few ? (span != SPAN_NONE) == x->few_spans
+                       : span == SPAN_NONE || x->apart_s == 0.0;
+}
+
 void rows_init (struct pipeline_case *pc, const struct bound_pipeline *x,
                 struct stage_placing first, int *work)
 {
@@ -128,7 +136,7 @@ static bool is_on (const struct bound_pipeline *x, int k)
 /* Has stage k few TP groups on some node? */
 static bool has_few (const struct bound_pipeline *x, int k)
 {
-    return x->has_few && k == x->few;
+    return x->has_few && k == x->few && !x->few_spans;
 }
 
 /* Stage k's tail as a kind of slot has it. */

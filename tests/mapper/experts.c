@@ -4,6 +4,7 @@
 #include "mapper/bound/bound_private.h"
 #include "tests/lib/bounds.h"
 #include "tests/lib/clusters.h"
+#include "tests/lib/search.h"
 
 /* Experts in all layers, in some, or behind others; what they hold weighs much. */
 static struct workload_model expert_model (struct rng *r, bool alike)
@@ -212,6 +213,8 @@ TEST (ways_of_whole_groups)
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         struct bounded b;
         struct expert_ways whole, any;
+        /* A TP group of one group of experts that spans nodes leaves half of it on some node. */
+        bool apart = t[i].tp > 1 && t[i].etp == 1 && t[i].ep % t[i].tp == 0;
 
         s.config = config_of (t[i].tp, 1, 96 / t[i].tp, 1);
         s.config.deg.etp = t[i].etp;
@@ -222,7 +225,8 @@ TEST (ways_of_whole_groups)
         if (whole.n != t[i].ways)
             fail_msg ("case %zu has %d ways, not %d", i, whole.n, t[i].ways);
         CLOSE (whole.least.exchange_s, bound_exchange_s (&b), 1e-12);
-        assert_true (any.n >= whole.n && !bound_ways_differ (&whole, &any));
+        assert_true (bound_ways_differ (&whole, &any) == apart);
+        assert_true (apart ? any.way[0].high == t[i].ep / 2 : any.n >= whole.n);
     }
     pool_release (&pool);
     topology_cluster_destroy (s.cluster);
@@ -570,4 +574,33 @@ TEST (below_whole_groups)
         tried += check_a_bad_node (&b, rng_below (&r, pp), rng_below (&r, 3) > 0);
     }
     assert_true (tried > rounds / 3);
+}
+
+/* Each node is filled by a stage, whose experts exchange inside, and all of its ranks send at once.
+ * Neither a TP group that spans nodes nor another stage on the node saves that, for such a group's
+ * experts exchange across. */
+TEST (stages_that_fill_nodes)
+{
+    static const char *const clusters[] = {
+        "4x8 h100-sxm5-80g intra:370 inter:1.3 node:2.6",
+        "4x8 h100-sxm5-80g intra:370 inter:1.3 node:1.3"};
+
+    for (int i = 0; i < 2; i++) {
+        struct setting s = {.cluster = cluster_of (clusters[i]),
+                            .model = model_of ("qwen3-30b-a3b"),
+                            .job = {.seq = 4096, .global_batch = 64},
+                            .profile = profile_of ("megatron-core"),
+                            .config = config_of (2, 4, 4, 2)};
+        struct mapper_settings how = mapper_settings_default ();
+        struct mapper_problem p;
+        struct found f;
+
+        s.config.deg.ep = 8;
+        s.config.deg.etp = 1;
+        p = search_config (&s);
+        f = search (&p, &how);
+        assert_true (f.r.estimate.step_s < 1.02 * f.r.lower_bound_s);
+        found_release (&f);
+        topology_cluster_destroy (s.cluster);
+    }
 }

@@ -38,6 +38,8 @@
 #define CLOSE_WORK 100000000L /* operations that are played out there */
 #define CLOSE_GPUS 64         /* of a pool whose closest bounds are closer yet */
 #define MOST_TOLD 16          /* stages that are told apart one by one */
+#define TARGETS 3             /* steps that are asked for until one is told ... */
+#define FAR 1.05              /* ... where more than that is left */
 #define MOST_RUNS 64          /* of stages on a needed node that are told apart */
 
 double bound_tail_s (const struct pool *pool, const struct workload_config *c)
@@ -427,9 +429,25 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
     return bound_kinds (x, caps, false, bound, x->most_s);
 }
 
-static double least_odd (const struct odd_bounds *by, bool some)
+/* The step with some odd stage, up to `step`; or with two neighbours.  The nearer what is asked for,
+ * the more splits can be played out up to it: if not at once, something lower is asked for. */
+static double odd_step (const struct least_terms *x, int groups, double spans_s,
+                        bool alone, bool some, const int *caps, int *cap, double known,
+                        double step, enum bound_level level)
 {
-    return some ? by->neighbours : fmin (by->one, by->two);
+    double told = 0.0;
+
+    for (int i = 0; i < TARGETS && step > told * FAR; i++) {
+        struct odd_bounds by =
+            odd_bounds (x, groups, spans_s, alone, caps, cap, known, step, level);
+        double least = some ? by.neighbours : fmin (by.one, by.two);
+
+        if (least >= step)
+            return step;
+        told = fmax (told, least);
+        step = 0.5 * (told + step);
+    }
+    return told;
 }
 
 /* The bound by how many stages share a node (lanes.c): no more than so many, or some stage is odd.
@@ -440,8 +458,6 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
 {
     int groups = any->b.pool->max_node_gpus / any->b.c->deg.tp / (share + 1);
     struct least_terms inside = *any;
-    struct odd_bounds few, across;
-    bool few_told = false, across_told = false;
     double bound = known;
 
     least_terms_keep_inside (&inside);
@@ -455,18 +471,11 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
         step = apart_step (&apart, caps, cap, bound, level);
         if (!is_higher (any, step, bound))
             continue;
-        if (!few_told)
-            few = odd_bounds (&inside, groups, INFINITY, share == 1, caps, cap, known,
-                              step, level);
-        few_told = true;
-        step = fmin (step, least_odd (&few, some));
-        if (spans < step && is_higher (any, step, bound)) {
-            if (!across_told)
-                across = odd_bounds (any, groups, spans, share == 1, caps, cap, known,
-                                     step, level);
-            across_told = true;
-            step = fmin (step, fmax (spans, least_odd (&across, some)));
-        }
+        step = odd_step (&inside, groups, INFINITY, share == 1, some, caps, cap, known,
+                         step, level);
+        if (spans < step && is_higher (any, step, bound))
+            step = fmax (spans, odd_step (any, groups, spans, share == 1, some, caps, cap,
+                                          known, step, level));
         bound = fmax (bound, step);
     }
     return bound;

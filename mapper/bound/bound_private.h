@@ -435,8 +435,8 @@ bool bound_shared_sends (const struct bounded *b, int share, bool some,
  *  a stage with few TP groups there may share. */
 double bound_beside_few_s (const struct bounded *b);
 
-/** A stage with so few TP groups on some node; or, with `spans`, with one that spans nodes, of which
- *  groups, ways and times tell nothing. */
+/** A stage with so few TP groups on some node; or, with `spans`, one that spans nodes, of which
+ *  groups and ways tell nothing. */
 struct few_groups {
     int stage, groups;
     bool spans;

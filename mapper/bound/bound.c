@@ -429,8 +429,8 @@ static double apart_step (const struct least_terms *x, const int *caps, int *cap
     return bound_kinds (x, caps, false, bound, x->most_s);
 }
 
-/* The step with some odd stage, up to `step`; or with two neighbours.  The nearer what is asked for,
- * the more splits can be played out up to it: if not at once, something lower is asked for. */
+/* The step with some odd stage, up to `step`; or with two neighbours.  The nearer is what is asked
+ * for, the more splits can be played out up to it: if not at once, something lower is asked for. */
 static double odd_step (const struct least_terms *x, int groups, double spans_s,
                         bool alone, bool some, const int *caps, int *cap, double known,
                         double step, enum bound_level level)

@@ -144,8 +144,10 @@ static double higher_bound (const struct least_terms *x, const struct config_tim
                             const struct slow_slots *slots, int slow, const int *cap,
                             enum bound_level level)
 {
-    bool known = x->on || x->few || (slots && slots->known_s > 0.0);
     bool experts = experts_told_apart (x, level > BOUND_FRACTIONS);
+    /* Stage 0's way would be counted beside what its slot has of such exchanges. */
+    bool apart = experts && slots && slots->spans;
+    bool known = x->on || x->few || apart || (slots && slots->known_s > 0.0);
     double bound = 0.0;
 
     if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
@@ -336,7 +338,7 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
     return bound >= fmin (known * CLOSE, x->most_s);
 }
 
-/* The step with which stage k is such a one, at least. */
+/* The step where stage k is as `few` says, at least. */
 static double odd_stage_bound (const struct least_terms *any, struct few_groups *few,
                                int k, const int *caps, int *cap, enum bound_level level)
 {
@@ -406,11 +408,11 @@ static struct odd_bounds odd_bounds (const struct least_terms *x, int groups,
         last = k == x->times.p - 1 ? one : last;
     }
     if (k >= 0) /* of others it is not known */
-        out.neighbours = 0.0;
-    else if (x->b.c->deg.vpp > 1) /* chunks go round */
+        return (struct odd_bounds){0.0, 0.0, 0.0};
+    if (x->b.c->deg.vpp > 1) /* chunks go round */
         out.neighbours = fmin (out.neighbours, fmax (before, last));
     beside = bound_beside_few_s (&x->b); /* all others have most of their nodes then */
-    if (alone && is_higher (x, out.two, known) && isfinite (beside) && out.one < out.two)
+    if (alone && isfinite (beside) && out.one < out.two)
         out.one = fmax (out.one, odd_bound (&odd, least, beside, caps, cap, level));
     return out;
 }
@@ -435,9 +437,10 @@ static double odd_step (const struct least_terms *x, int groups, double spans_s,
                         bool alone, bool some, const int *caps, int *cap, double known,
                         double step, enum bound_level level)
 {
-    double told = 0.0;
+    double told = known;
 
-    for (int i = 0; i < TARGETS && step > told * FAR; i++) {
+    step = fmin (step, x->most_s);
+    for (int i = 0; i < TARGETS && (i == 0 || step > told * FAR); i++) {
         struct odd_bounds by =
             odd_bounds (x, groups, spans_s, alone, caps, cap, known, step, level);
         double least = some ? by.neighbours : fmin (by.one, by.two);
@@ -445,6 +448,8 @@ static double odd_step (const struct least_terms *x, int groups, double spans_s,
         if (least >= step)
             return step;
         told = fmax (told, least);
+        if (!isfinite (step))
+            break;
         step = 0.5 * (told + step);
     }
     return told;
@@ -473,9 +478,11 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
             continue;
         step = odd_step (&inside, groups, INFINITY, share == 1, some, caps, cap, known,
                          step, level);
-        if (spans < step && is_higher (any, step, bound))
-            step = fmax (spans, odd_step (any, groups, spans, share == 1, some, caps, cap,
-                                          known, step, level));
+        if (!is_higher (any, step, bound))
+            continue;
+        if (spans < step) /* one such stage is enough */
+            step = fmax (spans, odd_step (any, groups, spans, share == 1, false, caps,
+                                          cap, known, step, level));
         bound = fmax (bound, step);
     }
     return bound;

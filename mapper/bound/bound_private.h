@@ -241,7 +241,9 @@ struct least_terms {
     struct tp_times tp;
     struct both_ways cp;
     /* Experts. */
-    double exchange_s;    /* their all-to-all, wherever they are */
+    double exchange_s; /* their all-to-all, wherever they are */
+    struct expert_way
+        spanning;         /* its exchange: theirs with a TP group that spans nodes */
     double expert_params; /* of a layer's experts on a rank */
     double expert_share;  /* of stage 0's layers that have them, where known */
     /* Of a stage's layers beyond the first ones of the model, which may have none, such a part has

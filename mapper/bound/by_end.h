@@ -85,7 +85,7 @@ struct bound_pipeline {
     int on;
     struct bound_slot on_slot;
     /* Where has_few is set, stage `few` has few TP groups on some node: it synchronises as slot
-     * few_slot does, or longer, in every replica.  Or, with few_spans, one that spans nodes. */
+     * few_slot does, or longer, in every replica.  With few_spans one spans nodes instead. */
     bool has_few, few_spans;
     int few;
     struct bound_slot few_slot;

@@ -8,6 +8,8 @@
  * node holds ranks of s stages at most, so that a replica's other boundaries cross.  For s = 1 all
  * do, and all ranks of the stage on a node send at once and share what it reaches.
  *
+ * A TP group that spans nodes is told beside that (odd_bounds in bound.c).
+ *
  * Where one stage alone has so few, the others' nodes hold more than g / 2 groups of theirs, but
  * need not be full: the lone stage may have the rest.
  *

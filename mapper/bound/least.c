@@ -227,6 +227,7 @@ static void experts_terms (struct least_terms *x)
     if (n == 0)
         return;
     x->exchange_s = bound_exchange_s (&x->b);
+    x->spanning.exchange_s = bound_exchange_spanning_s (&x->b);
     x->expert_params = workload_stage_params (m, c, &one).expert;
     /* How many of both kinds a stage has is not known here. */
     if (n == m->layers || c->deg.pp == 1)
@@ -426,9 +427,9 @@ void slow_slots_of_class (const struct least_terms *x, int class, struct slow_sl
 static struct both_ways exchanges_apart (const struct least_terms *x, int kind)
 {
     struct workload_stage one = workload_one_layer (x->b.pool->problem->model, kind);
-    struct expert_way spanning = {.exchange_s = bound_exchange_spanning_s (&x->b)};
 
-    return least_exchanges_more (x, one.expert ? 1.0 : 0.0, &spanning);
+    return one.expert ? least_exchanges_more (x, 1.0, &x->spanning)
+                      : (struct both_ways){0.0, 0.0};
 }
 
 struct layer_times slow_slots_more (const struct least_terms *x,

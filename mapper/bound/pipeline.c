@@ -48,11 +48,10 @@ static struct both_ways exchanges_beyond (const struct least_terms *x, bool span
                                           const struct expert_way *w)
 {
     struct both_ways more = least_exchanges_more (x, x->told_share, w), has;
-    struct expert_way spanning = {.exchange_s = bound_exchange_spanning_s (&x->b)};
 
     if (!spans)
         return more;
-    has = least_exchanges_more (x, x->told_share, &spanning);
+    has = least_exchanges_more (x, x->told_share, &x->spanning);
     return (struct both_ways){fmax (0.0, more.fwd_s - has.fwd_s),
                               fmax (0.0, more.back_s - has.back_s)};
 }

@@ -14,8 +14,8 @@
 
 #define BAD 1.0    /* of all links that a node has in use: it may change places */
 #define TRIES 50   /* nodes to change places with, drawn for each ... */
-#define WORTH 0.03 /* that a pass makes less, else it was the last */
 #define PASSES 8   /* ... in each pass: later ones find what those before left better */
+#define WORTH 0.03 /* that a pass makes less, else it was the last */
 
 /* A stage, node by node, and those that it sends to and receives from. */
 struct row {

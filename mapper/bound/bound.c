@@ -476,13 +476,17 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
         step = apart_step (&apart, caps, cap, bound, level);
         if (!is_higher (any, step, bound))
             continue;
-        step = odd_step (&inside, groups, INFINITY, share == 1, some, caps, cap, known,
-                         step, level);
-        if (!is_higher (any, step, bound))
+        /* Where nodes differ, a bound so near is far from plans for other reasons. */
+        if (!is_higher (any, spans, bound) && !any->b.pool->all_alike &&
+            step < bound * FAR)
             continue;
         if (spans < step) /* one such stage is enough */
             step = fmax (spans, odd_step (any, groups, spans, share == 1, false, caps,
                                           cap, known, step, level));
+        if (!is_higher (any, step, bound))
+            continue;
+        step = odd_step (&inside, groups, INFINITY, share == 1, some, caps, cap, known,
+                         step, level);
         bound = fmax (bound, step);
     }
     return bound;

@@ -32,8 +32,8 @@ int rows_placings (const struct bound_pipeline *x, const bool span[SPANS],
  *  slots. */
 bool rows_span (const struct bound_pipeline *x, struct stage_placing placing);
 
-/** May TP groups of stage k be so, by what is told of a stage with few of them on a node or with one
- *  that spans nodes? */
+/** May TP groups of stage k be so, by what is told of a stage with few of them on some node or with
+ *  one that spans nodes? */
 bool rows_may_span (const struct bound_pipeline *x, int k, enum tp_span span);
 
 /** May stage k be on that kind of slot? */

@@ -87,7 +87,8 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
     for (int i = 0; i < x->ways[SPAN_NONE].n; i++) {
         const struct expert_way *w = &x->ways[SPAN_NONE].way[i];
         struct line sync = least_experts_sync (x, x->expert_share, w);
-        struct both_ways more = least_exchanges_more (x, x->expert_share, w);
+        struct both_ways more =
+            least_exchanges_more (x, x->expert_share, w->exchange_s, x->exchange_s);
 
         for (int kind = 0; kind < 2; kind++) {
             times.sync_layer_s[kind][SPAN_NONE] =
@@ -363,8 +364,7 @@ static void odd_stages_init (const struct least_terms *x, int groups, double spa
     *odd = (struct odd_stages){.x = *x, .spans_s = spans_s};
     odd->x.most_s = fmin (most, x->most_s);
     few_groups_init (x, groups, BY_ROWS * known, &odd->few);
-    odd->spans = (struct few_groups){
-        .spans = true, .known_s = odd->few.known_s, .times = x->times};
+    odd->spans = (struct few_groups){.spans = true, .known_s = odd->few.known_s};
 }
 
 /* The step where stage k is one, and, where apart_s is above 0, no other is. */

@@ -241,9 +241,8 @@ struct least_terms {
     struct tp_times tp;
     struct both_ways cp;
     /* Experts. */
-    double exchange_s; /* their all-to-all, wherever they are */
-    struct expert_way
-        spanning;         /* its exchange: theirs with a TP group that spans nodes */
+    double exchange_s;    /* their all-to-all, wherever they are */
+    double spanning_s;    /* the same with a TP group that spans nodes */
     double expert_params; /* of a layer's experts on a rank */
     double expert_share;  /* of stage 0's layers that have them, where known */
     /* Of a stage's layers beyond the first ones of the model, which may have none, such a part has
@@ -335,10 +334,10 @@ void config_times_put_experts (const struct least_terms *x, const struct expert_
 struct line least_experts_sync (const struct least_terms *x, double share,
                                 const struct expert_way *w);
 
-/** What a layer takes more for its exchanges, in the mean of a stage with such a share of them,
- *  than one anywhere. */
+/** What a layer takes more for its exchanges, in the mean of a stage with such a share of them, of
+ *  `takes_s` each rather than `least_s`. */
 struct both_ways least_exchanges_more (const struct least_terms *x, double share,
-                                       const struct expert_way *w);
+                                       double takes_s, double least_s);
 
 /** Does it pay to look at each way to place a stage's experts? */
 bool experts_told_apart (const struct least_terms *x, bool tight);
@@ -445,8 +444,8 @@ struct few_groups {
     double known_s;    /* as in struct slow_slots */
     int ways_from;     /* its experts are in this way or a later one */
     double exchange_s; /* one all-to-all of theirs there, at least */
-    double
-        apart_s; /* where it is the only one: what boundaries between others take one way; or 0 */
+    /* What boundaries between others take one way at least, where no other stage is so; or 0 */
+    double apart_s;
     struct config_times times; /* its synchronisation, as that of slow slots */
 };
 void few_groups_init (const struct least_terms *x, int groups, double known_s,

@@ -227,7 +227,7 @@ static void experts_terms (struct least_terms *x)
     if (n == 0)
         return;
     x->exchange_s = bound_exchange_s (&x->b);
-    x->spanning.exchange_s = bound_exchange_spanning_s (&x->b);
+    x->spanning_s = bound_exchange_spanning_s (&x->b);
     x->expert_params = workload_stage_params (m, c, &one).expert;
     /* How many of both kinds a stage has is not known here. */
     if (n == m->layers || c->deg.pp == 1)
@@ -270,9 +270,9 @@ struct line least_experts_sync (const struct least_terms *x, double share,
 }
 
 struct both_ways least_exchanges_more (const struct least_terms *x, double share,
-                                       const struct expert_way *w)
+                                       double takes_s, double least_s)
 {
-    double fwd_s = 2.0 * share * fmax (0.0, w->exchange_s - x->exchange_s);
+    double fwd_s = 2.0 * share * fmax (0.0, takes_s - least_s);
 
     return (struct both_ways){fwd_s,
                               (workload_repeats_exchange (x->b.c) ? 2.0 : 1.0) * fwd_s};
@@ -428,7 +428,7 @@ static struct both_ways exchanges_apart (const struct least_terms *x, int kind)
 {
     struct workload_stage one = workload_one_layer (x->b.pool->problem->model, kind);
 
-    return one.expert ? least_exchanges_more (x, 1.0, &x->spanning)
+    return one.expert ? least_exchanges_more (x, 1.0, x->spanning_s, x->exchange_s)
                       : (struct both_ways){0.0, 0.0};
 }
 

@@ -43,19 +43,6 @@ static struct stage_tail with_head (struct stage_tail t, const struct config_tim
     return t;
 }
 
-/* What exchanges take more in that way; a slot with a TP group that spans nodes has some of it. */
-static struct both_ways exchanges_beyond (const struct least_terms *x, bool spans,
-                                          const struct expert_way *w)
-{
-    struct both_ways more = least_exchanges_more (x, x->told_share, w), has;
-
-    if (!spans)
-        return more;
-    has = least_exchanges_more (x, x->told_share, &x->spanning);
-    return (struct both_ways){fmax (0.0, more.fwd_s - has.fwd_s),
-                              fmax (0.0, more.back_s - has.back_s)};
-}
-
 /* The ways to place a stage's experts as by_end.c takes them, where TP groups lie inside nodes or
  * span them.  @return how many */
 static int scheduled_experts (const struct least_terms *x, const struct slow_slots *slots,
@@ -63,6 +50,8 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
 {
     const struct expert_ways *any = &x->ways[span];
     const struct expert_ways *ways[SLOT_KINDS] = {any, any, any};
+    /* Of slots with a TP group that spans nodes their layers have it (slow_slots_more). */
+    double slot_exchange_s = slots && slots->spans ? x->spanning_s : x->exchange_s;
 
     if (slots && slots->on && slots->on->tells_experts)
         ways[SLOW_SLOT] = &slots->on->experts[span];
@@ -73,17 +62,17 @@ static int scheduled_experts (const struct least_terms *x, const struct slow_slo
             struct line all = least_experts_sync (x, x->told_share, &ways[kind]->least);
             struct line sync = least_experts_sync (x, x->told_share, &ways[kind]->way[i]);
 
-            out[i].more[kind] = exchanges_beyond (
-                x, kind == SLOW_SLOT && slots && slots->spans, &ways[kind]->way[i]);
+            out[i].more[kind] = least_exchanges_more (
+                x, x->told_share, ways[kind]->way[i].exchange_s,
+                kind == SLOW_SLOT ? slot_exchange_s : x->exchange_s);
             out[i].sync_layer_s[kind] = sync.each - all.each;
             out[i].sync_fixed_s[kind] = sync.fixed - all.fixed;
         }
     for (int i = 0; i < any->n && x->few && span == SPAN_NONE; i++) {
-        struct expert_way way = any->way[i];
-
-        way.exchange_s = fmax (way.exchange_s, x->few->exchange_s);
         out[i].many = i < x->few->ways_from;
-        out[i].few = least_exchanges_more (x, x->told_share, &way);
+        out[i].few = least_exchanges_more (
+            x, x->told_share, fmax (any->way[i].exchange_s, x->few->exchange_s),
+            x->exchange_s);
     }
     return any->n;
 }
@@ -226,7 +215,8 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         s.few_spans = x->few->spans;
         s.few = x->few->stage;
         s.apart_s = x->few->apart_s;
-        put_tails (x, &x->few->times, 1, &s.few_slot); /* any slot's where it spans */
+        if (!s.few_spans)
+            put_tails (x, &x->few->times, 1, &s.few_slot);
         s.known_s = x->few->known_s;
     }
     s.known_s = fmax (s.known_s, x->known_s);

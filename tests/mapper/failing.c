@@ -4,21 +4,29 @@
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 
+static struct topology_cluster *synthesized (const struct topology_synth *y)
+{
+    struct topology_document d = {0};
+    struct topology_cluster *c;
+    struct error err;
+
+    ok (topology_synthesize (y, &d, NULL, &err), &err);
+    ok (topology_cluster_from_json (d.doc, y->preset, NULL, &c, NULL, &err), &err);
+    topology_document_release (&d);
+    return c;
+}
+
 /* The step of an interleaved configuration, or of the best one.
  * @param[out] bound_s  of the same space */
 static double step_on (const struct topology_synth *y, struct setting s, int chunks,
                        bool free_axes, uint64_t seed, double *bound_s)
 {
-    struct topology_document d = {0};
     struct mapper_settings how = mapper_settings_default ();
     struct mapper_problem p;
     struct found f;
-    struct error err;
     double step;
 
-    ok (topology_synthesize (y, &d, NULL, &err), &err);
-    ok (topology_cluster_from_json (d.doc, y->preset, NULL, &s.cluster, NULL, &err),
-        &err);
+    s.cluster = synthesized (y);
     s.config.deg.vpp = chunks;
     s.config.schedule = SCHEDULE_INTERLEAVED;
     s.config.sequence_parallel = s.config.deg.tp > 1;
@@ -30,7 +38,6 @@ static double step_on (const struct topology_synth *y, struct setting s, int chu
     *bound_s = f.r.lower_bound_s;
     found_release (&f);
     topology_cluster_destroy (s.cluster);
-    topology_document_release (&d);
     return step;
 }
 
@@ -139,7 +146,6 @@ static double placed_once (const struct pool *pool, const struct groups *g,
 TEST (groups_on_several_nodes)
 {
     struct topology_synth y = failing (128, "h100-sxm5-80g", 1);
-    struct topology_document d = {0};
     struct setting s = {.model = model_of ("gpt-oss-120b"),
                         .job = {.seq = 4096, .global_batch = 1024},
                         .profile = profile_of ("megatron-core-composed"),
@@ -154,8 +160,7 @@ TEST (groups_on_several_nodes)
     s.config.deg.etp = 1;
     s.config.deg.vpp = 5;
     s.config.schedule = SCHEDULE_INTERLEAVED;
-    ok (topology_synthesize (&y, &d, NULL, &err), &err);
-    ok (topology_cluster_from_json (d.doc, y.preset, NULL, &s.cluster, NULL, &err), &err);
+    s.cluster = synthesized (&y);
     p = search_problem (&s);
     ok (pool_init (&pool, &p, &err), &err);
     ok (groups_init (&groups, &pool, &s.config, &err), &err);
@@ -169,5 +174,4 @@ TEST (groups_on_several_nodes)
     groups_release (&groups);
     pool_release (&pool);
     topology_cluster_destroy (s.cluster);
-    topology_document_release (&d);
 }

@@ -18,9 +18,6 @@
 #include "costmodel/costmodel.h"
 #include "mapper/bound/played.h"
 
-/* Of what is enough: a stage on a needed node may close the rest. */
-#define NEAR 0.97
-
 /* Stage 0, where its layers are given. */
 struct first_stage {
     int layers, kind; /* 0 layers: any, on any slot */
@@ -290,14 +287,6 @@ static bool has_room (const struct bound_pipeline *x)
     return !x->cap || room >= x->model->layers / x->unit;
 }
 
-/* May a case in which rows say no more than is known tell more where it is played out?  Of runs of
- * stages on a needed node there are many, and where what is known is far from what is enough it is
- * so for other reasons than one such stage. */
-static bool may_tell (const struct bound_pipeline *x)
-{
-    return x->run == 0 && (!x->has_on || x->known_s > x->most_s * NEAR);
-}
-
 static double one_bound (const struct bound_pipeline *x, struct stage_placing first,
                          enum bound_level level, int *work)
 {
@@ -321,7 +310,7 @@ static double one_bound (const struct bound_pipeline *x, struct stage_placing fi
     rows_s = tight_bound (&pc);
     pc.slow_layers = x->slow * x->least;
     if (level < BOUND_PLAYED || (x->v == 1 && x->n_experts[SPAN_NONE] == 0) ||
-        (rows_s <= x->known_s && !x->work && !may_tell (x)))
+        (rows_s <= x->known_s && !x->work && x->run > 0)) /* of which there are many */
         return rows_s;
     /* What is known was played out itself, and says more than rows. */
     known_s = larger (rows_s, x->known_s);

@@ -42,6 +42,7 @@ struct grid {
     double *ring_s;    /* [cells] ring link to the next column - hidden */
     double *row_edges; /* [rows] the row's sum of them */
     double *row_ring;  /* [rows] its slowest ring link - hidden, 0 at least */
+    double most_sum;   /* the largest of sum */
     double soft_sum, edge_sum;
     double rings; /* soft_rings of edge_sum */
     double base, ring_base;
@@ -193,17 +194,21 @@ static double largest (const double *x, int n)
     return larger (larger (a, b), larger (c, d));
 }
 
-/* A row's figures from its edges. */
+/* The largest of n numbers, where one of them is another now. */
+static double still_largest (const double *x, int n, double most, double had, double has)
+{
+    return has >= most ? has : had < most ? most : largest (x, n);
+}
+
 static void add_up_row (struct grid *g, int row)
 {
     g->row_edges[row] = add_up (g->edge + row * g->columns, g->columns);
-    g->row_ring[row] = largest (g->ring_s + row * g->columns, g->columns);
 }
 
 /* By the maxima, of sums that are up to date. */
 static double cost_of (const struct grid *g)
 {
-    return g->p->weight * largest (g->sum, g->columns) + largest (g->row_ring, g->rows) +
+    return g->p->weight * g->most_sum + largest (g->row_ring, g->rows) +
            g->guess_s * (double) g->guesses;
 }
 
@@ -222,6 +227,7 @@ static void evaluate (struct grid *g)
         g->sum[c] = column_sum (g, c);
         g->base = larger (g->base, g->sum[c]);
     }
+    g->most_sum = largest (g->sum, g->columns);
     g->soft_sum = g->ring_base = 0.0;
     for (int c = 0; c < g->columns; c++)
         g->soft_sum += g->soft[c] = exp (g->sharp * (g->sum[c] - g->base));
@@ -236,6 +242,7 @@ static void evaluate (struct grid *g)
             continue;
         for (int cell = row * g->columns; cell < (row + 1) * g->columns; cell++)
             g->edge[cell] = softened_edge (g, g->ring_s[cell]);
+        g->row_ring[row] = largest (g->ring_s + row * g->columns, g->columns);
         add_up_row (g, row);
     }
     g->no_ring = exp (-g->ring_sharp * g->ring_base);
@@ -311,18 +318,34 @@ static double changed_cost (struct grid *g)
            g->guess_s * (double) g->new_guesses;
 }
 
+static void put_column (struct grid *g, int column, double sum, double soft)
+{
+    double had = g->sum[column];
+
+    g->sum[column] = sum;
+    g->soft[column] = soft;
+    g->most_sum = still_largest (g->sum, g->columns, g->most_sum, had, sum);
+}
+
+static void put_edge (struct grid *g, int cell, double ring_s, double edge)
+{
+    int row = cell / g->columns;
+    double had = g->ring_s[cell];
+
+    g->ring_s[cell] = ring_s;
+    g->edge[cell] = edge;
+    g->row_ring[row] = still_largest (g->ring_s + row * g->columns, g->columns,
+                                      g->row_ring[row], had, ring_s);
+}
+
 /* Keep the move. */
 static void commit (struct grid *g)
 {
     for (int k = 0; k < 2; k++)
-        if (g->changed[k] >= 0) {
-            g->sum[g->changed[k]] = g->new_sum[k];
-            g->soft[g->changed[k]] = g->new_soft[k];
-        }
-    for (int k = 0; k < g->n_edges; k++) {
-        g->edge[g->edge_at[k]] = g->new_edge[k];
-        g->ring_s[g->edge_at[k]] = g->new_ring[k];
-    }
+        if (g->changed[k] >= 0)
+            put_column (g, g->changed[k], g->new_sum[k], g->new_soft[k]);
+    for (int k = 0; k < g->n_edges; k++)
+        put_edge (g, g->edge_at[k], g->new_ring[k], g->new_edge[k]);
     g->guesses = g->new_guesses;
     g->soft_sum = add_up (g->soft, g->columns); /* anew: differences would cancel */
     if (g->n_edges == 0)

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/extremes.h"
 #include "base/memory.h"
@@ -13,9 +14,10 @@
 #define MOST_S 1e6          /* as bad as can still be added up */
 #define BLOCK 32            /* rows and columns that a cache holds */
 
-/* What a flow gets of the ways out of each node and into it, as many as there are of a kind. */
+/* What a byte of a flow takes at a node's way out and its way in, which as many share as there are
+ * of a kind. */
 struct ways {
-    double *out, *in; /* [n] bytes/s; INFINITY: no total is known */
+    double *out, *in; /* [n] seconds; 0: no total is known */
     int flows;
 };
 
@@ -31,17 +33,19 @@ static void find_ways (const struct grid_problem *p, double flows, double *room,
     for (int i = 0; i < p->n; i++) {
         double all = p->cluster->node[p->node[i]].node_bytes_per_s;
 
-        w->out[i] = w->in[i] = all > 0 ? all / w->flows : INFINITY;
+        w->out[i] = w->in[i] = all > 0 ? w->flows / all : 0.0;
     }
 }
 
-/* topology_share, of nodes i and j of the problem, whose divisions were made once for all pairs. */
-static inline double share_of (const struct grid_problem *p, const struct ways *w, int i,
-                               int j)
+/* What a byte takes from node i to node j of the problem: by a link, and by what the nodes share,
+ * topology_share, whose divisions were made once for all pairs. */
+static inline double byte_s (const struct grid_problem *p, const struct ways *w, int i,
+                             int j, double link_s)
 {
-    return p->cluster->has_pair_totals
-               ? topology_share (p->cluster, p->node[i], p->node[j], w->flows, w->flows)
-               : smaller (w->out[i], w->in[j]);
+    return larger (link_s, p->cluster->has_pair_totals
+                               ? 1.0 / topology_share (p->cluster, p->node[i], p->node[j],
+                                                       w->flows, w->flows)
+                               : larger (w->out[i], w->in[j]));
 }
 
 /* The slowest of the links between GPUs of one place on two nodes. */
@@ -64,11 +68,9 @@ static struct topology_link worst_link (const struct topology_cluster *c, int a,
 
 /* Seconds of a ring whose slowest link is that from node i to node j. */
 static inline double ring_s (const struct pricing *x, const struct grid_ring *r,
-                             const struct ways *w, int i, int j, double bytes_per_s)
+                             const struct ways *w, int i, int j, double link_s)
 {
-    return r->bytes > 0
-               ? r->bytes / smaller (r->lanes * bytes_per_s, share_of (x->p, w, i, j))
-               : 0.0;
+    return r->bytes > 0 ? r->bytes * byte_s (x->p, w, i, j, link_s / r->lanes) : 0.0;
 }
 
 /* Price i -> j; the boundary's other way is added by the caller. */
@@ -77,32 +79,48 @@ static inline void price_pair (const struct pricing *x, int i, int j, double *se
 {
     const struct grid_problem *p = x->p;
     struct topology_link l = worst_link (p->cluster, p->node[i], p->node[j]);
-    double rate = smaller (l.bytes_per_s, share_of (p, &x->send, i, j));
-    double times = l.measured ? 1.0 : UNMEASURED_TIMES;
+    double link_s = 1.0 / l.bytes_per_s, times = l.measured ? 1.0 : UNMEASURED_TIMES;
 
     if (l.bytes_per_s <= 0) { /* no price */
         *send_s = *rings_s = MOST_S;
         return;
     }
     *send_s =
-        smaller (MOST_S, times * (p->send_latency * l.latency_s + p->send_bytes / rate));
-    *rings_s = smaller (
-        MOST_S, times * (ring_s (x, &p->ring, &x->ring, i, j, l.bytes_per_s) +
-                         ring_s (x, &p->expert, &x->expert, i, j, l.bytes_per_s)));
+        smaller (MOST_S, times * (p->send_latency * l.latency_s +
+                                  p->send_bytes * byte_s (p, &x->send, i, j, link_s)));
+    *rings_s =
+        smaller (MOST_S, times * (ring_s (x, &p->ring, &x->ring, i, j, link_s) +
+                                  ring_s (x, &p->expert, &x->expert, i, j, link_s)));
 }
 
 /* Both ways are as long, for a block of the upper and one of the lower half at a time: each row of
- * the other half is far from the one before. */
+ * the other half is far from the one before, and in the same few places of a cache where n is a
+ * power of two, so that a block is copied first. */
 static void add_ways_back (struct grid_pairs *x)
 {
     size_t n = (size_t) x->n;
+    float above[BLOCK][BLOCK];
 
     for (size_t rows = 0; rows < n; rows += BLOCK)
-        for (size_t columns = 0; columns <= rows; columns += BLOCK)
-            for (size_t i = rows; i < rows + BLOCK && i < n; i++)
-                for (size_t j = columns; j < columns + BLOCK && j < i; j++)
-                    x->sends[i * n + j] = x->sends[j * n + i] =
-                        x->sends[i * n + j] + x->sends[j * n + i];
+        for (size_t columns = 0; columns <= rows; columns += BLOCK) {
+            size_t height = n - rows < BLOCK ? n - rows : BLOCK,
+                   width = n - columns < BLOCK ? n - columns : BLOCK;
+            float *lower = x->sends + rows * n + columns,
+                  *upper = x->sends + columns * n + rows;
+
+            for (size_t j = 0; j < width; j++)
+                memcpy (above[j], upper + j * n, height * sizeof **above);
+            for (size_t i = 0; i < height; i++)
+                for (size_t j = 0; j < width && columns + j < rows + i; j++) {
+                    float both = above[j][i] + lower[i * n + j];
+
+                    lower[i * n + j] = above[j][i] = both;
+                    if (rows == columns) /* the two are one block */
+                        above[i][j] = both;
+                }
+            for (size_t j = 0; j < width; j++)
+                memcpy (upper + j * n, above[j], height * sizeof **above);
+        }
 }
 
 /* @param[in] room  [6 * n] scratch */

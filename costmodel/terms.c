@@ -323,18 +323,25 @@ static struct exchange_row price_exchange (const struct terms *t,
     return out;
 }
 
+/* The links between GPUs that are on one node, where they are alike on all nodes that have them and
+ * none is noted or changed; else NULL. */
+static const struct topology_links *links_alike (const struct terms *t, const int *gpu,
+                                                 int n)
+{
+    return t->plain && !t->log && !t->slow && !t->problem.what_if &&
+                   inside_node (t, gpu, n)
+               ? t->problem.cluster->node[t->node_of[gpu[0]]].intra
+               : NULL;
+}
+
 static struct exchange_row exchange_price (const struct terms *t,
                                            const struct members *ep, int row)
 {
     struct scratch *s = t->scratch;
     int ranks = ep->n * ep->stride;
-    const int *gpu = ep->gpu + row * ranks;
-    const struct topology_links *intra =
-        t->problem.cluster->node[t->node_of[gpu[0]]].intra;
+    const struct topology_links *intra = links_alike (t, ep->gpu + row * ranks, ranks);
 
-    /* Inside nodes of one kind of link it is the same on all. */
-    if (!t->plain || t->log || t->slow || t->problem.what_if || !intra ||
-        !inside_node (t, gpu, ranks))
+    if (!intra)
         return price_exchange (t, ep, row);
     if (s->exchange_of != intra) {
         s->exchange = price_exchange (t, ep, row);
@@ -380,6 +387,23 @@ static void slot_exchange (const struct terms *t, int stage, double once_s,
     slot->busy_s[out_of_node] += all;
 }
 
+/* Has a slot the GPUs and the links of the one before, so that it takes as long? */
+static bool is_like_before (const struct terms *t, int stage, int d)
+{
+    const struct topology_cluster *c = t->problem.cluster;
+    const int *gpu = slot_gpus (t, stage, d), *before = gpu - t->slot;
+    const struct topology_links *links;
+
+    for (int i = 0; i < t->slot; i++)
+        if (type_of (t, gpu[i]) != type_of (t, before[i]) ||
+            topology_gpu_speed (c, gpu[i]) != topology_gpu_speed (c, before[i]))
+            return false;
+    if (t->slot == 1)
+        return true;
+    links = links_alike (t, gpu, t->slot);
+    return links && links == links_alike (t, before, t->slot);
+}
+
 int stage_price (const struct terms *t, int stage, struct slot_time *out, int apart)
 {
     const int *g = slot_gpus (t, stage, 0);
@@ -390,7 +414,10 @@ int stage_price (const struct terms *t, int stage, struct slot_time *out, int ap
         all = ep_price (t, stage);
     change_tp_shares (t, g, t->dp * t->cp, share, 1);
     for (int d = 0; d < t->dp; d++)
-        slot_price (t, stage, d, share, &out[d * apart]);
+        if (d > 0 && is_like_before (t, stage, d))
+            out[d * apart] = out[(d - 1) * apart];
+        else
+            slot_price (t, stage, d, share, &out[d * apart]);
     change_tp_shares (t, g, t->dp * t->cp, share, -1);
     if (t->cp > 1)
         cp_price (t, stage, out, apart);

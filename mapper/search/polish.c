@@ -11,7 +11,7 @@
 #define POLISH_GROWTH 4         /* times the moves of the round before */
 #define POLISH_WORTH 1e-4       /* of the step: a gain that is worth another round */
 #define OUT_OF_REACH 0.05       /* of the best step: no effort brings so much */
-#define OUT_OF_REACH_LARGE 0.01 /* the same in a pool of more nodes than LARGE */
+#define OUT_OF_REACH_LARGE 0.005 /* the same in a pool of more nodes than LARGE */
 #define LARGE 256               /* nodes */
 #define LARGE_FEWER 4 /* so many times fewer moves there, which are as many more */
 #define TRIED 20000   /* placements of a small pool */

@@ -8,7 +8,7 @@
 #define SINGLE 0.005     /* of the step: what single GPUs gain to be taken */
 #define SKETCH_PART 0.35 /* of the time that is left: the rest is to anneal them */
 #define KEPT 12          /* of an odd pool's sketches */
-#define SKETCHED_GPUS 8000000L /* in all sketches together */
+#define SKETCHED_GPUS 4000000L /* in all sketches together */
 #define PLACED_ODD 4           /* of these, placed in the other way too */
 #define ALIKE_ODD 2            /* ... of the same degrees */
 #define PLACED_MOST 128        /* of another pool's */

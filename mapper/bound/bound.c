@@ -111,7 +111,11 @@ static double any_way (const struct least_terms *x, const struct config_times *t
                                                       ? bound_fractions
                                                   : level == BOUND_RUNS ? bound_runs
                                                                         : bound_splits;
-    struct bound_case one = {.times = times, .span = SPAN_NONE, .cap = cap, .slow = slow};
+    struct bound_case one = {.times = times,
+                             .span = SPAN_NONE,
+                             .cap = cap,
+                             .slow = slow,
+                             .known_s = x->known_s};
     int tp = x->b.c->deg.tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
     bool inside = tp * first_takes (x) <= x->b.pool->max_node_gpus;

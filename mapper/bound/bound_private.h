@@ -88,6 +88,7 @@ struct bound_case {
     enum tp_span span; /* of stage 0's TP groups */
     bool spans_here;   /* one of them is in this replica, which pays for it */
     int slow;          /* at least so many stages of this replica are on slow slots */
+    double known_s;    /* a bound: it may stand for any that is lower; or 0 */
     const int *cap;    /* [2 * p] most layers in memory, on any slot and on a slow one; or
                        NULL */
 };

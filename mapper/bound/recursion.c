@@ -38,6 +38,7 @@
 #define NARROW 2e-5
 #define INTERVALS 96
 #define RUNS_CELLS 1000000 /* beyond, runs are not looked at: seconds a configuration */
+#define NEAR_KNOWN 0.98    /* of what is known: runs tell no more beside splits */
 #define STATES_MAX 1000000 /* models of more layers than there are get fractions */
 
 #define RUNS 8    /* longest run whose sums are kept */
@@ -446,7 +447,8 @@ static bool best_interval (struct recursion *r, struct interval *out)
         least = most;
         most += width;
     }
-    *out = narrow (r, least, larger (most, step - sum));
+    *out = step <= r->x->known_s ? (struct interval){most, most, step}
+                                 : narrow (r, least, larger (most, step - sum));
     return true;
 }
 
@@ -474,9 +476,12 @@ double bound_splits (const struct bound_case *x)
 double bound_runs (const struct bound_case *x)
 {
     const struct config_times *times = x->times;
-    double cells = 2.0 * FIGURES * times->p * (times->layers + 1.0) * (x->slow + 1.0);
+    double cells = 2.0 * FIGURES * times->p * (times->layers + 1.0) * (x->slow + 1.0),
+           splits = bound_splits (x);
 
-    return cells > RUNS_CELLS ? bound_splits (x) : splits_with (x, FIGURES, RUNS);
+    return cells > RUNS_CELLS || splits < x->known_s * NEAR_KNOWN
+               ? splits
+               : splits_with (x, FIGURES, RUNS);
 }
 
 enum status bound_least_split (const struct bound_case *x, double *step_s, int *layers,

@@ -194,53 +194,64 @@ static void draw_shift (struct motion *m)
     reverse_stages (m, middle, at[2] - 1, layers);
 }
 
-static int slowest_of_slot (const struct drawn *x, int slot)
+/* Of `size` GPUs in a row, the k-th so many. */
+static int slowest_of (const struct drawn *x, int size, int k)
 {
-    return pool_slowest_class (x->pool, x->gpu + slot * x->slot, x->slot);
+    return pool_slowest_class (x->pool, x->gpu + k * size, size);
 }
 
-/* From that slot on, round all slots: the next one no slower than that, idle or of a stage other
+/* From that unit on, round all units: the next one no slower than that, idle or of a stage other
  * than this which is slower as a whole.
  * @return how many come before it; all where there is none */
-static int next_fast (const struct drawn *x, int stage, int most, int from, int at)
+static int next_fast (const struct drawn *x, int size, int stage, int most, int from,
+                      int at)
 {
-    int slots = x->n / x->slot;
+    int units = x->n / size;
 
-    for (; at < slots; at++) {
-        int slot = (from + at) % slots, owner = slot / x->c->deg.dp;
+    for (; at < units; at++) {
+        int unit = (from + at) % units, owner = unit / (x->per_stage / size);
 
-        if (owner != stage && slowest_of_slot (x, slot) <= most &&
-            (owner >= x->c->deg.pp ||
-             pool_slowest_class (x->pool, x->gpu + owner * x->per_stage, x->per_stage) >
-                 most))
+        if (owner != stage && slowest_of (x, size, unit) <= most &&
+            (owner >= x->c->deg.pp || slowest_of (x, x->per_stage, owner) > most))
             break;
     }
     return at;
 }
 
-/* A stage without its slow slots: all change places with faster ones that idle, or make no stage
+/* A stage without its slow units: all change places with faster ones that idle, or make no stage
  * faster where they are.  One by one they would bring nothing before the last. */
-static void draw_faster (struct motion *m)
+static void exchange_slow (struct motion *m, int size)
 {
     const struct drawn *x = m->x;
-    int dp = x->c->deg.dp, slots = x->n / x->slot,
+    int each = x->per_stage / size, units = x->n / size,
         stage = rng_below (&m->rng, x->c->deg.pp);
-    int from = rng_below (&m->rng, slots);
-    int most = slowest_of_slot (x, stage * dp + rng_below (&m->rng, dp));
+    int from = rng_below (&m->rng, units);
+    int most = slowest_of (x, size, stage * each + rng_below (&m->rng, each));
 
     m->all = true;
-    for (int i = stage * dp, at = 0; i < (stage + 1) * dp; i++) {
-        if (slowest_of_slot (x, i) <= most)
+    for (int i = stage * each, at = 0; i < (stage + 1) * each; i++) {
+        if (slowest_of (x, size, i) <= most)
             continue;
-        at = next_fast (x, stage, most, from, at);
-        if (at == slots) {
+        at = next_fast (x, size, stage, most, from, at);
+        if (at == units) {
             m->n = 0;
             return;
         }
-        for (int r = 0; r < x->slot; r++)
-            add (m, i * x->slot + r, (from + at) % slots * x->slot + r);
+        for (int r = 0; r < size; r++)
+            add (m, i * size + r, (from + at) % units * size + r);
         at++;
     }
+}
+
+static void draw_faster (struct motion *m)
+{
+    exchange_slow (m, m->x->slot);
+}
+
+/* What is left over of many nodes is in slots with slower GPUs. */
+static void draw_faster_gpus (struct motion *m)
+{
+    exchange_slow (m, 1);
 }
 
 /* Two replicas' slots from a stage on. */
@@ -347,6 +358,7 @@ static const struct kind {
              {1, STAGES_3, draw_reversal},
              {1, STAGES_3, draw_shift},
              {3, STAGES | CLASSES, draw_faster},
+             {3, STAGES | CLASSES | GROUPS, draw_faster_gpus},
              {1, STAGES | REPLICAS, draw_tails},
              {2, NODES | PARTS, draw_blocks},
              {2, STAGES | REPLICAS | NODES, draw_layout}};

@@ -40,11 +40,11 @@ static void raise_bound (const struct search *x, struct entry *e, double enough)
         struct entry then = {.index = e->index, .level = level};
         bool last = !small && search_is_bounded (x, &then);
 
-        raise_to (x, e, level, last ? 0.0 : enough * BELOW, enough);
+        raise_to (x, e, level, last ? e->bound_s : enough * BELOW, enough);
     }
     if (e->bound_s < enough && e->level < BOUND_RUNS &&
         (small || (placed && e->bound_s >= far)))
-        raise_to (x, e, BOUND_RUNS, 0.0, enough);
+        raise_to (x, e, BOUND_RUNS, e->bound_s, enough);
 }
 
 /* Raise two or one.  @return what is enough for others */

@@ -61,18 +61,27 @@ static struct topology_synth failing (int nodes, const char *type, uint64_t seed
     return y;
 }
 
+/* Of Mixtral on clusters of eight GPUs a node, a sequence for each. */
+static double experts_on (const struct topology_synth *y, const char *profile, int tp,
+                          int pp, int chunks, uint64_t seed)
+{
+    int gpus = 8 * y->nodes;
+    struct setting s = {.model = model_of ("mixtral-8x7b"),
+                        .job = {.seq = 4096, .global_batch = gpus},
+                        .profile = profile_of (profile),
+                        .config = config_of (tp, pp, gpus / pp / tp, 1)};
+
+    s.config.deg.ep = 8;
+    s.config.deg.etp = 1;
+    return beyond_bound (y, s, chunks, seed);
+}
+
 static double experts_beyond (const char *type, const char *profile,
                               uint64_t cluster_seed, int tp, int chunks, uint64_t seed)
 {
     struct topology_synth y = failing (128, type, cluster_seed);
-    struct setting s = {.model = model_of ("mixtral-8x7b"),
-                        .job = {.seq = 4096, .global_batch = 1024},
-                        .profile = profile_of (profile),
-                        .config = config_of (tp, 4, 256 / tp, 1)};
 
-    s.config.deg.ep = 8;
-    s.config.deg.etp = 1;
-    return beyond_bound (&y, s, chunks, seed);
+    return experts_on (&y, profile, tp, 4, chunks, seed);
 }
 
 /* The node with the slow GPU was left in another stage than that split for it, and compute of the
@@ -90,6 +99,15 @@ TEST (stages_by_class)
     for (uint64_t cluster = 1; cluster <= 5; cluster += 4)
         assert_true (experts_beyond ("a100-sxm4-80g", "megatron-core", cluster, 2, 3, 1) <
                      .1);
+}
+
+/* One of two stages has a slow GPU, and one a badly linked node: the same, or all wait for both,
+ * which is told where what either takes is far from the plan. */
+TEST (slow_gpu_and_bad_links)
+{
+    struct topology_synth y = failing (64, "h100-sxm5-80g", 1);
+
+    assert_true (experts_on (&y, "megatron-core-composed", 1, 2, 8, 1) < .09);
 }
 
 /* Eight stages of uneven chunks have too many splits to play each out. */

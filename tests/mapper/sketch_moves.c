@@ -131,3 +131,24 @@ TEST (pairs_move_whole)
     assert_true (times_found (&s, layers, gpu, mixed) >= 18);
     topology_cluster_destroy (s.cluster);
 }
+
+/* GPUs of two types, one of each in every TP group: those of the faster type make a stage of their
+ * own, which has more layers.  Before the last of them has come it is as slow as it was, and one by
+ * one so many do not come. */
+TEST (fast_gpus_gather)
+{
+    enum { REPLICAS = 12, STAGE = 2 * REPLICAS, N = 2 * STAGE };
+    struct setting s =
+        small_job_as (cluster_of ("24x1 h100-sxm5-80g inter:50 + 24x1 v100-sxm2-32g"),
+                      LAYERS, 2048, 48, config_of (2, 2, REPLICAS, 1));
+    int layers[] = {LAYERS / 2, LAYERS / 2}, gpu[N], gathered[N];
+
+    for (int i = 0; i < N; i++) {
+        gpu[i] = i % 2 * STAGE + i / 2;
+        gathered[i] = i;
+    }
+    s.layers[0] = LAYERS - 2;
+    s.layers[1] = 2;
+    assert_true (times_found (&s, layers, gpu, gathered) >= 15);
+    topology_cluster_destroy (s.cluster);
+}

@@ -31,6 +31,9 @@ static const struct optimizer {
     {"sgdmomentum sgdm sgdwithmomentum momentum", {2, 4}},
     {"sgd", {0, 0}}};
 
+#define PAGED_WEIGHT 2.0  /* bytes a parameter on the GPU where all else is paged ... */
+#define PAGED_MOMENTS 2.0 /* ... and of that */
+
 static const struct optimizer *optimizer_of (const char *name)
 {
     char joined[CALIBRATE_JOINED];
@@ -55,6 +58,15 @@ static const struct optimizer *optimizer_in (const char *cell)
     return o;
 }
 
+/* Are 8-bit moments paged out, and does a layer's gradient go as soon as it has stepped? */
+static bool is_paged (const struct row *r)
+{
+    const char *notes = calibrate_cell (r, "notes");
+
+    return calibrate_contains (notes, "paged 8-bit") &&
+           calibrate_contains (notes, "fused in backward");
+}
+
 /* "16 B/parameter" among the notes; 0: the row does not say. */
 static double said_state_bytes (const struct row *r)
 {
@@ -65,10 +77,8 @@ static double said_state_bytes (const struct row *r)
         at--;
     if (at)
         bytes = strtod (at, NULL);
-    /* Moments are paged out, and a layer's gradients go as soon as it has stepped. */
-    if (!at && calibrate_contains (notes, "paged 8-bit") &&
-        calibrate_contains (notes, "fused in backward"))
-        bytes = 2.0;
+    else if (is_paged (r))
+        bytes = PAGED_WEIGHT;
     return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
 }
 
@@ -80,6 +90,7 @@ const char *calibrate_read_optimizer (const struct row *r, struct calibrate_run 
     bool wide = run->job.precision == PREC_FP32 || run->job.precision == PREC_TF32;
 
     run->state_bytes = said_state_bytes (r);
+    run->paged_bytes = is_paged (r) ? PAGED_MOMENTS : 0.0;
     snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
     if (said[0] || calibrate_note (r, "optimizer", said, sizeof said) ||
         calibrate_note (r, "optim", said, sizeof said)) {

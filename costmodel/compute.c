@@ -76,7 +76,7 @@ double costmodel_slowest (const struct workload_profile *p,
 #define MOMENTS_BYTES 4.0
 static double updated_bytes (const struct setting *x, double gradient)
 {
-    double state = workload_optimizer_bytes (x->c, x->p),
+    double state = workload_optimizer_bytes (x->c, x->p) + x->p->memory.paged_bytes,
            weight = state > MOMENTS_BYTES ? 2.0 : 4.0;
     double each = workload_keeps_fp32 (x->j, x->p) ? 2.0 * (4.0 + 8.0) + gradient
                                                    : 2.0 * state + gradient + weight;
@@ -102,7 +102,8 @@ static double step_s (const struct setting *x, double shards)
         return host_frozen_s (x) / shards;
     if (x->c->zero == 0)
         shards = 1.0;
-    return away ? host_step_s (x) / shards + whole / hbm : (each / shards + whole) / hbm;
+    return away ? host_step_s (x) / shards + whole / hbm
+                : (each / shards + whole) / hbm + host_paged_s (x) / shards;
 }
 
 static struct setting setting_of (const struct workload_model *m,

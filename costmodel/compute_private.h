@@ -49,6 +49,8 @@ void host_ends (const struct setting *x, struct costmodel_compute *k);
 /** Seconds of the optimizer's step for each parameter of a shard: gradients down, Adam on the
  *  host, weights up, as far as they were not on their way before. */
 double host_step_s (const struct setting *x);
+/** Of optimizer state in pages of the host's memory: all comes for the step, and goes meanwhile. */
+double host_paged_s (const struct setting *x);
 /** Of these weights up, where they come without an optimizer: frozen ones (LoRA) that stay on the
  *  GPU from a pipeline's first micro-batch on; else 0. */
 double host_frozen_s (const struct setting *x);

@@ -128,6 +128,11 @@ double host_step_s (const struct setting *x)
                : fmax (step, fmax (down_s, up_s));
 }
 
+double host_paged_s (const struct setting *x)
+{
+    return x->p->memory.paged_bytes / topology_host_of (x->t).link_bytes_per_s;
+}
+
 double host_frozen_s (const struct setting *x)
 {
     return x->c->offload == OFFLOAD_ALL && !gathers_weights (x)

@@ -343,7 +343,8 @@ TEST (losses)
     assert_true (peak[2] < peak[1] && peak[1] < peak[0]);
 }
 
-/* An optimizer inside backward leaves the weights alone; what is offloaded is not estimated. */
+/* A paged optimizer inside backward leaves the weights alone, and its moments in the host's memory;
+ * what is offloaded is not estimated. */
 TEST (states)
 {
     struct calibrate_runs paged = ONE ("notes=paged 8-bit AdamW fused in backward"),
@@ -352,6 +353,8 @@ TEST (states)
     struct text t = {0};
 
     CLOSE (paged.run[0].state_bytes, 2.0, 0);
+    CLOSE (paged.run[0].paged_bytes, 2.0, 0);
+    CLOSE (small.run[0].paged_bytes, 0.0, 0);
     assert_false (paged.run[0].chunked_loss || paged.run[0].fused_loss);
     CLOSE (small.run[0].state_bytes, 6.0, 0);
     calibrate_runs_release (&paged);

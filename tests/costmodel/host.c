@@ -63,6 +63,21 @@ static double here_s (const struct bench *b)
     return compute (&many).optimizer_s;
 }
 
+/* Paged moments come over the link for the step, which reads and writes them here like others. */
+TEST (paged_moments)
+{
+    for (int dp = 1; dp <= 4; dp *= 4) {
+        struct bench b = bench_of ("torchtune", dp, 1);
+        double here;
+
+        b.p.memory.optimizer_bytes = 2;
+        here = compute (&b).optimizer_s;
+        b.p.memory.optimizer_bytes = 0;
+        b.p.memory.paged_bytes = 2;
+        CLOSE (compute (&b).optimizer_s, here + 2 / (10 * GB) / dp, 1e-9);
+    }
+}
+
 /* Megatron-Core's copies run beside its steps: the slowest of the three is seen. */
 TEST (optimizer_of_megatron)
 {

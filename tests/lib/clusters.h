@@ -3,6 +3,7 @@
 #define TESTS_LIB_CLUSTERS_H
 
 #include "tests/lib/fixture.h"
+#include "topology/edit/edit.h"
 
 /* ---- the parts of a file ---- */
 
@@ -43,6 +44,20 @@ static inline struct topology_cluster *cluster_written (struct text *t)
     struct topology_cluster *c = cluster_from (text_str (t));
 
     text_free (t);
+    return c;
+}
+
+/* The drawn cluster, as from its file. */
+static inline struct topology_cluster *
+cluster_synthesized (const struct topology_synth *y)
+{
+    struct topology_document d = {0};
+    struct topology_cluster *c;
+    struct error err;
+
+    ok (topology_synthesize (y, &d, NULL, &err), &err);
+    ok (topology_cluster_from_json (d.doc, y->preset, NULL, &c, NULL, &err), &err);
+    topology_document_release (&d);
     return c;
 }
 

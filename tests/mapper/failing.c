@@ -1,20 +1,8 @@
 /* Nodes of which some have bad links and some a slow GPU: with experts on 128, both come to the
  * stage whose layers were split for them, wherever the best start has them, whatever the seed. */
 #include "mapper/place/place.h"
+#include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
-#include "topology/edit/edit.h"
-
-static struct topology_cluster *synthesized (const struct topology_synth *y)
-{
-    struct topology_document d = {0};
-    struct topology_cluster *c;
-    struct error err;
-
-    ok (topology_synthesize (y, &d, NULL, &err), &err);
-    ok (topology_cluster_from_json (d.doc, y->preset, NULL, &c, NULL, &err), &err);
-    topology_document_release (&d);
-    return c;
-}
 
 /* The step of an interleaved configuration, or of the best one.
  * @param[out] bound_s  of the same space */
@@ -26,7 +14,7 @@ static double step_on (const struct topology_synth *y, struct setting s, int chu
     struct found f;
     double step;
 
-    s.cluster = synthesized (y);
+    s.cluster = cluster_synthesized (y);
     s.config.deg.vpp = chunks;
     s.config.schedule = SCHEDULE_INTERLEAVED;
     s.config.sequence_parallel = s.config.deg.tp > 1;
@@ -178,7 +166,7 @@ TEST (groups_on_several_nodes)
     s.config.deg.etp = 1;
     s.config.deg.vpp = 5;
     s.config.schedule = SCHEDULE_INTERLEAVED;
-    s.cluster = synthesized (&y);
+    s.cluster = cluster_synthesized (&y);
     p = search_problem (&s);
     ok (pool_init (&pool, &p, &err), &err);
     ok (groups_init (&groups, &pool, &s.config, &err), &err);

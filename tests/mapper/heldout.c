@@ -1,5 +1,6 @@
 /* The gain over the default order on measurements that the plan was not made from: none on
  * noise, found where links are slow every time, equal to pricing the plan by hand. */
+#include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 
@@ -132,23 +133,18 @@ TEST (noise_of_nodes)
         double in_sample;
 
         for (int k = 0; k < 2; k++) {
-            struct topology_document doc = {0};
             struct topology_cluster *c;
-            struct error err = {""};
             double persist[16 * 16];
             struct rng unused = {1};
 
             draw.seed = (unsigned long) (2 * round + k);
-            ok (topology_synthesize (&draw, &doc, NULL, &err), &err);
-            ok (topology_cluster_from_json (doc.doc, "drawn", NULL, &c, NULL, &err),
-                &err);
+            c = cluster_synthesized (&draw);
             for (int i = 0; i < 16; i++)
                 for (int j = 0; j < 16; j++)
                     persist[i * 16 + j] =
                         i == j ? 1 : topology_node_link (c, i, j).bytes_per_s;
             add_pass (&p, persist, 0, 0, &unused);
             topology_cluster_destroy (c);
-            topology_document_release (&doc);
         }
         claims += !plan_on (&s, &p, 0.5, &in_sample, &plan).kept_default;
         mapper_result_release (&plan);

@@ -3,6 +3,7 @@
  * listing can leave that out, and few GPUs; a listing that ends early has some of everything; and
  * a search that is late at once has a plan and a bound that holds. */
 #include "mapper/bound/bound.h"
+#include "tests/lib/clusters.h"
 #include "tests/lib/search.h"
 #include "topology/edit/edit.h"
 
@@ -314,21 +315,17 @@ TEST (late_on_slow_links)
 TEST (late_among_failing_links)
 {
     struct topology_synth y = topology_synth_default ();
-    struct topology_document d = {0};
     struct setting s = {.model = model_of ("llama-2-13b"),
                         .job = {.seq = 4096, .global_batch = 512},
                         .profile = profile_of (WORKLOAD_PROFILE_DEFAULT)};
     struct mapper_problem p;
-    struct error err;
 
     y.preset = "failing";
     y.nodes = 36;
-    ok (topology_synthesize (&y, &d, NULL, &err), &err);
-    ok (topology_cluster_from_json (d.doc, y.preset, NULL, &s.cluster, NULL, &err), &err);
+    s.cluster = cluster_synthesized (&y);
     p = search_problem (&s);
     late_at_once (&p, 1.1);
     topology_cluster_destroy (s.cluster);
-    topology_document_release (&d);
 }
 
 /* With time enough a limit changes nothing that an odd pool's search finds and proves. */

@@ -88,8 +88,6 @@ struct calibrate_run {
     double logit_bytes;   /* of each, of a loss by a fused kernel; 0: not said */
     /* a parameter's weight, gradient and optimizer state; 0: not said */
     double state_bytes;
-    double
-        paged_bytes; /* of optimizer state beside these, in pages of the host's memory */
     const struct calibrate_moments *moments; /* of its optimizer; NULL: AdamW's usual */
     int *layers;       /* [WORKLOAD_PARTITIONS * pp] as the row says, else as each
                                   partition has them; entry p * pp + i is of stage i */

@@ -179,7 +179,6 @@ struct workload_profile calibrate_profile_as_said (const struct calibrate_run *r
         own.memory.optimizer_bytes = fmax (0.0, said - 2.0 - gradient);
         own.memory.step_bytes = own.memory.step_bytes > 0.0 ? gradient : 0.0;
     }
-    own.memory.paged_bytes = fmax (own.memory.paged_bytes, run->paged_bytes);
     if (run->fused_optimizer && own.time.optimizer_passes > 0.0)
         own.memory.step_bytes = own.time.optimizer_passes = 0.0;
     if (run->compiled)

@@ -58,28 +58,25 @@ static const struct optimizer *optimizer_in (const char *cell)
     return o;
 }
 
-/* Are 8-bit moments paged out, and does a layer's gradient go as soon as it has stepped? */
-static bool is_paged (const struct row *r)
-{
-    const char *notes = calibrate_cell (r, "notes");
-
-    return calibrate_contains (notes, "paged 8-bit") &&
-           calibrate_contains (notes, "fused in backward");
-}
-
-/* "16 B/parameter" among the notes; 0: the row does not say. */
-static double said_state_bytes (const struct row *r)
+/* "16 B/parameter" among the notes, or moments paged out beside weights alone, since a layer's
+ * gradients go as soon as it has stepped; 0: the row does not say. */
+static void read_state_bytes (const struct row *r, struct calibrate_run *run)
 {
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, " B/parameter");
     double bytes = 0.0;
 
+    run->state_bytes = run->job.paged_bytes = 0.0;
     while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
         at--;
     if (at)
         bytes = strtod (at, NULL);
-    else if (is_paged (r))
-        bytes = PAGED_WEIGHT;
-    return bytes >= 2.0 && bytes <= 64.0 ? bytes : 0.0;
+    if (bytes >= 2.0 && bytes <= 64.0)
+        run->state_bytes = bytes;
+    if (!at && calibrate_contains (notes, "paged 8-bit") &&
+        calibrate_contains (notes, "fused in backward")) {
+        run->state_bytes = PAGED_WEIGHT;
+        run->job.paged_bytes = PAGED_MOMENTS;
+    }
 }
 
 const char *calibrate_read_optimizer (const struct row *r, struct calibrate_run *run)
@@ -89,8 +86,7 @@ const char *calibrate_read_optimizer (const struct row *r, struct calibrate_run 
     char said[CALIBRATE_ITEM];
     bool wide = run->job.precision == PREC_FP32 || run->job.precision == PREC_TF32;
 
-    run->state_bytes = said_state_bytes (r);
-    run->paged_bytes = is_paged (r) ? PAGED_MOMENTS : 0.0;
+    read_state_bytes (r, run);
     snprintf (said, sizeof said, "%s", calibrate_cell (r, "optimizer"));
     if (said[0] || calibrate_note (r, "optimizer", said, sizeof said) ||
         calibrate_note (r, "optim", said, sizeof said)) {

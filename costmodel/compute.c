@@ -76,7 +76,7 @@ double costmodel_slowest (const struct workload_profile *p,
 #define MOMENTS_BYTES 4.0
 static double updated_bytes (const struct setting *x, double gradient)
 {
-    double state = workload_optimizer_bytes (x->c, x->p) + x->p->memory.paged_bytes,
+    double state = workload_optimizer_bytes (x->c, x->p) + x->j->paged_bytes,
            weight = state > MOMENTS_BYTES ? 2.0 : 4.0;
     double each = workload_keeps_fp32 (x->j, x->p) ? 2.0 * (4.0 + 8.0) + gradient
                                                    : 2.0 * state + gradient + weight;

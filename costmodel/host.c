@@ -130,7 +130,7 @@ double host_step_s (const struct setting *x)
 
 double host_paged_s (const struct setting *x)
 {
-    return x->p->memory.paged_bytes / topology_host_of (x->t).link_bytes_per_s;
+    return x->j->paged_bytes / topology_host_of (x->t).link_bytes_per_s;
 }
 
 double host_frozen_s (const struct setting *x)

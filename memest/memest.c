@@ -311,11 +311,9 @@ static void state_of (const struct memest_problem *p, const struct workload_stag
             p->job->wta_crs > 0 ? p->profile->memory.wta_lora_bytes * all : 0.0;
     else if (workload_optimizer_is_away (p->config))
         s->host_bytes += (per.optimizer + HOST_GRADIENT) * (c->zero >= 1 ? shards : all);
-    else {
+    else
         s->optimizer_bytes =
             per.optimizer * (c->zero >= 1 ? shards : all) + per.unsharded * all;
-        s->host_bytes += p->profile->memory.paged_bytes * (c->zero >= 1 ? shards : all);
-    }
 }
 
 /* Gradients that are summed whole until the last micro-batch has them reduced, over what the

@@ -138,6 +138,9 @@ struct workload_job {
     /* with them, of a weight of the layers, which products cast back to 16 bits; 0: 16-bit, as
      * others */
     double frozen_bytes;
+    /* Of a parameter's optimizer state, what pages of the host's memory hold, brought for a step
+     * and taken back (bitsandbytes' paged optimizers); of runs files alone */
+    double paged_bytes;
 };
 
 /** Degrees of parallelism; dp excludes cp; world = tp * cp * dp * pp. */

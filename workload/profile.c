@@ -17,7 +17,6 @@
 static const struct workload_constant constants[] = {
     {MEMORY ("gradient_bytes", gradient_bytes), 1, 0, 16, NAN, 0},
     {MEMORY ("optimizer_bytes", optimizer_bytes), 1, 0, 64, NAN, 0},
-    {MEMORY ("paged_bytes", paged_bytes), 1, 0, 64, 0, 0},
     {MEMORY ("fp8_weight_bytes", fp8_weight_bytes), 1, 0, 16, 4, 0},
     {MEMORY ("step_bytes", step_bytes), 1, 0, 64, 0, 0},
     {MEMORY ("step_cached_bytes", step_cached_bytes), 1, 0, 64, 0, 0},

@@ -194,8 +194,6 @@ struct workload_profile {
     struct {
         double gradient_bytes;   /* per parameter: 4 fp32 main gradients, 2 bf16 */
         double optimizer_bytes;  /* per parameter: master copy and moments */
-        double paged_bytes;      /* the same in pages of the host's memory, brought for a
-                                    step and taken back (bitsandbytes' paged optimizers) */
         double fp8_weight_bytes; /* per parameter, of weights that fp8 training keeps;
                                     fp4 keeps two smaller copies (docs/formulas.md, A1) */
         /* per parameter of a rank's shard: temporaries of the optimizer's step, which may be a

@@ -353,8 +353,8 @@ TEST (states)
     struct text t = {0};
 
     CLOSE (paged.run[0].state_bytes, 2.0, 0);
-    CLOSE (paged.run[0].paged_bytes, 2.0, 0);
-    CLOSE (small.run[0].paged_bytes, 0.0, 0);
+    CLOSE (paged.run[0].job.paged_bytes, 2.0, 0);
+    CLOSE (small.run[0].job.paged_bytes, 0.0, 0);
     assert_false (paged.run[0].chunked_loss || paged.run[0].fused_loss);
     CLOSE (small.run[0].state_bytes, 6.0, 0);
     calibrate_runs_release (&paged);

@@ -73,7 +73,7 @@ TEST (paged_moments)
         b.p.memory.optimizer_bytes = 2;
         here = compute (&b).optimizer_s;
         b.p.memory.optimizer_bytes = 0;
-        b.p.memory.paged_bytes = 2;
+        b.j.paged_bytes = 2;
         CLOSE (compute (&b).optimizer_s, here + 2 / (10 * GB) / dp, 1e-9);
     }
 }

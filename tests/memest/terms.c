@@ -442,26 +442,6 @@ TEST (offload)
     }
 }
 
-/* Paged moments are on the host, a rank's shard of them. */
-TEST (paged_moments)
-{
-    for (int zero = 0; zero <= 1; zero++) {
-        struct stage s = distinct_stage ("llama-3-8b", 1, false);
-        struct memest_stage out, before;
-
-        s.c.zero = zero;
-        s.c.deg.dp = 4;
-        s.held.dense = 3;
-        s.p.memory.optimizer_bytes = 0;
-        before = memory_of (&s);
-        s.p.memory.paged_bytes = 2;
-        out = memory_of (&s);
-        CLOSE (out.host_bytes, 2 * 3 * workload_layer_params (&s.m, 1) / (zero ? 4 : 1),
-               1e-12);
-        CLOSE (out.peak_bytes, before.peak_bytes, 0);
-    }
-}
-
 /* Inputs of recomputed layers go to the host but for the five that are on their way. */
 TEST (checkpoints_away)
 {

@@ -19,7 +19,7 @@
 #define STARTS_ROUNDS_LARGE 4 /* in odd pools without generations, as long as they gain */
 #define STARTS_IDLE 5         /* rounds in a row without a gain */
 #define STARTS_IDLE_ALIKE 2   /* the same in larger pools that are not odd */
-#define OTHER_START 4         /* one start in so many is of another configuration */
+#define OTHER_START 2         /* one start in so many is of another configuration */
 #define NEAR 0.1              /* of the best: worth a start */
 #define NEAR_OWN 0.05         /* the same of its degrees */
 

@@ -122,7 +122,7 @@ TEST (all_splits)
         topology_cluster_destroy (s.cluster);
     }
     print_message ("%d splits, mean gap %.2f %%\n", tried, 100 * gap / rounds);
-    assert_true (empty > rounds / 20 && tried > 10 * rounds);
+    assert_true (empty > 0 && tried > 10 * rounds);
 }
 
 /* Llama 3.1 405B as published: 126 layers in 16 x 8 chunks, those of the last stages one

@@ -31,9 +31,6 @@ static const struct optimizer {
     {"sgdmomentum sgdm sgdwithmomentum momentum", {2, 4}},
     {"sgd", {0, 0}}};
 
-#define PAGED_WEIGHT 2.0  /* bytes a parameter on the GPU where all else is paged ... */
-#define PAGED_MOMENTS 2.0 /* ... and of that */
-
 static const struct optimizer *optimizer_of (const char *name)
 {
     char joined[CALIBRATE_JOINED];
@@ -58,25 +55,26 @@ static const struct optimizer *optimizer_in (const char *cell)
     return o;
 }
 
+#define PAGED_WEIGHT 2.0  /* bytes a parameter on the GPU where all else is paged ... */
+#define PAGED_MOMENTS 2.0 /* ... and of that */
+
 /* "16 B/parameter" among the notes, or moments paged out beside weights alone, since a layer's
- * gradients go as soon as it has stepped; 0: the row does not say. */
+ * gradients go as soon as it has stepped. */
 static void read_state_bytes (const struct row *r, struct calibrate_run *run)
 {
     const char *notes = calibrate_cell (r, "notes"), *at = strstr (notes, " B/parameter");
-    double bytes = 0.0;
+    double bytes;
 
-    run->state_bytes = run->job.paged_bytes = 0.0;
-    while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
-        at--;
-    if (at)
-        bytes = strtod (at, NULL);
-    if (bytes >= 2.0 && bytes <= 64.0)
-        run->state_bytes = bytes;
     if (!at && calibrate_contains (notes, "paged 8-bit") &&
         calibrate_contains (notes, "fused in backward")) {
         run->state_bytes = PAGED_WEIGHT;
         run->job.paged_bytes = PAGED_MOMENTS;
     }
+    while (at && at > notes && (isdigit ((unsigned char) at[-1]) || at[-1] == '.'))
+        at--;
+    bytes = at ? strtod (at, NULL) : 0.0;
+    if (bytes >= 2.0 && bytes <= 64.0)
+        run->state_bytes = bytes;
 }
 
 const char *calibrate_read_optimizer (const struct row *r, struct calibrate_run *run)

@@ -73,7 +73,6 @@ static int slow_stages (const struct pool *pool, const struct workload_config *c
 /* SPAN_NONE: the lowest over the ways to place stage 0's experts, or, where these are not
  * to be told apart, with every figure of them at its least. */
 static double whole_groups (const struct least_terms *x, struct bound_case one,
-                            enum bound_level level,
                             double (*bound) (const struct bound_case *))
 {
     const struct config_times *any = one.times;
@@ -81,7 +80,7 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
     struct line all = least_experts_sync (x, x->expert_share, &x->ways[SPAN_NONE].least);
     double least = INFINITY;
 
-    if (!(x->expert_share > 0.0) || !experts_told_apart (x, level > BOUND_FRACTIONS))
+    if (!(x->expert_share > 0.0) || !experts_told_apart (x, x->level > BOUND_FRACTIONS))
         return bound (&one);
     one.times = &times;
     for (int i = 0; i < x->ways[SPAN_NONE].n; i++) {
@@ -105,21 +104,21 @@ static double whole_groups (const struct least_terms *x, struct bound_case one,
 
 /* The lowest of the three cases. */
 static double any_way (const struct least_terms *x, const struct config_times *times,
-                       int slow, const int *cap, enum bound_level level)
+                       int slow)
 {
-    double (*bound) (const struct bound_case *) = level == BOUND_FRACTIONS
+    double (*bound) (const struct bound_case *) = x->level == BOUND_FRACTIONS
                                                       ? bound_fractions
-                                                  : level == BOUND_RUNS ? bound_runs
-                                                                        : bound_splits;
+                                                  : x->level == BOUND_RUNS ? bound_runs
+                                                                           : bound_splits;
     struct bound_case one = {.times = times,
                              .span = SPAN_NONE,
-                             .cap = cap,
+                             .cap = x->cap,
                              .slow = slow,
                              .known_s = x->known_s};
     int tp = x->b.c->deg.tp;
     bool can_span = tp > 1 && isfinite (times->span_fwd_s[0]);
     bool inside = tp * first_takes (x) <= x->b.pool->max_node_gpus;
-    double least = inside ? whole_groups (x, one, level, bound) : INFINITY;
+    double least = inside ? whole_groups (x, one, bound) : INFINITY;
     struct config_times apart = *times;
 
     /* A group that spans may save crossings, and what it costs counts here. */
@@ -146,26 +145,24 @@ static double any_way (const struct least_terms *x, const struct config_times *t
 /* The higher of the bounds that serve.  That of all schedules is the only one of most; it
  * also tells layers with experts from others, and can stop at a bound that is known. */
 static double higher_bound (const struct least_terms *x, const struct config_times *times,
-                            const struct slow_slots *slots, int slow, const int *cap,
-                            enum bound_level level)
+                            const struct slow_slots *slots, int slow)
 {
-    bool experts = experts_told_apart (x, level > BOUND_FRACTIONS);
+    bool experts = experts_told_apart (x, x->level > BOUND_FRACTIONS);
     /* Stage 0's way would be counted beside what its slot has of such exchanges. */
     bool apart = experts && slots && slots->spans;
     bool known = x->on || x->few || apart || (slots && slots->known_s > 0.0);
     double bound = 0.0;
 
     if (times->total_only || !pool_layers_alike (x->b.pool) || known || experts)
-        bound = bound_any_schedule (x, times, slots, slow, cap, level);
+        bound = bound_any_schedule (x, times, slots, slow);
     if (!times->total_only && !known && bound < x->most_s)
-        bound = fmax (bound, any_way (x, times, slow, cap, level));
+        bound = fmax (bound, any_way (x, times, slow));
     return bound;
 }
 
 /* The bound when some replica has so many stages on slow slots. */
 static double bound_with_slots (const struct least_terms *x,
-                                const struct slow_slots *slots, int slow, const int *caps,
-                                int *cap, enum bound_level level)
+                                const struct slow_slots *slots, int slow)
 {
     bool by_class = slots->slower && !slots->spans;
     struct config_times times = x->times;
@@ -173,14 +170,13 @@ static double bound_with_slots (const struct least_terms *x,
     slow_slots_put (x, slots, &times);
     if (slots->on)
         needed_node_put (x, slots->on, &times);
-    if (caps)
-        bound_caps (x->b.pool, times.p, slots->from, !by_class, caps, cap);
-    return higher_bound (x, &times, slots, slow, caps ? cap : NULL, level);
+    if (x->caps)
+        bound_caps (x->b.pool, times.p, slots->from, !by_class, x->caps, x->cap);
+    return higher_bound (x, &times, slots, slow);
 }
 
 /* The bound when slots are fast or slow by class `from`; 0 when it tells nothing. */
-static double divided_bound (const struct least_terms *x, int from, bool spans,
-                             const int *caps, int *cap, enum bound_level level)
+static double divided_bound (const struct least_terms *x, int from, bool spans)
 {
     const struct pool *pool = x->b.pool;
     const struct workload_config *c = x->b.c;
@@ -192,36 +188,34 @@ static double divided_bound (const struct least_terms *x, int from, bool spans,
     if (slow > c->deg.pp || (!spans && from == pool->n_classes))
         return INFINITY; /* fewer GPUs than ranks */
     slow_slots_init (x, from, spans, &slots);
-    return bound_with_slots (x, &slots, slow, caps, cap, level);
+    return bound_with_slots (x, &slots, slow);
 }
 
 /* Are the stages that may be on one node few enough to be tried? */
-static bool runs_are_few (const struct least_terms *x, enum bound_level level)
+static bool runs_are_few (const struct least_terms *x)
 {
     int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp;
 
-    return level >= BOUND_PLAYED && x->b.c->deg.vpp > 1 && p > 1 &&
+    return x->level >= BOUND_PLAYED && x->b.c->deg.vpp > 1 && p > 1 &&
            p * (most < p ? most : p) <= MOST_RUNS;
 }
 
 /* The bound when some replica has TP groups of those stages on a badly linked node, and of no
  * others. */
-static double run_bound (const struct least_terms *x, const struct slow_slots *on,
-                         const int *caps, int *cap, enum bound_level level)
+static double run_bound (const struct least_terms *x, const struct slow_slots *on)
 {
     struct slow_slots slots = *on;
     struct needed_node node;
 
     slots.on = &node;
     return bound_needed_node (x, slots.run, &node)
-               ? bound_with_slots (x, &slots, slots.run, caps, cap, level)
+               ? bound_with_slots (x, &slots, slots.run)
                : 0.0;
 }
 
 /* The least over the stages that may be there.  Those that are make runs, of which each alone
  * costs no more: a run's ends are boundaries to stages elsewhere. */
-static double least_run_bound (const struct least_terms *x, const struct slow_slots *on,
-                               const int *caps, int *cap, enum bound_level level)
+static double least_run_bound (const struct least_terms *x, const struct slow_slots *on)
 {
     int p = x->times.p, most = x->b.pool->max_node_gpus / x->b.c->deg.tp;
     struct slow_slots slots = *on;
@@ -231,13 +225,12 @@ static double least_run_bound (const struct least_terms *x, const struct slow_sl
         for (slots.run_first = 0;
              slots.run_first < (slots.run < p ? p : 1) && least > on->known_s;
              slots.run_first++)
-            least = fmin (least, run_bound (x, &slots, caps, cap, level));
+            least = fmin (least, run_bound (x, &slots));
     return least;
 }
 
 /* The bound of any stage that has a TP group which spans nodes. */
-static double spanning_bound (const struct least_terms *x, const int *caps, int *cap,
-                              double known, enum bound_level level)
+static double spanning_bound (const struct least_terms *x, double known)
 {
     struct slow_slots spans;
 
@@ -245,13 +238,12 @@ static double spanning_bound (const struct least_terms *x, const int *caps, int 
         return INFINITY;
     slow_slots_init (x, x->b.pool->n_classes, true, &spans);
     spans.known_s = known;
-    return bound_with_slots (x, &spans, 1, caps, cap, level);
+    return bound_with_slots (x, &spans, 1);
 }
 
 /* The bound by a badly linked node that is needed: some replica has a TP group on it, or one
  * that spans nodes.  @return `known`, a bound, or more */
-static double needed_bound (const struct least_terms *x, const int *caps, int *cap,
-                            double known, enum bound_level level)
+static double needed_bound (const struct least_terms *x, double known)
 {
     double bound;
     struct needed_node node;
@@ -263,33 +255,31 @@ static double needed_bound (const struct least_terms *x, const int *caps, int *c
 
     if (!(known > 0.0) || !isfinite (known) || !bound_needed_node (x, 1, &node))
         return known;
-    bound = spanning_bound (x, caps, cap, known, level);
+    bound = spanning_bound (x, known);
     if (bound > known && x->b.c->deg.tp <= x->b.pool->max_node_gpus)
-        bound = fmin (bound, runs_are_few (x, level)
-                                 ? least_run_bound (x, &on, caps, cap, level)
-                                 : bound_with_slots (x, &on, 1, caps, cap, level));
+        bound = fmin (bound, runs_are_few (x) ? least_run_bound (x, &on)
+                                              : bound_with_slots (x, &on, 1));
     return fmax (bound, known);
 }
 
 /* The highest of all ways to divide slots into fast and slow ones. */
-static double highest_divided (const struct least_terms *x, const int *caps, int *cap,
-                               enum bound_level level)
+static double highest_divided (const struct least_terms *x)
 {
     const struct pool *pool = x->b.pool;
     const struct workload_config *c = x->b.c;
     double most = 0.0;
 
     for (int from = 1; from <= pool->n_classes && most < x->most_s; from++) {
-        most = fmax (most, divided_bound (x, from, false, caps, cap, level));
+        most = fmax (most, divided_bound (x, from, false));
         /* Where groups inside nodes are fewer, some slot is slow or spans. */
         if (x->tp.across > x->tp.inside && c->deg.tp <= pool->max_node_gpus &&
             slow_stages (pool, c, from, true) > slow_stages (pool, c, from, false))
-            most = fmax (most, divided_bound (x, from, true, caps, cap, level));
+            most = fmax (most, divided_bound (x, from, true));
     }
     if (most <= 0.0) {
-        if (caps)
-            bound_caps (pool, c->deg.pp, 0, true, caps, cap);
-        most = higher_bound (x, &x->times, NULL, 0, caps ? cap : NULL, level);
+        if (x->caps)
+            bound_caps (pool, c->deg.pp, 0, true, x->caps, x->cap);
+        most = higher_bound (x, &x->times, NULL, 0);
     }
     return most;
 }
@@ -298,8 +288,7 @@ static double highest_divided (const struct least_terms *x, const int *caps, int
  * stage synchronises through that node, and all replicas wait for it.  Or a TP group spans nodes.
  * Asked of experts alone, whose rings weigh most.
  * @return `known`, a bound, or more */
-static double beside_needed (const struct least_terms *any, const int *caps, int *cap,
-                             double known, enum bound_level level)
+static double beside_needed (const struct least_terms *any, double known)
 {
     struct least_terms x = *any;
     struct on_needed on = {.known_s = known, .times = any->times};
@@ -312,29 +301,26 @@ static double beside_needed (const struct least_terms *any, const int *caps, int
     needed_node_put (any, &on.node, &on.times);
     x.on = &on;
     for (; on.stage < any->times.p && least > known; on.stage++)
-        least = fmin (least, highest_divided (&x, caps, cap, level));
-    return least > known
-               ? fmax (known, fmin (least, spanning_bound (any, caps, cap, known, level)))
-               : known;
+        least = fmin (least, highest_divided (&x));
+    return least > known ? fmax (known, fmin (least, spanning_bound (any, known)))
+                         : known;
 }
 
 /* The bound where it takes longer than `known` for stages to be on several nodes: either the
  * step is as long as that, or they are on one node each and send to each other at such cost. */
-static double apart_bound (const struct least_terms *any, const int *caps, int *cap,
-                           double known, enum bound_level level)
+static double apart_bound (const struct least_terms *any, double known)
 {
     struct least_terms x = *any;
     double roams, apart;
 
     if (!isfinite (known) || !bound_apart_sends (&x.b, &x.apart))
         return known;
-    roams = bound_roams (any, caps, known);
+    roams = bound_roams (any, known);
     if (!(roams > known * PAYS))
         return known;
     least_terms_put_sends (&x, x.tp.inside, 0, &x.times);
-    apart = fmax (known, highest_divided (&x, caps, cap, level));
-    return apart < roams ? fmin (roams, bound_kinds (&x, caps, false, apart, roams))
-                         : roams;
+    apart = fmax (known, highest_divided (&x));
+    return apart < roams ? fmin (roams, bound_kinds (&x, false, apart, roams)) : roams;
 }
 
 /* Is it enough above what is known to look on?  What is told up to most_s alone is, at that. */
@@ -345,13 +331,13 @@ static bool is_higher (const struct least_terms *x, double bound, double known)
 
 /* The step where stage k is as `few` says, at least. */
 static double odd_stage_bound (const struct least_terms *any, struct few_groups *few,
-                               int k, const int *caps, int *cap, enum bound_level level)
+                               int k)
 {
     struct least_terms x = *any;
 
     few->stage = k;
     x.few = few;
-    return highest_divided (&x, caps, cap, level);
+    return highest_divided (&x);
 }
 
 /* A stage is odd that has few TP groups on some node, or one that spans nodes. */
@@ -372,15 +358,14 @@ static void odd_stages_init (const struct least_terms *x, int groups, double spa
 }
 
 /* The step where stage k is one, and, where apart_s is above 0, no other is. */
-static double odd_bound (struct odd_stages *odd, int k, double apart_s, const int *caps,
-                         int *cap, enum bound_level level)
+static double odd_bound (struct odd_stages *odd, int k, double apart_s)
 {
     double few, spans = odd->spans_s;
 
     odd->few.apart_s = odd->spans.apart_s = apart_s;
-    few = odd_stage_bound (&odd->x, &odd->few, k, caps, cap, level);
+    few = odd_stage_bound (&odd->x, &odd->few, k);
     if (spans < fmin (few, odd->x.most_s))
-        spans = fmax (spans, odd_stage_bound (&odd->x, &odd->spans, k, caps, cap, level));
+        spans = fmax (spans, odd_stage_bound (&odd->x, &odd->spans, k));
     return fmin (few, spans);
 }
 
@@ -391,9 +376,8 @@ struct odd_bounds {
 
 /* Only as far as they tell more than is known: the last stages first, which have most time. */
 static struct odd_bounds odd_bounds (const struct least_terms *x, int groups,
-                                     double spans_s, bool alone, const int *caps,
-                                     int *cap, double known, double most,
-                                     enum bound_level level)
+                                     double spans_s, bool alone, double known,
+                                     double most)
 {
     struct odd_bounds out = {INFINITY, INFINITY, INFINITY};
     struct odd_stages odd;
@@ -402,7 +386,7 @@ static struct odd_bounds odd_bounds (const struct least_terms *x, int groups,
 
     odd_stages_init (x, groups, spans_s, known, most, &odd);
     for (; k >= 0 && is_higher (x, out.two, known); k--) {
-        double one = odd_bound (&odd, k, 0.0, caps, cap, level);
+        double one = odd_bound (&odd, k, 0.0);
 
         out.neighbours = fmin (out.neighbours, fmax (one, before));
         out.two = fmin (out.two, fmax (one, out.one));
@@ -417,36 +401,33 @@ static struct odd_bounds odd_bounds (const struct least_terms *x, int groups,
         out.neighbours = fmin (out.neighbours, fmax (before, last));
     beside = bound_beside_few_s (&x->b); /* all others have most of their nodes then */
     if (alone && isfinite (beside) && out.one < out.two)
-        out.one = fmax (out.one, odd_bound (&odd, least, beside, caps, cap, level));
+        out.one = fmax (out.one, odd_bound (&odd, least, beside));
     return out;
 }
 
 /* The least step where boundaries are such.  @return `known`, a bound, or more */
-static double apart_step (const struct least_terms *x, const int *caps, int *cap,
-                          double known, enum bound_level level)
+static double apart_step (const struct least_terms *x, double known)
 {
-    double bound = fmax (known, highest_divided (x, caps, cap, level));
+    double bound = fmax (known, highest_divided (x));
 
     /* Elsewhere another replica may have such sends (leaving). */
     if (x->ways[SPAN_NONE].n > 0) {
-        bound = needed_bound (x, caps, cap, bound, level);
-        bound = beside_needed (x, caps, cap, bound, level);
+        bound = needed_bound (x, bound);
+        bound = beside_needed (x, bound);
     }
-    return bound_kinds (x, caps, false, bound, x->most_s);
+    return bound_kinds (x, false, bound, x->most_s);
 }
 
 /* The step with some odd stage, up to `step`; or with two neighbours.  The nearer is what is asked
  * for, the more splits can be played out up to it: if not at once, something lower is asked for. */
 static double odd_step (const struct least_terms *x, int groups, double spans_s,
-                        bool alone, bool some, const int *caps, int *cap, double known,
-                        double step, enum bound_level level)
+                        bool alone, bool some, double known, double step)
 {
     double told = known;
 
     step = fmin (step, x->most_s);
     for (int i = 0; i < TARGETS && (i == 0 || step > told * FAR); i++) {
-        struct odd_bounds by =
-            odd_bounds (x, groups, spans_s, alone, caps, cap, known, step, level);
+        struct odd_bounds by = odd_bounds (x, groups, spans_s, alone, known, step);
         double least = some ? by.neighbours : fmin (by.one, by.two);
 
         if (least >= step)
@@ -462,8 +443,7 @@ static double odd_step (const struct least_terms *x, int groups, double spans_s,
 /* The bound by how many stages share a node (lanes.c): no more than so many, or some stage is odd.
  * Of one stage on a node two neighbours must be odd, too.  @return `known`, a bound, or more */
 static double sharing_bound (const struct least_terms *any, int share, double spans,
-                             const int *caps, int *cap, double known,
-                             enum bound_level level)
+                             double known)
 {
     int groups = any->b.pool->max_node_gpus / any->b.c->deg.tp / (share + 1);
     struct least_terms inside = *any;
@@ -477,7 +457,7 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
         if (!bound_shared_sends (&any->b, share, some == 1, &apart.apart))
             continue;
         least_terms_put_sends (&apart, apart.tp.inside, 0, &apart.times);
-        step = apart_step (&apart, caps, cap, bound, level);
+        step = apart_step (&apart, bound);
         if (!is_higher (any, step, bound))
             continue;
         /* Where nodes differ, a bound so near is far from plans for other reasons. */
@@ -485,20 +465,18 @@ static double sharing_bound (const struct least_terms *any, int share, double sp
             step < bound * FAR)
             continue;
         if (spans < step) /* one such stage is enough */
-            step = fmax (spans, odd_step (any, groups, spans, share == 1, false, caps,
-                                          cap, known, step, level));
+            step = fmax (spans,
+                         odd_step (any, groups, spans, share == 1, false, known, step));
         if (!is_higher (any, step, bound))
             continue;
-        step = odd_step (&inside, groups, INFINITY, share == 1, some, caps, cap, known,
-                         step, level);
+        step = odd_step (&inside, groups, INFINITY, share == 1, some, known, step);
         bound = fmax (bound, step);
     }
     return bound;
 }
 
 /* The highest of these. */
-static double sharing_bounds (const struct least_terms *x, const int *caps, int *cap,
-                              double known, enum bound_level level)
+static double sharing_bounds (const struct least_terms *x, double known)
 {
     int room = x->b.pool->max_node_gpus / x->b.c->deg.tp;
     double spans;
@@ -506,10 +484,10 @@ static double sharing_bounds (const struct least_terms *x, const int *caps, int 
     if (!isfinite (known) || x->times.p == 1 || x->times.p > MOST_TOLD || room < 2 ||
         !(bound_has_lanes (&x->b) || experts_told_apart (x, true)))
         return known;
-    spans = spanning_bound (x, caps, cap, known, level);
+    spans = spanning_bound (x, known);
     for (int share = 1; share < x->times.p && room / (share + 1) > 0; share++)
         if (room / (share + 1) < room / share) /* else as with one stage less */
-            known = sharing_bound (x, share, spans, caps, cap, known, level);
+            known = sharing_bound (x, share, spans, known);
     return known;
 }
 
@@ -532,23 +510,25 @@ static double bound_with_twins (const struct pool *pool, const struct workload_c
     least_terms_init (pool, c, twins, &x);
     x.known_s = known;
     x.most_s = most;
+    x.caps = caps;
+    x.cap = cap;
+    x.level =
+        level == BOUND_KINDS ? BOUND_FRACTIONS : level; /* counts two classes at a time */
     x.closer = level > BOUND_KINDS;
     x.work = level == BOUND_RUNS && pool->n_gpus <= CLOSE_GPUS ? &work : NULL;
-    if (caps && isfinite (most) && bound_kinds (&x, caps, false, most, most) > most)
+    if (caps && isfinite (most) && bound_kinds (&x, false, most, most) > most)
         return most;
-    if (level == BOUND_KINDS)
-        level = BOUND_FRACTIONS; /* of what is counted two classes at a time */
-    bound = fmax (known, highest_divided (&x, caps, cap, level));
+    bound = fmax (known, highest_divided (&x));
     if (!caps || bound >= most)
         return bound;
-    bound = needed_bound (&x, caps, cap, bound, level);
-    bound = bound_kinds (&x, caps, x.work != NULL, bound, most);
+    bound = needed_bound (&x, bound);
+    bound = bound_kinds (&x, x.work != NULL, bound, most);
     if (last && bound < most)
-        bound = beside_needed (&x, caps, cap, bound, level);
+        bound = beside_needed (&x, bound);
     if (!last || bound >= most)
         return bound;
-    bound = sharing_bounds (&x, caps, cap, bound, level);
-    return apart_bound (&x, caps, cap, bound, level);
+    bound = sharing_bounds (&x, bound);
+    return apart_bound (&x, bound);
 }
 
 /* Ranks with the same embedding are all together or some are apart. */

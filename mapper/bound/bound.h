@@ -26,8 +26,7 @@ double bound_of (const struct pool *pool, const struct workload_config *c,
 
 /** A bound in less time, where one beyond `most` is of no use: it may then be as low as that.  Nor
  *  is one below `known`, which may stand for it: that is a bound, or says nothing.  Else it is
- *  bound_of's, or another a little beside it, since bisection begins elsewhere; with `known` above
- *  0 it may be as low as what rows tell, where splits would be played out. */
+ *  bound_of's, or another a little beside it, since bisection begins elsewhere. */
 double bound_up_to (const struct pool *pool, const struct workload_config *c,
                     enum bound_level level, double known, double most);
 

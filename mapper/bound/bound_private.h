@@ -230,10 +230,13 @@ struct least_compute {
 struct least_terms {
     struct bounded b;
     enum twins twins;
-    double known_s;               /* nor is one below that, and it may stand for that */
-    double most_s;                /* a bound beyond that is of no use */
-    long *work;                   /* as in struct bound_pipeline */
-    bool closer;                  /* is more work in place for a closer bound? */
+    double known_s;         /* nor is one below that, and it may stand for that */
+    double most_s;          /* a bound beyond that is of no use */
+    long *work;             /* as in struct bound_pipeline */
+    bool closer;            /* is more work in place for a closer bound? */
+    enum bound_level level; /* how closely? */
+    const int *caps;        /* as pool_memory_fits leaves it; NULL: memory left aside */
+    int *cap;               /* [2 * pp] as bound_caps leaves it; or NULL */
     const struct on_needed *on;   /* a stage of which more is known; or NULL */
     const struct few_groups *few; /* another one, or the same; or NULL */
     struct boundary_sends apart;  /* where stages are on nodes of their own; or 0 */
@@ -368,26 +371,23 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
 
 /** Its bound by by_end.c, over all ways to place stage 0 and the experts. */
 double bound_any_schedule (const struct least_terms *x, const struct config_times *times,
-                           const struct slow_slots *slots, int slow, const int *cap,
-                           enum bound_level level);
+                           const struct slow_slots *slots, int slow);
 
 /* ---- kinds.c ---- */
 
 /** The bound with the GPUs of all classes counted at once, where they are of several.
- *  @param[in] caps   as pool_memory_fits leaves it
  *  @param[in] play   splits out, of a replica that has no more than its share of fast slots
  *  @param[in] least  a bound: nothing below it is looked at
  *  @param[in] most   a bound beyond that is of no use
  *  @return `least` or more */
-double bound_kinds (const struct least_terms *x, const int *caps, bool play, double least,
-                    double most);
+double bound_kinds (const struct least_terms *x, bool play, double least, double most);
 
 /** Can stages be on one node each, with all slots?  And what do boundaries take then? */
 bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends);
 
 /** The least step, from `least` on, at which so many stages can be on several nodes that sends
  *  need not take that. */
-double bound_roams (const struct least_terms *x, const int *caps, double least);
+double bound_roams (const struct least_terms *x, double least);
 
 /* ---- needed.c ---- */
 

@@ -380,7 +380,7 @@ static int stages_of (const struct kinds *x, int upto, enum stock stock)
 }
 
 /* Order the classes by what they hold.  @return is one that is slower before a faster one? */
-static bool order_by_memory (struct kinds *x, const int *caps)
+static bool order_by_memory (struct kinds *x)
 {
     long held[KINDS_MAX];
     bool roomier = false;
@@ -390,8 +390,9 @@ static bool order_by_memory (struct kinds *x, const int *caps)
 
         held[j] = 0;
         for (int k = 0; k < x->p; k++) {
-            held[j] += caps[j * x->p + k];
-            roomier = roomier || (j > 0 && caps[j * x->p + k] > caps[(j - 1) * x->p + k]);
+            held[j] += x->x->caps[j * x->p + k];
+            roomier = roomier || (j > 0 && x->x->caps[j * x->p + k] >
+                                               x->x->caps[(j - 1) * x->p + k]);
         }
         for (; at > 0 && held[x->by_memory[at - 1]] < held[j]; at--)
             x->by_memory[at] = x->by_memory[at - 1];
@@ -402,7 +403,7 @@ static bool order_by_memory (struct kinds *x, const int *caps)
 
 /* @return are there more than two classes, or stages that may be on one node each; or has stage
  * 0 to leave room for its twins; or is the tail of other stages known here alone? */
-static bool find_units (struct kinds *x, const int *caps)
+static bool find_units (struct kinds *x)
 {
     const struct least_terms *t = x->x;
     int stage = stage_gpus (&t->b);
@@ -410,7 +411,7 @@ static bool find_units (struct kinds *x, const int *caps)
 
     x->used[BY_CLASS] = true;
     x->used[ALONE] = stage > 1 && stage <= t->b.pool->max_node_gpus;
-    x->used[BY_MEMORY] = order_by_memory (x, caps);
+    x->used[BY_MEMORY] = order_by_memory (x);
     for (enum stock i = BY_CLASS; i < STOCKS; i++) {
         int some = 0, before = 0;
 
@@ -486,7 +487,7 @@ bool bound_apart_sends (const struct bounded *b, struct boundary_sends *sends)
     return true;
 }
 
-static void find_kinds (struct kinds *x, const int *caps)
+static void find_kinds (struct kinds *x)
 {
     const struct least_terms *t = x->x;
 
@@ -500,9 +501,9 @@ static void find_kinds (struct kinds *x, const int *caps)
         kind->times = t->times;
         if (kinds_slot (x, j))
             find_slots (x, j, &slots, &kind->times);
-        bound_caps (t->b.pool, x->p, j, j >= x->classes, caps, cap);
+        bound_caps (t->b.pool, x->p, j, j >= x->classes, t->caps, cap);
         for (int i = 0; i < 2 && j < x->classes; i++)
-            memcpy (cap + i * x->p, caps + (size_t) j * (size_t) x->p,
+            memcpy (cap + i * x->p, t->caps + (size_t) j * (size_t) x->p,
                     (size_t) x->p * sizeof *cap);
         kind->pipeline =
             bound_pipeline_of (t, &kind->times, &slots, kinds_slot (x, j), cap);
@@ -524,8 +525,8 @@ static double least_from (struct kinds *x, double least, double most)
                : least_over_placings (x, near, smaller (most, least * FAR));
 }
 
-static double least_step_from (const struct least_terms *terms, const int *caps,
-                               bool roams, bool play, double least, double most)
+static double least_step_from (const struct least_terms *terms, bool roams, bool play,
+                               double least, double most)
 {
     size_t p = (size_t) terms->times.p;
     int classes = terms->b.pool->n_classes;
@@ -544,7 +545,7 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
     x->classes = classes;
     x->own_times = terms->b.pool->by_links != NULL ||
                    bound_disorder_s (terms->b.pool, terms->b.c) > 0.0;
-    if (find_units (x, caps)) {
+    if (find_units (x)) {
         x->cap = calloc ((3 * kinds + STOCKS) * p, sizeof *x->cap);
         x->most = malloc ((STOCKS * KINDS_MAX + 1 + kinds) * p * sizeof *x->most);
     }
@@ -554,7 +555,7 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
         x->loss = x->most + STOCKS * p * KINDS_MAX;
         x->above = terms->closer ? x->loss + p : NULL;
         x->apart_s = apart_s (&terms->b);
-        find_kinds (x, caps);
+        find_kinds (x);
         kinds_share_init (x);
         bound = least_from (x, least, most);
         if (play && bound < most)
@@ -564,13 +565,12 @@ static double least_step_from (const struct least_terms *terms, const int *caps,
     return bound;
 }
 
-double bound_kinds (const struct least_terms *x, const int *caps, bool play, double least,
-                    double most)
+double bound_kinds (const struct least_terms *x, bool play, double least, double most)
 {
-    return least_step_from (x, caps, false, play, least, most);
+    return least_step_from (x, false, play, least, most);
 }
 
-double bound_roams (const struct least_terms *x, const int *caps, double least)
+double bound_roams (const struct least_terms *x, double least)
 {
-    return least_step_from (x, caps, true, false, least, INFINITY);
+    return least_step_from (x, true, false, least, INFINITY);
 }

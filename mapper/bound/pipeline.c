@@ -197,10 +197,9 @@ struct bound_pipeline bound_pipeline_of (const struct least_terms *x,
 }
 
 double bound_any_schedule (const struct least_terms *x, const struct config_times *times,
-                           const struct slow_slots *slots, int slow, const int *cap,
-                           enum bound_level level)
+                           const struct slow_slots *slots, int slow)
 {
-    struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, cap);
+    struct bound_pipeline s = bound_pipeline_of (x, times, slots, slow, x->cap);
 
     s.most_s = x->most_s;
     s.work = x->work;
@@ -220,16 +219,16 @@ double bound_any_schedule (const struct least_terms *x, const struct config_time
         s.known_s = x->few->known_s;
     }
     s.known_s = fmax (s.known_s, x->known_s);
-    if (experts_told_apart (x, level > BOUND_FRACTIONS)) {
+    if (experts_told_apart (x, x->level > BOUND_FRACTIONS)) {
         s.n_experts[SPAN_NONE] =
             scheduled_experts (x, slots, SPAN_NONE, s.experts[SPAN_NONE]);
         /* More of both take longer, for the same bounds mostly. */
         for (enum tp_span span = SPAN_ONE;
-             span < SPANS && level >= (s.v > 1 ? BOUND_PLAYED : BOUND_SPLITS) &&
+             span < SPANS && x->level >= (s.v > 1 ? BOUND_PLAYED : BOUND_SPLITS) &&
              x->b.c->deg.tp > 1;
              span++)
             s.n_experts[span] = first_and_rest (
                 s.experts[span], scheduled_experts (x, slots, span, s.experts[span]));
     }
-    return bound_by_end (&s, level);
+    return bound_by_end (&s, x->level);
 }
